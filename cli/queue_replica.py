@@ -55,11 +55,15 @@ def replicate(peer: str, queue: str) -> None:
 
     --broker is the one that follows; it is the one in the current folder if that is left out.
 
-    What is in it is dropped: it shows what the other one has.  Until `shmbroker ha detach` it is
-    read-only.  Does nothing if it follows that broker already.
+    It shows what the other one has; what is in it is saved on its broker, as a file for
+    `shmbroker queue import`.  Until `shmbroker ha detach` it is read-only.  Does nothing if it
+    follows that broker already.
     """
-    order("follow", queue=queue, of=peer)
+    rows = order("follow", queue=queue, of=peer)
     say(f"queue {queue!r} follows the one of {peer}")
+    for where in (each.get("saved") for each in rows if each["queue"] == queue):
+        if where:
+            say(f"what was in it before is saved on its broker: {where}")
 
 
 @click.command(

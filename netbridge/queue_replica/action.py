@@ -16,7 +16,8 @@ class Say:
 class Begin:
     """The queue becomes a replica of this one, empty at this position.
 
-    What is in it is saved first if it was of another queue of the name, and dropped if it was none.
+    With `saves` what is in it may be nowhere else: it was an ordinary queue, or a replica of
+    another queue of the name.
     """
 
     identity: bytes

@@ -63,6 +63,8 @@ class Replica:
         self._is_linked = False
         self._is_let = False
         """Somebody may delete it."""
+        self._stale = NOTHING
+        """The identity of an original that says all of it again."""
 
     # --- the link -----------------------------------------------------------------------------
 
@@ -105,7 +107,7 @@ class Replica:
             return
         is_other = said.identity != self.identity
         if is_other or said.begins > next:
-            saves = is_other and self.identity != NOTHING
+            saves = is_other and said.identity != self._stale
             self.identity = said.identity
             yield Begin(said.identity, said.begins, said.apart_ns, saves)
         else:
@@ -157,7 +159,7 @@ class Replica:
 
     def stale(self) -> Steps:
         """The original has lost, with its host, what it had said before: all of it comes again."""
-        self.identity = NOTHING
+        self._stale, self.identity = self.identity, NOTHING
         yield Stop()
         if self._is_linked:
             yield Say(Leave(self.number))

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from shmbroker.ipc.base.errors import Error, InvalidArgument, NotFound
@@ -64,6 +65,8 @@ class Followed:
     begun: Future[None] = field(default_factory=Future)
     is_answered: bool = False
     """The original has said that it is followed, on this link."""
+    saved: str = ""
+    """The file with what was in it before."""
     later: int = 0
     since: float = field(default_factory=time.time)
     bytes: int = 0
@@ -80,8 +83,8 @@ class Following:
         save: Callable[[Queue], str],
         feedings: Feedings,
     ) -> None:
-        """`save`: what is in the queue goes to a file, whose name it answers.  `feedings`: who
-        follows these queues in turn."""
+        """`save`: what is in the queue goes to a file, whose name it answers; none if it is empty,
+        an Error if it cannot.  `feedings`: who follows these queues in turn."""
         self._feedings = feedings
         self.plan, self._broker, self._tell = plan, broker, tell
         self._changed, self._save = changed, save
@@ -303,8 +306,8 @@ class Following:
             if each.settings is not None:
                 self._broker.declare_queue(name, **each.settings)
                 each.settings = None
-            if action.saves and each.queue is not None:
-                self._saved(each, each.queue)
+            elif action.saves:
+                self._saved(each, each.queue or self._broker.queue(name))
             self.copies.drop(each.machine.number)
             source = Source(self.plan, action.identity)
             declare(self._broker, name, action.position, source.packed())
@@ -315,6 +318,8 @@ class Following:
             if each.begun.done():
                 self._does(each, each.machine.fails(str(error), time.monotonic()))
             else:
+                if each.saved:
+                    Path(each.saved).unlink(missing_ok=True)
                 self._does(each, each.machine.detach())
                 self._give_up(each, str(error))
             return
@@ -322,10 +327,11 @@ class Following:
             each.begun.set_result(None)
 
     def _saved(self, each: Followed, queue: Queue) -> None:
-        where = self._save(queue)
-        self._tell({"event": "queue replica", "level": "warning", "queue": each.machine.queue,
-                    "of": self.plan, "what": "its original was made again: what it had is saved",
-                    "detail": where})  # fmt: skip
+        each.saved = self._save(queue) or each.saved
+        if each.saved:
+            self._tell({"event": "queue replica", "level": "warning", "queue": each.machine.queue,
+                        "of": self.plan, "what": "it follows a queue that is another one than "
+                        "before: what it had is saved", "detail": each.saved})  # fmt: skip
 
     def _reckon(self, each: Followed, theirs: int) -> None:
         later = theirs - apart_ns()

@@ -28,7 +28,9 @@ from shmbroker.netbridge.queue_replicated.following import Followed, Following
 REPLICAS: Final = "replicas"
 """The file in run/ with what `ha replicas` shows."""
 SAVED: Final = "saved"
-"""The folder with what replicas had of an original that was made again."""
+"""The folder with what was in queues before they followed, or of an original made again."""
+WRITES_MAX: Final = 16
+"""So often it is looked for what was published meanwhile."""
 
 Dial = Callable[[Following, str], Dialled]
 
@@ -40,6 +42,22 @@ def address(plan: str) -> str:
     if len(drafts(parse(plan))) != 1:
         raise InvalidArgument(f"{plan!r} stands for several brokers: a queue follows one")
     return plan
+
+
+def _write(queue: Queue, path: Path) -> int:
+    """How many messages.  Programs may publish meanwhile: what came is written, too."""
+    below = count = 0
+    with path.open("x") as file:
+        for _ in range(WRITES_MAX):
+            published = queue.published
+            if published == below:
+                break
+            for each in queue.browse():
+                if below <= each.position < published:
+                    file.write(f"{line_of(each)}\n")
+                    count += 1
+            below = published
+    return count
 
 
 class QueueReplicas:
@@ -205,13 +223,27 @@ class QueueReplicas:
                     each.link.stop()
 
     def _save(self, queue: Queue) -> str:
-        """As lines that `shmbroker queue import` takes."""
+        """As lines that `shmbroker queue import` takes; nothing if it is empty."""
+        if queue.scheduled():
+            raise InvalidArgument(
+                f"queue {queue.name!r} has scheduled messages, which would be lost: wait until "
+                "they are due, or shmbroker queue scheduled --cancel"
+            )
         folder = self._folder / SAVED
-        folder.mkdir(exist_ok=True)
         safe = "".join(each if each.isalnum() or each in "._-" else "_" for each in queue.name)
         path = folder / f"{safe}.{time.time_ns()}.jsonl"
-        with path.open("x") as file:
-            file.writelines(f"{line_of(each)}\n" for each in queue.browse())
+        try:
+            folder.mkdir(exist_ok=True)
+            if not _write(queue, path):
+                path.unlink()
+                return ""
+        except OSError as error:
+            with suppress(OSError):
+                path.unlink()
+            raise InvalidArgument(
+                f"what is in queue {queue.name!r} cannot be saved in {folder}: {error.strerror}: "
+                f"make room, or shmbroker queue purge {queue.name}"
+            ) from None
         return str(path)
 
     # --- what people see ----------------------------------------------------------------------
@@ -238,6 +270,7 @@ class QueueReplicas:
             "lag-messages": 0,
             "position": 0,
             "link-bytes": following.bytes,
+            "saved": each.saved,
         }
         with suppress(Error):
             stands = following.copies.stands(each.machine.number)

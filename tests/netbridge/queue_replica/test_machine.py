@@ -51,7 +51,7 @@ def following(identity: bytes = ONE) -> Replica:
 def test_a_new_one_begins_where_its_original_is() -> None:
     made = Replica(0, "q")
     assert list(made.linked(0)) == [Became("syncing", ""), Say(Follow(0, "q", b"", 0))]
-    assert list(made.follows(found(), 0, 0)) == [Begin(ONE, 7, 5, saves=False)]
+    assert list(made.follows(found(), 0, 0)) == [Begin(ONE, 7, 5, saves=True)]
     assert list(made.shown()) == [Became("following", "")]
     assert list(made.shown()) == []
 

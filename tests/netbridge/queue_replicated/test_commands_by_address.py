@@ -96,11 +96,13 @@ def test_queue_declare_start_replica_of_what_is_missing_on_a(far: Between) -> No
 def test_ha_replicate(far: Between) -> None:
     found = far().up()
     assert f"there is no queue '{NAME}' here" in found.fails(*found.replicate)
-    found.here.declare_queue(NAME)
+    found.here.declare_queue(NAME).publish(b"its own")
     assert f"there is no queue '{NAME}' on original" in found.fails(*found.replicate)
+    assert [each[1] for each in content(found.here.queue(NAME))] == [b"its own"]
     original = found.there.declare_queue(NAME)
     original.publish(b"one")
-    found.shell.does(*found.replicate)
+    said = found.shell.does(*found.replicate).said
+    assert "what was in it before is saved on its broker: " in said
     found.run.equal(original, found.here.queue(NAME))
     before = found.here.queue(NAME)
     found.shell.does(*found.replicate)

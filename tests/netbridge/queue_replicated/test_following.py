@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from typing import Any
 
@@ -42,9 +43,45 @@ def test_a_queue_that_is_there_shows_what_the_original_has(two: Made) -> None:
     original = there.declare_queue(NAME)
     original.publish(b"original")
     here.declare_queue(NAME).publish(b"its own")
+    here.queue(NAME).publish(b"its own, and taken")
+    held = here.queue(NAME).get()
     assert run.replicate() == ""
     run.equal(original, here.queue(NAME))
     assert run.replicate() == "", "once more changes nothing"
+    [saved] = (run.copy.folder / "saved").iterdir()
+    assert [json.loads(line)["body"] for line in saved.read_text().splitlines()] == [
+        "its own", "its own, and taken",
+    ]  # fmt: skip
+    assert run.waits("following")["saved"] == str(saved)
+    assert held.body == b"its own"
+
+
+def test_an_empty_queue_that_follows_saves_nothing(two: Made) -> None:
+    run = two()
+    there, here = run.up()
+    there.declare_queue(NAME)
+    here.declare_queue(NAME)
+    assert run.replicate() == ""
+    assert not list((run.copy.folder / "saved").glob("*"))
+
+
+def test_what_cannot_be_saved_is_not_dropped(two: Made) -> None:
+    run = two()
+    there, here = run.up()
+    for name in (NAME, "later"):
+        there.declare_queue(name)
+        here.declare_queue(name).publish(b"its own")
+    here.queue("later").publish(b"scheduled", deliver_after=3600)
+    assert "has scheduled messages, which would be lost" in run.replicate("later")
+    (run.copy.folder / "saved").write_text("in the way")
+    why = run.replicate()
+    assert "cannot be saved" in why
+    assert f"shmbroker queue purge {NAME}" in why
+    for name in (NAME, "later"):
+        assert [each[1] for each in content(here.queue(name))] == [b"its own"]
+        here.queue(name).publish(b"still")
+    (run.copy.folder / "saved").unlink()
+    assert run.replicate() == ""
 
 
 def test_it_goes_on_by_difference_after_either_broker_was_killed(two: Made) -> None:
