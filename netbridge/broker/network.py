@@ -147,7 +147,7 @@ class Network(Closable):
         self._thread.admit(given.known_keys())
         self._confirming = Confirming(given.wanted.replica_timeout, tell)
         self._feedings = Feedings(
-            self._thread, place.ours.name, self._confirming, is_on=given.wanted.queue_replication
+            self._thread, place.ours.name, self._confirming, is_on=given.wanted.may_be_followed
         )
         self.replicas: QueueReplicas | None = None
         """Queues that follow those of other brokers; None: none may."""

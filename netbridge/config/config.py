@@ -140,6 +140,11 @@ class Network:
     cluster: Cluster | None = None
     """[cluster.NAME]; None: it is in none."""
 
+    @property
+    def may_be_followed(self) -> bool:
+        """Queues of the members of a replicated node always may, where an acceptor is for that."""
+        return self.queue_replication or self.replication is not None
+
     def without(self, acceptors: Iterable[Acceptor]) -> Network:
         """What others than those who come there are told of."""
         gone = {each.name for each in acceptors}

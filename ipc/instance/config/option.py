@@ -124,7 +124,8 @@ OPTIONS: Final = (
     Option("ha", "on-promote-timeout", DURATION, "10s", "Longer than that is failed.",
            is_reloaded=True),
     Option("ha", "queue-replication", FLAG, False,
-           "Single queues may follow queues of another broker, and others those of this one."),
+           "Single queues may follow queues of another broker, and others those of this one; of a "
+           "replicated node they always may be followed."),
     Option("ha", "replica-timeout", DURATION, "1s",
            "Confirms wait no longer for a queue elsewhere that follows, and has said nothing.",
            is_reloaded=True),

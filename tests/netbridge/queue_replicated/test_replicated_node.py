@@ -24,7 +24,6 @@ def test_whoever_takes_over_is_followed_by_difference(two: Made, node: NodeMade)
     ports = {name: free_port() for name in HERE}
     listening: dict[str, dict[str, object]] = {
         name: {
-            "ha.queue-replication": True,
             "acceptors.copies.uri": f"tcp://127.0.0.1:{port}",
             "acceptors.copies.roles": ["replica"],
             "acceptors.copies.queue-replicas": True,
