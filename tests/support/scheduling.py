@@ -6,6 +6,7 @@ from typing import Final
 
 import pytest
 from xdist.scheduler import LoadFileScheduling
+from xdist.workermanage import WorkerController
 
 SPARK: Final = "tests/perf/spark/"
 BEFORE: Final = "tests/ipc/instance/"
@@ -16,6 +17,18 @@ class Scheduling(LoadFileScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         return SPARK if nodeid.startswith(SPARK) else super()._split_scope(nodeid)
+
+    def remove_node(self, node: WorkerController) -> str | None:
+        """The test during which a process ended.  It has failed, and others get the rest of its
+        file; xdist gives it to one process after the other, and each of them hangs in it."""
+        files = self.assigned_work[node].values()
+        for file in files:
+            for nodeid, is_done in file.items():
+                if not is_done:
+                    file[nodeid] = True
+                    super().remove_node(node)
+                    return nodeid
+        return super().remove_node(node)
 
 
 def sort_tests(items: list[pytest.Item]) -> None:

@@ -1,0 +1,48 @@
+"""How tests are given to processes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+CONFTEST = """
+from tests.support.scheduling import Scheduling
+
+def pytest_xdist_make_scheduler(config, log):
+    return Scheduling(config, log)
+"""
+ENDS = """
+import os
+from pathlib import Path
+
+def test_before(): pass
+
+def test_ends():
+    with Path("begun").open("a") as file:
+        file.write("once ")
+    os._exit(1)
+
+def test_after(): pass
+"""
+OTHER = """
+def test_one(): pass
+def test_two(): pass
+"""
+
+
+def test_a_test_in_which_a_process_ends_fails_once(tmp_path: Path) -> None:
+    """As one does that the limit of faulthandler ends."""
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "test_ends.py").write_text(ENDS)
+    for number in range(5):
+        (tmp_path / f"test_{number}.py").write_text(OTHER)
+    root = Path(__file__).parents[1]
+    options = ["-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider", "--rootdir", str(tmp_path),
+               "-o", f"pythonpath={root}", "--import-mode=importlib"]  # fmt: skip
+    command = [sys.executable, "-m", "pytest", *options, "."]
+    said = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    ).stdout
+    assert "1 failed, 12 passed" in said
+    assert (tmp_path / "begun").read_text() == "once "
