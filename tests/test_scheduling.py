@@ -38,9 +38,9 @@ def test_a_test_in_which_a_process_ends_fails_once(tmp_path: Path) -> None:
     for number in range(5):
         (tmp_path / f"test_{number}.py").write_text(OTHER)
     root = Path(__file__).parents[1]
-    options = ["-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider", "--rootdir", str(tmp_path),
-               "-o", f"pythonpath={root}", "--import-mode=importlib"]  # fmt: skip
-    command = [sys.executable, "-m", "pytest", *options, "."]
+    where = ["--rootdir", str(tmp_path), "-o", f"pythonpath={root}", "--import-mode=importlib"]
+    spread = ["-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", *spread, *where, "."]
     said = subprocess.run(
         command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
     ).stdout
