@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from shmbroker.netbridge.cluster.said import Announcement, Forgotten, Here, Known, Said
+from shmbroker.netbridge.cluster.advert import Binding, Queue
+from shmbroker.netbridge.cluster.board import ROWS_MAX
+from shmbroker.netbridge.cluster.said import Announcement, Ask, Forgotten, Here, Known, Said, Told
 from shmbroker.netbridge.election.codec import NODE
 from shmbroker.netbridge.wire.field import NAME_BYTES_MAX, URI_BYTES_MAX, Flag, Number, Octets, Text
 from shmbroker.netbridge.wire.frame import ID_BYTES, Body
 from shmbroker.netbridge.wire.vocabulary import COUNT, Made, Many, Vocabulary
 
 GROUP_MAX: Final = 16
+ENTRY_BYTES: Final = 512
+"""Of the catalog: a key and arguments are in one."""
 LIVES_MAX: Final = 1 << 20
 DIGEST_MAX: Final = (1 << 32) - 1
 NAME: Final = Text(NAME_BYTES_MAX, 1)
@@ -18,12 +22,23 @@ ANNOUNCEMENT: Final = Made(
     Announcement, NODE, Octets(ID_BYTES, ID_BYTES), COUNT, COUNT, NAME, Text(URI_BYTES_MAX, 1),
     Flag(), Many(NAME, GROUP_MAX),
 )  # fmt: skip
+LIFE: Final = Octets(ID_BYTES, ID_BYTES)
+QUEUE: Final = Made(Queue, NAME, Flag(), Flag())
+BINDING: Final = Made(
+    Binding, NAME, NAME, NAME, Flag(), Text(ENTRY_BYTES), Octets(0, ENTRY_BYTES), Flag(), Flag()
+)
 WORDS: Final = Vocabulary(
     "a word of a cluster",
     (Here, Made(Here, ANNOUNCEMENT, Number(1, LIVES_MAX), Number(0, DIGEST_MAX))),
     (Known, Made(Known, ANNOUNCEMENT)),
     (Forgotten, Made(Forgotten, NODE, COUNT)),
-)
+    (Ask, Made(Ask, LIFE, COUNT)),
+    (Told, Made(
+        Told, LIFE, Flag(), COUNT, COUNT, Many(QUEUE, ROWS_MAX), Many(BINDING, ROWS_MAX),
+        Many(NAME, ROWS_MAX), Many(BINDING, ROWS_MAX),
+    )),
+    array_max=ROWS_MAX,
+)  # fmt: skip
 
 
 def encode(said: Said) -> bytes:

@@ -2,7 +2,8 @@
 
 A member tells each link who it is, which other lives it has links to and which were forgotten.
 What is new to it, it tells on.  So whoever reaches one member learns all of them.  Of each node the
-live with the highest (epoch, version) counts, and its backups by their names.
+live with the highest (epoch, version) counts, and its backups by their names.  What the lives have
+of queues they tell each other directly (`adverts.py`).
 
 Two processes that have one node id and are no members of one group are a copied store: the one
 that was there first stays.
@@ -10,12 +11,24 @@ that was there first stays.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 from zlib import crc32
 
-from shmbroker.netbridge.cluster.said import Announcement, Forgotten, Here, Known, Said
+from shmbroker.netbridge.cluster.advert import Advert
+from shmbroker.netbridge.cluster.adverts import Adverts
+from shmbroker.netbridge.cluster.said import (
+    Announcement,
+    Ask,
+    Forgotten,
+    Here,
+    Known,
+    Link,
+    Said,
+    Say,
+    Told,
+)
 from shmbroker.netbridge.election.candidate import Electorate
 from shmbroker.netbridge.election.question import Node
 from shmbroker.netbridge.election.threshold import Quorum
@@ -23,14 +36,6 @@ from shmbroker.netbridge.election.threshold import Quorum
 NEVER: Final = float("inf")
 TWICE_SECONDS: Final = 2.0
 """Two processes of one node for so long are no takeover, but a copied store."""
-Link = int
-"""A number that is not used again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Say:
-    link: Link
-    what: Said
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +96,8 @@ class Membership:
         """Who is at the other end of each link, if it has said so."""
         self.forgotten: dict[Node, int] = {}
         """Up to which epoch."""
+        self.adverts = Adverts(incarnation)
+        """What the lives tell each other of their queues."""
         self._claims: dict[Node, int] = {}
         """How many lives each of the others has seen since it was started: one that was not
         restarted remembers those that are gone."""
@@ -112,8 +119,14 @@ class Membership:
             node, self._incarnation, epoch, version, terms.name, terms.uri, is_live, terms.group
         )
         self.lives.pop(node, None)
+        self.adverts.forget(node)
         yield from self._count()
         yield from self._to_all(self._here)
+        yield from self._asks()
+
+    def shows(self, adverts: Iterable[Advert]) -> Actions:
+        """All queues and bindings that this broker has now, as others are to know them."""
+        yield from self.adverts.shows(adverts)
 
     def up(self, link: Link, now: float) -> Actions:
         self.present[link] = None
@@ -127,6 +140,11 @@ class Membership:
             yield Say(link, self._here)
 
     def down(self, link: Link, now: float) -> Actions:
+        self.adverts.down(link)
+        yield from self._parted(link, now)
+        yield from self._asks()
+
+    def _parted(self, link: Link, now: float) -> Actions:
         gone = self.present.pop(link, None)
         self._repeats.pop(link, None)
         if gone is None or gone.incarnation in self._here_now:
@@ -142,6 +160,13 @@ class Membership:
                 yield from self._met(each, now)
 
     def heard(self, link: Link, what: Said, now: float) -> Actions:
+        if isinstance(what, (Ask, Told)):
+            yield from self.adverts.heard(link, what)
+            return
+        yield from self._heard(link, what, now)
+        yield from self._asks()
+
+    def _heard(self, link: Link, what: Here | Known | Forgotten, now: float) -> Actions:
         if isinstance(what, Forgotten):
             yield from self._forgets(what.node, what.epoch, link)
         elif isinstance(what, Known):
@@ -326,6 +351,7 @@ class Membership:
         known = self.lives.get(node)
         if known is not None and known.epoch <= epoch and not self.is_there(node):
             del self.lives[node]
+            self.adverts.forget(node)
             self._missing.discard(node)
             yield Line("info", "forgotten", f"{known.name} at {known.uri}", node)
         if node not in self.lives and (self.me is None or self.me.node != node):
@@ -336,6 +362,16 @@ class Membership:
                 yield Say(each, Forgotten(node, epoch))
         if self.me is not None:
             yield from self._to_all(self._here)
+
+    def _asks(self) -> Actions:
+        """A live asks the others for what they have, of which one it has links to."""
+        there: dict[Link, Announcement] = {}
+        if self.me is not None and self.me.is_live:
+            for link, of in self.present.items():
+                live = None if of is None else self.lives.get(of.node)
+                if live is not None and of is not None and live.incarnation == of.incarnation:
+                    there[link] = live
+        yield from self.adverts.links(there)
 
     def _to_all(self, what: Said) -> Actions:
         for link in list(self.present):

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from shmbroker.netbridge.cluster.advert import Binding, Queue
 from shmbroker.netbridge.election.question import Node
+
+Link = int
+"""A number that is not used again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,4 +60,36 @@ class Forgotten:
     epoch: int
 
 
-Said = Here | Known | Forgotten
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What stands on your board behind this version?  Answered when there is something."""
+
+    incarnation: bytes
+    """Of the process whose board it was."""
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A page of a board: the answer."""
+
+    incarnation: bytes
+    is_anew: bool
+    """It begins with the first row: what was known before is void when all is told."""
+    until: int
+    """The version that who reads this has seen."""
+    latest: int
+    """And the one that there is."""
+    queues: tuple[Queue, ...]
+    bindings: tuple[Binding, ...]
+    gone_queues: tuple[str, ...]
+    gone_bindings: tuple[Binding, ...]
+
+
+Said = Here | Known | Forgotten | Ask | Told
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    link: Link
+    what: Said

@@ -24,7 +24,8 @@ from shmbroker.netbridge.carrier.listener import Listener
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.cluster.codec import decode, encode
-from shmbroker.netbridge.cluster.machine import Action, KeepLives, Membership, Say
+from shmbroker.netbridge.cluster.machine import Action, KeepLives, Membership
+from shmbroker.netbridge.cluster.said import Say
 from shmbroker.netbridge.clustered import options
 from shmbroker.netbridge.clustered.setup import Setup
 from shmbroker.netbridge.clustered.shown import whole

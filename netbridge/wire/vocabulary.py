@@ -110,9 +110,11 @@ def _each(
 class Vocabulary:
     """The words of one kind of talk, by numbers that never change: their places in it."""
 
-    def __init__(self, name: str, *words: tuple[type[Any], Made]) -> None:
-        """`name`: of one of its words, in an error."""
-        self._name, self._words = name, words
+    def __init__(
+        self, name: str, *words: tuple[type[Any], Made], array_max: int = ARRAY_MAX
+    ) -> None:
+        """`name`: of one of its words, in an error; `array_max`: items of the longest list."""
+        self._name, self._words, self._array_max = name, words, array_max
         self._number_of = {kind: number for number, (kind, _) in enumerate(words)}
 
     def encode(self, what: Any) -> bytes:
@@ -122,7 +124,7 @@ class Vocabulary:
 
     def decode(self, body: Body) -> Any:
         """Malformed, and no other error, says what is wrong."""
-        values = unpacked(body, self._name)
+        values = unpacked(body, self._name, self._array_max)
         number = values.pop(0) if type(values) is list and values else None
         if type(number) is not int or not 0 <= number < len(self._words):
             raise Malformed(f"{self._name} of kind {number!r:.40}")
@@ -140,12 +142,12 @@ class Vocabulary:
         return found
 
 
-def unpacked(body: Body, name: str) -> Any:
+def unpacked(body: Body, name: str, array_max: int = ARRAY_MAX) -> Any:
     if len(body) > BYTES_MAX:
         raise Malformed(f"{name} of {len(body)} bytes")
     try:
         return msgpack.unpackb(
-            body, max_array_len=ARRAY_MAX, max_map_len=0, max_ext_len=0, max_str_len=BYTES_MAX,
+            body, max_array_len=array_max, max_map_len=0, max_ext_len=0, max_str_len=BYTES_MAX,
             max_bin_len=BYTES_MAX,
         )  # fmt: skip
     except _NOT_MESSAGEPACK as error:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from shmbroker.netbridge.cluster.advert import Advert
 from shmbroker.netbridge.cluster.codec import decode, encode
-from shmbroker.netbridge.cluster.machine import Action, Line, Membership, Say, Terms
+from shmbroker.netbridge.cluster.machine import Action, Line, Membership, Terms
+from shmbroker.netbridge.cluster.said import Said, Say
 from shmbroker.netbridge.election.threshold import Quorum
 
 
@@ -21,6 +23,8 @@ class Town:
     """The other end of each link."""
     lines: list[tuple[str, str, str]] = field(default_factory=list)
     """Who has written which state into its log, and what of it."""
+    words: list[tuple[str, Said]] = field(default_factory=list)
+    """All that was said, and by whom."""
     said: int = 0
     now: float = 0.0
     links: int = 0
@@ -91,6 +95,7 @@ class Town:
             if isinstance(action, Say):
                 self.said += 1
                 assert self.said < 10_000, "they do not stop"
+                self.words.append((name, action.what))
                 other = self.far.get((name, action.link))
                 if other is not None and other[0] in self.members:
                     heard = self.members[other[0]].heard(
@@ -99,6 +104,15 @@ class Town:
                     self.does(other[0], heard)
             elif isinstance(action, Line):
                 self.lines.append((name, action.state, action.detail))
+
+    def shows(self, name: str, *adverts: Advert) -> None:
+        """All that this one has."""
+        self.does(name, self.members[name].shows(adverts))
+
+    def copied(self, near: str, far: str) -> set[Advert]:
+        """What `near` knows of the board of `far`."""
+        copy = self.members[near].adverts.of(node_of(far))
+        return {*copy.queues.values(), *copy.bindings}
 
     def knows(self, name: str) -> set[str]:
         return {each.name for each in self.members[name].lives.values()}

@@ -5,12 +5,19 @@ from __future__ import annotations
 import msgpack
 import pytest
 
+from shmbroker.netbridge.cluster.advert import Binding, Queue
 from shmbroker.netbridge.cluster.codec import decode, encode
-from shmbroker.netbridge.cluster.said import Announcement, Forgotten, Here, Known, Said
+from shmbroker.netbridge.cluster.said import Announcement, Ask, Forgotten, Here, Known, Said, Told
 from shmbroker.netbridge.wire.malformed import Malformed
 
 NODE, LIFE = b"N" * 16, b"L" * 16
 ME = Announcement(NODE, LIFE, 7, 2, "east", "tcp://east:61619", True, ("east", "west"))
+BINDING = Binding("news", "topic", "sports", False, "sports.#", b"\x80", False, True)
+BINDING_AS_SENT = ["news", "topic", "sports", False, "sports.#", b"\x80", False, True]
+TOLD = Told(LIFE, True, 7, 9, (Queue("sports", True, False),), (BINDING,), ("old",), (BINDING,))
+TOLD_AS_SENT = [
+    LIFE, True, 7, 9, [["sports", True, False]], [BINDING_AS_SENT], ["old"], [BINDING_AS_SENT],
+]  # fmt: skip
 AS_SENT = [NODE, LIFE, 7, 2, "east", "tcp://east:61619", True, ["east", "west"]]
 
 
@@ -20,6 +27,8 @@ AS_SENT = [NODE, LIFE, 7, 2, "east", "tcp://east:61619", True, ["east", "west"]]
         (Here(ME, 3, 5), [0, AS_SENT, 3, 5]),
         (Known(ME), [1, AS_SENT]),
         (Forgotten(NODE, 9), [2, NODE, 9]),
+        (Ask(LIFE, 5), [3, LIFE, 5]),
+        (TOLD, [4, *TOLD_AS_SENT]),
     ],
 )
 def test_words_and_bytes(said: Said, sent: list[object]) -> None:
@@ -30,14 +39,17 @@ def test_words_and_bytes(said: Said, sent: list[object]) -> None:
 @pytest.mark.parametrize(
     ("sent", "complaint"),
     [
-        ([3, NODE], "a word of a cluster of kind 3"),
+        ([5, NODE], "a word of a cluster of kind 5"),
         ([], "of kind None"),
         ([0, AS_SENT, 0, 5], "here: lives is 0"),
         ([1, AS_SENT[:-1]], "is no list of"),
         ([1, [b"short", *AS_SENT[1:]]], "node has 5 bytes"),
-        ([1, [*AS_SENT[:-1], ["m"] * 17]], "a word of a cluster that is not MessagePack"),
+        ([1, [*AS_SENT[:-1], ["m"] * 17]], "is no list of up to 16"),
         ([1, [*AS_SENT[:5], "", *AS_SENT[6:]]], "uri has 0 bytes"),
         ([2, NODE, -1], "epoch is -1"),
+        ([3, LIFE, -1], "ask: version is -1"),
+        ([4, *TOLD_AS_SENT[:6], ["old"] * 257, []], "a word of a cluster that is not MessagePack"),
+        ([4, *TOLD_AS_SENT[:4], [["", True, False]], [], [], []], "queues name has 0 bytes"),
     ],
 )
 def test_what_is_out_of_bounds(sent: list[object], complaint: str) -> None:

@@ -2,6 +2,7 @@
 fewer lives than one that remembers more.
 
 Brokers start, die, start again, are cut off from each other, and are forgotten when they are gone.
+Each has queues, which change; in the end each knows those that the others have now.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from random import Random
 
 import pytest
 
+from shmbroker.netbridge.cluster.advert import Queue
 from tests.netbridge.cluster.talk import Town, node_of
 
 NAMES = "abcdef"
+QUEUES = [Queue(name, True, is_consumed) for name in "uvwxyz" for is_consumed in (False, True)]
 SEEDS = 100
 STEPS = 40
 
@@ -37,7 +40,9 @@ class Schedule:
         town, random = self.town, self.random
         there = sorted(town.members)
         gone = sorted(set(NAMES) - set(there))
-        kind = random.choice(("start", "start", "die", "cut", "meet", "link", "forget", "later"))
+        kind = random.choice(
+            ("start", "start", "die", "cut", "meet", "link", "forget", "later", "show", "show")
+        )
         if kind == "start" and gone:
             self.starts(random.choice(gone))
         elif kind == "die" and len(there) > 1:
@@ -50,6 +55,9 @@ class Schedule:
             town.link(*random.sample(there, 2))
         elif kind == "forget" and gone and there:
             town.forget(random.choice(there), random.choice(gone))
+        elif kind == "show" and there:
+            queues = random.sample(QUEUES, random.randrange(len(QUEUES)))
+            town.shows(random.choice(there), *(each for each in queues))
         elif kind == "later":
             town.later(random.choice((0.5, 1.0, 5.0)))
 
@@ -70,6 +78,7 @@ def test_all_agree_once_they_have_met(first: int) -> None:
             for each in there - {name}:
                 other = town.members[each]
                 assert member.lives[node_of(each)] == other.me, (seed, name, each)
+                assert town.copied(name, each) == set(other.adverts.board.adverts), (seed, name)
         # who was not restarted remembers those that are gone, and nobody counts fewer
         most = max(member.quorum.seen_max for member in town.members.values())
         assert most >= len(there), seed

@@ -1,0 +1,120 @@
+"""What the lives of a cluster tell each other of their queues and bindings, as one of them does it.
+
+Each live asks each other one: what is there after the version that I have seen?  The answer comes
+when there is something, and is followed by the next question.  So a newcomer reads everything, page
+by page, others read what has changed, and many changes while an answer is on its way are one.  A
+link that is made again goes on where the former one was lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from shmbroker.netbridge.cluster.advert import Advert, Binding, Queue
+from shmbroker.netbridge.cluster.board import Board
+from shmbroker.netbridge.cluster.said import Announcement, Ask, Link, Say, Told
+from shmbroker.netbridge.election.question import Node
+
+NOBODY = bytes(16)
+"""The incarnation of a board of which nothing was seen."""
+
+
+@dataclass(slots=True)
+class Copy:
+    """Of the board of another live."""
+
+    queues: dict[str, Queue] = field(default_factory=dict)
+    bindings: set[Binding] = field(default_factory=set)
+
+    def takes(self, told: Told) -> None:
+        self.queues.update((each.name, each) for each in told.queues)
+        self.bindings.update(told.bindings)
+        for name in told.gone_queues:
+            self.queues.pop(name, None)
+        self.bindings.difference_update(told.gone_bindings)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """How far the board of another live was seen."""
+
+    incarnation: bytes = NOBODY
+    version: int = 0
+    whole: Copy = field(default_factory=Copy)
+    coming: Copy | None = None
+    """Read anew, and not whole yet."""
+
+    def takes(self, told: Told) -> None:
+        if told.is_anew:
+            self.coming = Copy()
+        (self.coming or self.whole).takes(told)
+        self.incarnation, self.version = told.incarnation, told.until
+        if self.coming is not None and told.until == told.latest:
+            self.whole, self.coming = self.coming, None
+
+    @property
+    def ask(self) -> Ask:
+        return Ask(self.incarnation, self.version)
+
+
+class Adverts:
+    def __init__(self, incarnation: bytes) -> None:
+        self.board = Board(incarnation)
+        """Our own."""
+        self._readings: dict[Node, _Reading] = {}
+        self._asked: dict[Node, Link] = {}
+        """Over which link each live is asked."""
+        self._there: dict[Link, Announcement] = {}
+        self._waits: dict[Link, Ask] = {}
+        """Questions to us, until there is an answer."""
+
+    def of(self, node: Node) -> Copy:
+        """What this live has told; what it told last, while it is missing."""
+        reading = self._readings.get(node)
+        return Copy() if reading is None else reading.whole
+
+    def shows(self, adverts: Iterable[Advert]) -> Iterator[Say]:
+        """All that this broker has now."""
+        if self.board.shows(adverts):
+            yield from self._answers()
+
+    def links(self, there: Mapping[Link, Announcement]) -> Iterator[Say]:
+        """Those that lead to lives: one of each is asked."""
+        self._there = dict(there)
+        for node, link in list(self._asked.items()):
+            if link not in there or there[link].node != node:
+                del self._asked[node]
+        for link, live in there.items():
+            if live.node not in self._asked:
+                self._asked[live.node] = link
+                yield Say(link, self._reading(live.node).ask)
+
+    def down(self, link: Link) -> None:
+        self._waits.pop(link, None)
+
+    def forget(self, node: Node) -> None:
+        self._readings.pop(node, None)
+        self._asked.pop(node, None)
+
+    def heard(self, link: Link, what: Ask | Told) -> Iterator[Say]:
+        if isinstance(what, Ask):
+            self._waits[link] = what
+            yield from self._answers()
+            return
+        live = self._there.get(link)
+        if live is None or self._asked.get(live.node) != link:
+            return  # it was asked, and is no live any more
+        reading = self._reading(live.node)
+        reading.takes(what)
+        yield Say(link, reading.ask)
+
+    def _reading(self, node: Node) -> _Reading:
+        return self._readings.setdefault(node, _Reading())
+
+    def _answers(self) -> Iterator[Say]:
+        for link, asked in list(self._waits.items()):
+            page = self.board.page(asked)
+            if page is not None:
+                del self._waits[link]
+                yield Say(link, page)
