@@ -26,6 +26,7 @@ NODE_DIGITS = 8
     cls=Group,
     examples="""
     shmbroker cluster list /var/lib/shmbroker/east
+    shmbroker cluster queues /var/lib/shmbroker/east
     shmbroker cluster forget /var/lib/shmbroker/east 5f2a91c0 --yes
     """,
 )
@@ -59,6 +60,52 @@ def list_(folder: Path, as_json: bool, names: bool) -> None:
         show(told)
     if not told:
         raise SystemExit(1)
+
+
+@cluster.command(
+    examples="""
+    shmbroker cluster queues east
+    shmbroker cluster queues east --json | jq -r '.queues[] | select(.consumed) | .name'
+    """,
+)
+@folder_argument
+@json_option
+@names_option
+def queues(folder: Path, as_json: bool, names: bool) -> None:
+    """Show the queues of all nodes of a cluster, as the broker in DIR knows them now.
+
+    Of a node that is missing this is what it has told last.  `--json` has the bindings, too.  Exits
+    with 1 if the broker does not run.
+    """
+    in_a_cluster(folder)
+    told = _queues(folder)
+    rows = told.get("queues", [])
+    if names:
+        print_names(dict.fromkeys(str(each["queue"]) for each in rows))
+    elif as_json:
+        print_json(told)
+    else:
+        print_table(["QUEUE", "NODE", "STATE", "DURABLE", "CONSUMED"], [
+            [each["queue"], each["name"], each["state"], _yes(each["durable"]),
+             _yes(each["consumed"])]
+            for each in rows
+        ])  # fmt: skip
+    if not told:
+        raise SystemExit(1)
+
+
+def _queues(folder: Path) -> dict[str, Any]:
+    from shmbroker.ipc.instance import status as states
+    from shmbroker.netbridge.clustered.shown import QUEUES_FILE
+
+    if states.read(folder).process is None:
+        return {}
+    order(folder, "cluster", {"verb": "queues"})
+    return shown(folder, QUEUES_FILE)
+
+
+def _yes(is_so: bool) -> str:
+    return "yes" if is_so else "no"
 
 
 def known(folder: Path) -> dict[str, Any]:

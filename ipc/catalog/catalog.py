@@ -107,6 +107,12 @@ class Catalog:
         self._catalog = lib.sb_catalog(connection)
         self._glanced = tuple(ffi.new("int64_t *") for _ in range(3))
 
+    @property
+    def generation(self) -> int:
+        """Moves with each change."""
+        generation: int = lib.sb_catalog_generation(self._catalog)
+        return generation
+
     def _rows(self, table: int) -> Iterator[Entry]:
         size = at.SETTINGS_ENTRY_BYTES if table == at.SETTINGS else at.ENTRY_BYTES
         buffer = ffi.new("char[]", size)

@@ -89,6 +89,19 @@ class Participants:
                 uses[reference] = consumers, producers
         return uses
 
+    def uses_now(self) -> bytes:
+        """As it is stored: the same again while nobody begins or ends to use a queue."""
+        (high,) = Struct("<q").unpack_from(self._memory, at.PARTICIPANTS_HIGH_AT)
+        found = []
+        for number in range(1, min(high, at.PARTICIPANTS)):
+            start = at.PARTICIPANTS_AT + number * at.PARTICIPANT_BYTES
+            state, _, _, _, _, used, _ = _ENTRY.unpack_from(self._memory, start)
+            if state == at.PARTICIPANT_LIVE:
+                listed = start + at.PARTICIPANT_LIST_AT
+                found.append(self._memory[listed : listed + _LIST.size])
+                found.append(used.to_bytes(8, "little") + self._beyond_list(number, used))
+        return b"".join(found)
+
     def is_served(self, reference: int) -> bool:
         """Whether a living participant serves this queue for others."""
         return any(

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import zmq
 
@@ -23,12 +23,14 @@ from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.listener import Listener
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
+from shmbroker.netbridge.cluster.advert import Advert
 from shmbroker.netbridge.cluster.codec import decode, encode
 from shmbroker.netbridge.cluster.machine import Action, KeepLives, Membership
 from shmbroker.netbridge.cluster.said import Say
 from shmbroker.netbridge.clustered import options
+from shmbroker.netbridge.clustered.looking import LOOK_SECONDS, Looking
 from shmbroker.netbridge.clustered.setup import Setup
-from shmbroker.netbridge.clustered.shown import whole
+from shmbroker.netbridge.clustered.shown import FILE, QUEUES_FILE, queues, whole
 from shmbroker.netbridge.election.candidate import Electorate
 from shmbroker.netbridge.election.codec import from_voter
 from shmbroker.netbridge.election.question import Node
@@ -41,6 +43,12 @@ from shmbroker.netbridge.wire.words import Role
 from shmbroker.netbridge.witness.witness import Ledgers, Witness
 
 Tell = Callable[[Mapping[str, Any]], None]
+
+
+class Shows(Protocol):
+    def __call__(self, shown: Mapping[str, Any], file: str = FILE) -> None: ...
+
+
 RETRY_SECONDS: Final = 0.2
 """Until an address that somebody else has is tried again."""
 REFUSED_RETRY_SECONDS: Final = 5.0
@@ -78,7 +86,7 @@ class Members(Closable):
         thread: NetworkThread,
         setup: Setup,
         tell: Tell,
-        shows: Callable[[dict[str, Any]], None],
+        shows: Shows,
         keeps: Callable[[int], None] = lambda lives: None,
     ) -> None:
         """`shows`: is given what people see, in the network thread; `keeps`: the number of lives.
@@ -113,6 +121,8 @@ class Members(Closable):
         self._made: Witness | None = None
         self._kept: Ledgers | None = None
         self._tries_at = math.inf
+        self._looking = Looking(setup.vhost)
+        self._looks_at = math.inf
         self._complaints: set[str] = set()
         self._is_closed = False
         thread.call(self._begin)
@@ -150,6 +160,12 @@ class Members(Closable):
     def show(self) -> None:
         self._thread.ask(lambda: self._show(always=True))
 
+    def show_queues(self) -> None:
+        def step() -> None:
+            self._shows(queues(self._setup.cluster.name, self.machine), QUEUES_FILE)
+
+        self._thread.ask(step)
+
     def close(self) -> None:
         """In good order: for members that vote that is a release."""
         dials = self._thread.ask(self._stop)
@@ -160,6 +176,7 @@ class Members(Closable):
             each.ended_at.wait(max(0.0, ends_at - time.monotonic()))
             self._thread.ask(each.end)
         self._worker.do(self._serves_no_more, lambda _: None)
+        self._worker.do(self._looking.close, lambda _: None)
         self._worker.close()
 
     def _stop(self) -> list[Dialled]:
@@ -177,6 +194,9 @@ class Members(Closable):
         if now >= self._tries_at:
             self._tries_at = math.inf
             self._worker.do(self._serve, self._served)
+        if now >= self._looks_at:
+            self._looks_at = math.inf
+            self._worker.do(self._looking.look, self._looked)
         self._does(self.machine.tick(now))
 
     def _becomes(self, standing: Standing, ledgers: Callable[[], Ledgers] | None) -> None:
@@ -186,6 +206,11 @@ class Members(Closable):
         was_live = former is not None and former.is_live
         if was_live and not standing.is_live:
             self._worker.do(self._serves_no_more, lambda _: None)
+            self._worker.do(self._looking.close, lambda _: None)
+            self._looks_at = math.inf
+            self._does(self.machine.shows([]))
+        elif standing.is_live and not was_live:
+            self._looks_at = time.monotonic()
         self._does(self.machine.becomes(standing.node, standing.epoch, is_live=standing.is_live))
         if standing.is_live and not was_live and ledgers is not None:
             self._ledgers = ledgers
@@ -212,6 +237,14 @@ class Members(Closable):
         if not is_whole and not self._is_closed:
             self._tries_at = time.monotonic() + RETRY_SECONDS
             self._look()
+
+    def _looked(self, found: list[Advert] | Exception | None) -> None:
+        if isinstance(found, Exception):
+            raise found
+        if self._is_closed or self._standing is None or not self._standing.is_live:
+            return
+        self._looks_at = time.monotonic() + LOOK_SECONDS
+        self._does(self.machine.shows(found) if found is not None else ())
 
     # --- of the worker ------------------------------------------------------------------------
 
@@ -329,7 +362,7 @@ class Members(Closable):
         """At all that follows from what it knows."""
         if self._is_closed:
             return
-        self.due = min(self.machine.deadline, self._tries_at)
+        self.due = min(self.machine.deadline, self._tries_at, self._looks_at)
         for uri in self.machine.wanted - self._dials.keys():
             self._dials[uri] = None
             self._worker.do(partial(self._dial, uri), partial(self._dialled, uri))

@@ -100,6 +100,8 @@ def order(members: Members, given: Mapping[str, object], log: Log) -> None:
     verb, name = given.get("verb"), str(given.get("node", ""))
     if verb == "show":
         members.show()
+    elif verb == "queues":
+        members.show_queues()
     elif verb == "forget":
         if why := members.forget(name):
             raise InvalidArgument(why)

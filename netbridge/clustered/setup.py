@@ -44,6 +44,8 @@ class Setup:
     times: LinkTimes
     pair: KeyPair | None
     quorum: Quorum
+    vhost: str
+    """Whose queues the others are told of."""
 
 
 def setup(config: Config, given: Given) -> Setup | None:
@@ -63,6 +65,7 @@ def setup(config: Config, given: Given) -> Setup | None:
         times_of(network.link_defaults),
         given.pair,
         _quorum(config, given),
+        config.vhost,
     )
 
 
@@ -77,10 +80,10 @@ def _quorum(config: Config, given: Given) -> Quorum:
     return Quorum(found.quorum_size, recalculates=False, seen_max=max(1, seen))
 
 
-def show(config: Config, shown: Mapping[str, Any]) -> None:
+def show(config: Config, shown: Mapping[str, Any], file: str = FILE) -> None:
     """To people, in run/."""
     with suppress(OSError):  # what it says is no reason to end
-        write_whole(config.folder / RUN / FILE, dict(shown))
+        write_whole(config.folder / RUN / file, dict(shown))
 
 
 def keep_lives(config: Config, lives: int) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from shmbroker.ipc.message.properties import unpack
+from shmbroker.netbridge.cluster.advert import Binding, Queue
 from shmbroker.netbridge.cluster.machine import Membership
 from shmbroker.netbridge.cluster.said import Announcement
 from shmbroker.netbridge.election.threshold import IMPOSSIBLE
 
 FILE: Final = "cluster"
 """In run/."""
+QUEUES_FILE: Final = "cluster-queues"
+"""Beside it, written when somebody asks: it may be long."""
 
 
 def whole(name: str, machine: Membership, *, votes: bool) -> dict[str, Any]:
@@ -48,4 +52,48 @@ def _row(machine: Membership, of: Announcement, state: str, hops: int) -> dict[s
         "version": of.version,
         "group": list(of.group),
         "backups": dict(sorted(backups.items())),
+    }
+
+
+def queues(name: str, machine: Membership) -> dict[str, Any]:
+    """Of all nodes, as each has told."""
+    rows: list[dict[str, Any]] = []
+    bindings: list[dict[str, Any]] = []
+    me = machine.me
+    if me is not None and me.is_live:
+        for advert in machine.adverts.board.adverts:
+            (rows if isinstance(advert, Queue) else bindings).append(_advert(me, "here", advert))
+    for node, live in machine.lives.items():
+        state = "up" if machine.is_there(node) else "missing"
+        copy = machine.adverts.of(node)
+        rows += (_advert(live, state, each) for each in copy.queues.values())
+        bindings += (_advert(live, state, each) for each in copy.bindings)
+    return {
+        "cluster": name,
+        "queues": sorted(rows, key=lambda each: (each["queue"], each["name"], each["node"])),
+        "bindings": sorted(
+            bindings, key=lambda each: (each["exchange"], each["destination"], each["name"])
+        ),
+    }
+
+
+def _advert(of: Announcement, state: str, advert: Queue | Binding) -> dict[str, Any]:
+    whose = {"node": of.node.hex(), "name": of.name, "state": state}
+    if isinstance(advert, Queue):
+        return {
+            "queue": advert.name,
+            **whose,
+            "durable": advert.is_durable,
+            "consumed": advert.is_consumed,
+        }
+    return {
+        "exchange": advert.exchange,
+        "kind": advert.kind,
+        "destination": advert.destination,
+        "to": "exchange" if advert.is_to_exchange else "queue",
+        **whose,
+        "key": advert.key,
+        "arguments": unpack(advert.arguments),
+        "match": "any" if advert.matches_any else "all",
+        "exclusive": advert.is_exclusive,
     }

@@ -15,7 +15,7 @@ import shmbroker
 from shmbroker.ipc.instance import ordering, status
 from shmbroker.ipc.instance.watch import Watch
 from shmbroker.ipc.instance.whole import read_whole
-from shmbroker.netbridge.clustered.shown import FILE
+from shmbroker.netbridge.clustered.shown import FILE, QUEUES_FILE
 from shmbroker.perf.machine.port import free_port
 from tests.conftest import vhost_for_a_while
 from tests.support.runs import Run
@@ -147,6 +147,19 @@ class Cluster:
                 wanted == {(each["name"], each["state"]) for each in told["nodes"] if each["hops"]}
             ),
         )
+
+    def copied(
+        self, name: str, holds: Callable[[set[tuple[str, str, bool]]], bool]
+    ) -> dict[str, Any]:
+        """What this one shows of the queues of all, once that holds of them."""
+        late = time.monotonic() + PATIENCE
+        while True:
+            assert self.order(name, verb="queues") == ""
+            told = read_whole(self[name].folder / status.RUN / QUEUES_FILE)
+            if holds({(at["queue"], at["name"], at["consumed"]) for at in told["queues"]}):
+                return told
+            assert time.monotonic() < late, f"{name} says {told}\n{self.story()}"
+            time.sleep(0.05)  # nothing tells that a board has changed
 
     def order(self, name: str, **given: object) -> str:
         answer = ordering.asked(self[name].folder, {"noun": "cluster", **given}, PATIENCE)

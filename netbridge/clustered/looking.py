@@ -1,0 +1,63 @@
+"""What the vhost of a live has, for the others of its cluster: looked at as long as it is live."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from shmbroker.ipc.base.closable import Closable
+from shmbroker.ipc.base.errors import Error
+from shmbroker.ipc.connection.outline import Outline, Outlines
+from shmbroker.ipc.message.properties import pack
+from shmbroker.netbridge.cluster.advert import Advert, Binding, Queue
+
+LOOK_SECONDS: Final = 0.2
+"""Between two looks: nothing tells yet that a queue was declared, or that a consumer came."""
+OWN: Final = "$"
+"""Names of the broker's own queues and exchanges begin so."""
+
+
+class Looking(Closable):
+    """Of one thread at a time."""
+
+    def __init__(self, vhost: str) -> None:
+        self._vhost = vhost
+        self._outlines: Outlines | None = None
+
+    def look(self) -> list[Advert] | None:
+        """All that others are to know; None: nothing has changed, or the vhost is not there yet."""
+        try:
+            if self._outlines is not None and not self._outlines.is_current:
+                self.close()
+            if self._outlines is None:
+                self._outlines = Outlines(self._vhost)
+            found = self._outlines.look()
+        except (Error, FileNotFoundError):
+            self.close()  # it is being made, or removed: the next look tells
+            return None
+        return None if found is None else adverts(found)
+
+    def close(self) -> None:
+        outlines, self._outlines = self._outlines, None
+        if outlines is not None:
+            outlines.close()
+
+
+def adverts(outline: Outline) -> list[Advert]:
+    kinds = {each.name: each.kind for each in outline.exchanges}
+    queues = [Queue(each.name, each.is_durable, each.is_consumed) for each in outline.queues]
+    bindings = [
+        Binding(
+            each.exchange, kinds[each.exchange], each.destination, each.to == "exchange", each.key,
+            pack(each.arguments), each.match == "any", each.exclusive,
+        )
+        for each in outline.bindings
+        if each.exchange in kinds
+    ]  # fmt: skip
+    return [
+        *(each for each in queues if not each.name.startswith(OWN)),
+        *(each for each in bindings if not _is_own(each)),
+    ]
+
+
+def _is_own(binding: Binding) -> bool:
+    return binding.exchange.startswith(OWN) or binding.destination.startswith(OWN)

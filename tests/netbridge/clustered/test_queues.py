@@ -1,0 +1,85 @@
+"""Brokers of a cluster know each other's queues, who takes from them, and bindings."""
+
+from __future__ import annotations
+
+import pytest
+
+import shmbroker
+from tests.cli.command import Shell
+from tests.netbridge.clustered.conftest import Cluster
+
+
+def two(cluster: Cluster) -> None:
+    for name in ("east", "west"):
+        cluster.add(name).start().becomes("live")
+    cluster.sees("east", "west")
+
+
+def test_queues_and_consumers_are_known_elsewhere(cluster: Cluster) -> None:
+    two(cluster)
+    with shmbroker.connect(f"shm://{cluster.vhosts['west']}", name="test") as broker:
+        broker.declare_queue("orders", durable=True)
+        cluster.copied("east", lambda queues: queues == {("orders", "west", False)})
+        with shmbroker.connect(f"shm://{cluster.vhosts['west']}", name="taker") as taker:
+            with pytest.raises(shmbroker.Empty):
+                taker.queue("orders").get_nowait()
+            cluster.copied("east", lambda queues: queues == {("orders", "west", True)})
+            taker.declare_exchange("news", "topic")
+            taker.bind("news", "orders", "sports.#")
+        told = cluster.copied("east", lambda queues: queues == {("orders", "west", False)})
+        [row] = told["queues"]
+        assert (row["state"], row["durable"]) == ("up", True)
+        [binding] = told["bindings"]
+        assert (binding["exchange"], binding["destination"]) == ("news", "orders")
+        assert (binding["kind"], binding["key"], binding["name"]) == ("topic", "sports.#", "west")
+        broker.delete_queue("orders")
+    cluster.copied("east", lambda queues: queues == set())
+
+
+def test_a_missing_node_keeps_what_it_told_and_tells_anew(cluster: Cluster) -> None:
+    two(cluster)
+    cluster.publishes("west", b"one")
+    cluster.copied("east", lambda queues: {each[0] for each in queues} == {"orders"})
+    cluster["west"].kill()
+    cluster.sees("east", missing=("west",))
+    told = cluster.copied("east", lambda queues: len(queues) == 1)
+    assert [each["state"] for each in told["queues"]] == ["missing"]
+    cluster["west"].start().becomes("live")
+    cluster.sees("east", "west")
+    with shmbroker.connect(f"shm://{cluster.vhosts['west']}", name="test") as broker:
+        broker.declare_queue("bills")
+    told = cluster.copied("east", lambda queues: len(queues) == 2)
+    assert {each["state"] for each in told["queues"]} == {"up"}
+    cluster["west"].stop()
+    cluster.sees("east", missing=("west",))
+    assert cluster.order("east", verb="forget", node="west") == ""
+    cluster.copied("east", lambda queues: queues == set())
+
+
+def test_the_successor_of_a_shared_store_tells_of_the_same_queues(cluster: Cluster) -> None:
+    cluster.add("east").start()
+    cluster.add("west").start().becomes("live")
+    cluster.add("west2", "backup", shares="west").start().becomes("passive")
+    cluster.publishes("west", b"one")
+    cluster.copied("east", lambda queues: {each[:2] for each in queues} == {("orders", "west")})
+    cluster["west"].kill()
+    cluster.sees("east", "west2")
+    cluster.copied("east", lambda queues: {each[:2] for each in queues} == {("orders", "west2")})
+
+
+def test_the_command_line(cluster: Cluster) -> None:
+    two(cluster)
+    for name in ("east", "west"):
+        cluster.publishes(name, b"one")
+    cluster.copied("east", lambda queues: len(queues) == 2)
+    shell, folder = Shell(cluster.vhosts["east"]), str(cluster["east"].folder)
+    listed = [line.split() for line in shell("cluster", "queues", folder).lines]
+    assert listed == [
+        ["QUEUE", "NODE", "STATE", "DURABLE", "CONSUMED"],
+        ["orders", "east", "here", "yes", "no"],
+        ["orders", "west", "up", "yes", "no"],
+    ]
+    assert shell("cluster", "queues", folder, "--names").lines == ["orders"]
+    assert shell("cluster", "queues", folder, "--json").json["bindings"] == []
+    cluster["east"].stop()
+    assert shell("cluster", "queues", folder).code == 1
