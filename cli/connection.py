@@ -146,7 +146,7 @@ def _broker(ctx: click.Context, option: click.Parameter, value: str | None) -> N
 
     if (Path(value) / FILE).is_file():
         _far(ctx).folder = Path(value)
-    elif Path(value).is_dir() or value[0] in "/.":
+    elif Path(value).is_dir() or value[:1] in "/.":
         raise click.UsageError(f"{value} is no folder of a broker: it has no {FILE}")
     else:
         is_uri = "(" in value or "://" in value

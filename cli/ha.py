@@ -13,7 +13,7 @@ from shmbroker.cli.group import Group
 from shmbroker.cli.instance import folder_argument
 from shmbroker.cli.output import json_option, print_json, print_pairs, print_table, say
 from shmbroker.cli.queue_replica import detach, replicas, replicate
-from shmbroker.cli.units import format_size
+from shmbroker.cli.units import DURATION, format_size
 
 if TYPE_CHECKING:
     from shmbroker.ipc.instance.status import Status
@@ -163,12 +163,38 @@ def activate(folder: Path, force: bool, yes: bool) -> None:
     say("it becomes live")
 
 
-@ha.command(examples="shmbroker ha promote backup")
-@folder_argument
-def promote(folder: Path) -> None:
-    """Have a member become live, for an external cluster manager (activation = "command")."""
-    order(folder, verb="promote")
-    say("it becomes live")
+@ha.command(
+    examples="""
+    shmbroker ha promote backup
+    shmbroker ha promote -b backup --timeout 5s
+    """
+)
+@click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), required=False)
+@click.option("-b", "--broker", "named", metavar="DIR", type=click.Path(path_type=Path),
+              help="The same as DIR.")  # fmt: skip
+@click.option("--timeout", type=DURATION, default="30s", show_default=True,
+              help="Wait at most this long until it is live.")  # fmt: skip
+def promote(folder: Path | None, named: Path | None, timeout: float) -> None:
+    """Have a member become live, as an external cluster manager does (activation = "command").
+
+    If another member is live, that one is asked to hand over to it, as it is for a failback: it
+    does so if `allow-failback` is true and no other replica is in sync.  A member that still
+    catches up is refused.  Exits with 1 if it is not live in time.
+    """
+    from shmbroker.ipc.instance import status as states
+
+    if (folder is None) == (named is None):
+        raise click.UsageError("either DIR or --broker DIR")
+    member = folder or named or Path()
+    order(member, verb="promote")
+    say("it waits until it is granted to be live")
+    if states.wait_for(member, IS_LIVE, timeout) is None:
+        found = states.read(member)
+        raise click.ClickException(
+            f"it is {found.replication or found.state}, not live: its log, and that of the live, "
+            "say why"
+        )
+    say("it is live")
 
 
 @ha.command("continue", examples="shmbroker ha continue live --yes")

@@ -43,8 +43,8 @@ def start(peer: str, name: str, settings: dict[str, Any]) -> None:
 @click.command(
     cls=Verb,
     examples="""
-    shmbroker ha replicate --broker /var/lib/shmbroker/standby node1 orders
-    shmbroker ha replicate -b node2 node1 orders
+    shmbroker ha replicate --broker node2 node1 orders
+    shmbroker ha replicate -b tcp://node2:61616 "failover:(tcp://node1,tcp://node3)" orders
     """,
 )
 @broker_options

@@ -257,6 +257,13 @@ class Passive(Core):
                 self._promote(self._alone_grant)
         return self.done()
 
+    def asks_for_role(self, now: float) -> list[Action]:
+        """`ha promote` of a replica that is in sync: its live hands over, or says why not."""
+        if self.state is State.IN_SYNC:
+            self.log(Alert.FAILBACK_ASKED, self.live)
+            self.tell(self.live, AskBack())
+        return self.done()
+
     # --- joining ------------------------------------------------------------------------------
 
     def _join_later(self, state: State, now: float, why: str = "") -> None:

@@ -35,6 +35,8 @@ def order(acting: Acting, given: Mapping[str, Any], line: Line) -> str:
         line("audit", verb=verb, user=given.get("user"), epoch=machine.epoch)
         acting.does(machine.yields(now()))
         return ""
+    if verb == "promote" and state in FOLLOWING:
+        return _ask_live(acting, given, line)
     if verb in ("activate", "promote"):
         return _activate(acting, given, line)
     return f"a member does not {verb!r}"
@@ -50,6 +52,15 @@ def _hand_over(acting: Acting, wanted: str) -> str:
     acting.does(machine.hands_over(to, now()))
     if machine.state is not State.HANDING_OVER:
         return f"{to} is not in sync with {machine.me}"
+    return ""
+
+
+def _ask_live(acting: Acting, given: Mapping[str, Any], line: Line) -> str:
+    machine = acting.machine
+    if machine.state is not State.IN_SYNC:
+        return f"{machine.me} still catches up with {machine.live}, which serves"
+    line("audit", verb="promote", user=given.get("user"), epoch=machine.epoch)
+    acting.does(machine.asks_for_role(now()))
     return ""
 
 

@@ -73,3 +73,26 @@ def test_a_stop_without_a_handover(pair: Commands) -> None:
     assert pair("a", "check", "standby", "DIR").code == 2
     assert pair("b", "ha", "activate", "DIR").code == 0
     pair.node["b"].becomes("live")
+
+
+def test_promote_asks_the_live_to_hand_over(pair: Commands) -> None:
+    filled(pair.node)
+    promoted = pair("b", "ha", "promote", "-b", "DIR")
+    assert promoted.code == 0, promoted
+    assert promoted.said.splitlines() == [
+        "it waits until it is granted to be live", "it is live",
+    ]  # fmt: skip
+    assert pair.node.bodies("b") == MANY
+    pair.node.says("a", "in sync")
+    serves = pair("b", "ha", "promote", "DIR")
+    assert (serves.code, "b is live, and cannot be activated" in serves.said) == (1, True)
+    assert pair("b", "ha", "promote").code == 2
+
+
+def test_promote_says_that_the_live_does_not_hand_over(node: Made) -> None:
+    members = node(a={"ha.allow-failback": False}).up()
+    refused = Commands(members)("b", "ha", "promote", "DIR", "--timeout", "1s")
+    assert refused.code == 1
+    assert "it is in sync, not live: its log, and that of the live, say why" in refused.said
+    assert "failback refused" in str(members["b"].said())
+    assert members["a"].becomes("live")
