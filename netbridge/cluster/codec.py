@@ -13,8 +13,9 @@ from shmbroker.netbridge.wire.frame import ID_BYTES, Body
 from shmbroker.netbridge.wire.vocabulary import COUNT, Made, Many, Vocabulary
 
 GROUP_MAX: Final = 16
-ENTRY_BYTES: Final = 512
-"""Of the catalog: a key and arguments are in one."""
+ENTRY_BYTES: Final = 3 * 512
+"""A key and arguments are in an entry of the catalog; what is no UTF-8 is up to three times as long
+as text."""
 LIVES_MAX: Final = 1 << 20
 DIGEST_MAX: Final = (1 << 32) - 1
 NAME: Final = Text(NAME_BYTES_MAX, 1)
@@ -22,10 +23,12 @@ ANNOUNCEMENT: Final = Made(
     Announcement, NODE, Octets(ID_BYTES, ID_BYTES), COUNT, COUNT, NAME, Text(URI_BYTES_MAX, 1),
     Flag(), Many(NAME, GROUP_MAX),
 )  # fmt: skip
+LISTED: Final = Text(3 * NAME_BYTES_MAX, 1)
+"""A name in the catalog, for the same reason."""
 LIFE: Final = Octets(ID_BYTES, ID_BYTES)
-QUEUE: Final = Made(Queue, NAME, Flag(), Flag())
+QUEUE: Final = Made(Queue, LISTED, Flag(), Flag())
 BINDING: Final = Made(
-    Binding, NAME, NAME, NAME, Flag(), Text(ENTRY_BYTES), Octets(0, ENTRY_BYTES), Flag(), Flag()
+    Binding, LISTED, NAME, LISTED, Flag(), Text(ENTRY_BYTES), Octets(0, ENTRY_BYTES), Flag(), Flag()
 )
 WORDS: Final = Vocabulary(
     "a word of a cluster",
@@ -35,7 +38,7 @@ WORDS: Final = Vocabulary(
     (Ask, Made(Ask, LIFE, COUNT)),
     (Told, Made(
         Told, LIFE, Flag(), COUNT, COUNT, Many(QUEUE, ROWS_MAX), Many(BINDING, ROWS_MAX),
-        Many(NAME, ROWS_MAX), Many(BINDING, ROWS_MAX),
+        Many(LISTED, ROWS_MAX), Many(BINDING, ROWS_MAX),
     )),
     array_max=ROWS_MAX,
 )  # fmt: skip

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgpack
+
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.connection.outline import Outline, Outlines
-from shmbroker.ipc.message.properties import pack
 from shmbroker.netbridge.cluster.advert import Advert, Binding, Queue
 
 LOOK_SECONDS: Final = 0.2
@@ -31,7 +32,7 @@ class Looking(Closable):
             if self._outlines is None:
                 self._outlines = Outlines(self._vhost)
             found = self._outlines.look()
-        except (Error, FileNotFoundError):
+        except (Error, OSError):
             self.close()  # it is being made, or removed: the next look tells
             return None
         return None if found is None else adverts(found)
@@ -48,7 +49,7 @@ def adverts(outline: Outline) -> list[Advert]:
     bindings = [
         Binding(
             each.exchange, kinds[each.exchange], each.destination, each.to == "exchange", each.key,
-            pack(each.arguments), each.match == "any", each.exclusive,
+            msgpack.packb(each.arguments), each.match == "any", each.exclusive,
         )
         for each in outline.bindings
         if each.exchange in kinds

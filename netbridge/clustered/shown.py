@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.message.properties import unpack
 from shmbroker.netbridge.cluster.advert import Binding, Queue
 from shmbroker.netbridge.cluster.machine import Membership
@@ -93,7 +94,20 @@ def _advert(of: Announcement, state: str, advert: Queue | Binding) -> dict[str, 
         "to": "exchange" if advert.is_to_exchange else "queue",
         **whose,
         "key": advert.key,
-        "arguments": unpack(advert.arguments),
+        "arguments": _told(advert.arguments),
         "match": "any" if advert.matches_any else "all",
         "exclusive": advert.is_exclusive,
     }
+
+
+def _told(arguments: bytes) -> dict[str, object]:
+    """As JSON has it: bytes, say, are shown as Python writes them."""
+    try:
+        found = unpack(arguments)
+    except Error:  # of another broker
+        return {}
+    return {str(name): _plain(value) for name, value in found.items()}
+
+
+def _plain(value: object) -> object:
+    return value if value is None or isinstance(value, str | int | float) else repr(value)

@@ -26,10 +26,13 @@ def test_queues_and_consumers_are_known_elsewhere(cluster: Cluster) -> None:
             cluster.copied("east", lambda queues: queues == {("orders", "west", True)})
             taker.declare_exchange("news", "topic")
             taker.bind("news", "orders", "sports.#")
+            taker.declare_exchange("files", "headers")
+            taker.bind("files", "orders", arguments={"mark": b"\x00", "n": 1}, match="any")
         told = cluster.copied("east", lambda queues: queues == {("orders", "west", False)})
         [row] = told["queues"]
         assert (row["state"], row["durable"]) == ("up", True)
-        [binding] = told["bindings"]
+        headers, binding = told["bindings"]
+        assert (headers["arguments"], headers["match"]) == ({"mark": "b'\\x00'", "n": 1}, "any")
         assert (binding["exchange"], binding["destination"]) == ("news", "orders")
         assert (binding["kind"], binding["key"], binding["name"]) == ("topic", "sports.#", "west")
         broker.delete_queue("orders")
@@ -83,3 +86,18 @@ def test_the_command_line(cluster: Cluster) -> None:
     assert shell("cluster", "queues", folder, "--json").json["bindings"] == []
     cluster["east"].stop()
     assert shell("cluster", "queues", folder).code == 1
+
+
+def test_a_replicated_node_tells_of_its_queues_whoever_serves(cluster: Cluster) -> None:
+    cluster.add("east").start()
+    cluster.add_pair("west")
+    cluster.starts("west")
+    cluster.sees("east", "west")
+    cluster.publishes("west", b"one")
+    cluster.copied("east", lambda queues: {each[:2] for each in queues} == {("orders", "west")})
+    cluster["west"].kill()
+    cluster["west2"].becomes("live")
+    cluster.copied("east", lambda queues: {each[:2] for each in queues} == {("orders", "west2")})
+    with shmbroker.connect(f"shm://{cluster.vhosts['west2']}", name="test") as broker:
+        broker.declare_queue("bills")
+    cluster.copied("east", lambda queues: ("bills", "west2", False) in queues)
