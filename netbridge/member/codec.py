@@ -21,6 +21,7 @@ from shmbroker.netbridge.election.codec import (
 )
 from shmbroker.netbridge.election.codec import NODE as VOTER_NODE
 from shmbroker.netbridge.member.said import (
+    Accept,
     AskBack,
     Closing,
     Diverged,
@@ -32,6 +33,7 @@ from shmbroker.netbridge.member.said import (
     Leave,
     NoFailback,
     NotJoined,
+    Offer,
     Resumed,
     Said,
     TakeOver,
@@ -125,6 +127,8 @@ WORDS: Final = Vocabulary(
     (Leave, Made(Leave)),
     (Closing, Made(Closing)),
     (Resumed, Made(Resumed)),
+    (Offer, Made(Offer)),
+    (Accept, Made(Accept)),
     (TakeOver, Made(TakeOver, GRANT)),
     (YouHold, Made(YouHold, GRANT)),
     (AskBack, Made(AskBack)),

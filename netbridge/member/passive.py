@@ -26,6 +26,7 @@ from shmbroker.netbridge.member.action import (
 from shmbroker.netbridge.member.core import NEVER, RANK_SECONDS, Core, Purpose
 from shmbroker.netbridge.member.options import CONTINUE_ALONE, MemberOptions
 from shmbroker.netbridge.member.said import (
+    Accept,
     AskBack,
     Closing,
     Dropped,
@@ -36,6 +37,7 @@ from shmbroker.netbridge.member.said import (
     Leave,
     NoFailback,
     NotJoined,
+    Offer,
     Resumed,
     Said,
     TakeOver,
@@ -471,6 +473,9 @@ class Passive(Core):
             self._in_sync(member, now)
         elif isinstance(what, Closing):
             self.closing_until = now + self.options.handover_timeout
+        elif isinstance(what, Offer):
+            if self.state is State.IN_SYNC:
+                self.tell(member, Accept())
         elif isinstance(what, Resumed):
             self.closing_until = NEVER
         elif isinstance(what, Dropped):

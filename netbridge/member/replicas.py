@@ -241,7 +241,7 @@ class Replicating(Passive):
         self._safe_lists(now)
         for follower in list(self.followers.values()):
             self._admit(follower, now)
-        if self.state is State.HANDING_OVER:
+        if self._gives_way(now):
             self._drain(now)
 
     # --- followers ----------------------------------------------------------------------------
@@ -366,7 +366,7 @@ class Replicating(Passive):
             self._admit(follower, now)
         if not self.lists and self.lease.is_told(self.epoch, self.version):
             self._drop_those_that_left(now)
-        if self.state is State.HANDING_OVER:
+        if self._gives_way(now):
             self._drain(now)
 
     def _drop_those_that_left(self, now: float) -> None:
@@ -417,7 +417,7 @@ class Replicating(Passive):
         self.log(Alert.REPLICA_LOST, f"{member}: {why}")
         if self.state is State.HANDING_OVER:
             self._abandon_hand_over("the replica was lost", now)
-        if self.state not in SERVING or self.granted is not None:
+        if self.state not in SERVING or self.granted is not None or self._gives_way(now):
             return
         self._suspend(f"{member} is lost")
         self._go_on(now)
@@ -467,6 +467,8 @@ class Replicating(Passive):
 
     @abstractmethod
     def fence(self, why: str, now: float) -> None: ...
+    @abstractmethod
+    def _gives_way(self, now: float) -> bool: ...
     @abstractmethod
     def _drain(self, now: float) -> None: ...
     @abstractmethod

@@ -87,6 +87,16 @@ class Resumed:
 
 
 @dataclass(frozen=True, slots=True)
+class Offer:
+    """The live to whom it hands over: you have all.  Nobody is asked before it has answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accept:
+    """The answer."""
+
+
+@dataclass(frozen=True, slots=True)
 class TakeOver:
     """The voters have granted you this epoch; all that was confirmed is in your journal."""
 
@@ -130,6 +140,6 @@ class Diverged:
 
 
 Said = (
-    Hello | Join | Joined | NotJoined | InSync | Dropped | Leave | Closing | Resumed | TakeOver
-    | YouHold | AskBack | NoFailback | Diverged
+    Hello | Join | Joined | NotJoined | InSync | Dropped | Leave | Closing | Resumed | Offer
+    | Accept | TakeOver | YouHold | AskBack | NoFailback | Diverged
 )  # fmt: skip

@@ -23,6 +23,7 @@ from shmbroker.netbridge.member.core import NEVER, Purpose, granted
 from shmbroker.netbridge.member.follower import Follower
 from shmbroker.netbridge.member.replicas import Replicating
 from shmbroker.netbridge.member.said import (
+    Accept,
     AskBack,
     Closing,
     Dropped,
@@ -30,6 +31,7 @@ from shmbroker.netbridge.member.said import (
     Join,
     Leave,
     NoFailback,
+    Offer,
     Resumed,
     Said,
     TakeOver,
@@ -121,9 +123,7 @@ class Serving(Replicating):
         """What cannot write hands over, or ends."""
         if self.state in SERVING and self.state is not State.HANDING_OVER:
             self.is_broken = True
-            if self.announced:
-                self._hand_over(self.announced, now)
-            else:
+            if not self._gives_way(now):
                 self._suspend("it cannot write")
 
     def disk_works(self, now: float) -> None:
@@ -134,6 +134,12 @@ class Serving(Replicating):
             self._progress(now)  # who has followed meanwhile may be waiting for that
 
     # --- handing over -------------------------------------------------------------------------
+
+    def _gives_way(self, now: float) -> bool:
+        """Its disk takes nothing: to whoever is in sync, one after the other."""
+        if self.is_broken and self.announced and self.state is not State.HANDING_OVER:
+            self._hand_over(self.announced, now)
+        return self.state is State.HANDING_OVER
 
     def stop_serving(self, *, hands_over: bool, now: float) -> None:
         """A graceful stop."""
@@ -185,7 +191,9 @@ class Serving(Replicating):
         """When all is confirmed, the voters are asked, or the last record says who is next."""
         if not self.is_held:
             return
-        has = min((self._has(each) for each in self.counted), default=self.end)
+        # who is broken confirms nothing more, and what it has confirmed every one has
+        awaited = {self.hand_to} if self.is_broken and self.hand_to else self.counted
+        has = min((self._has(each) for each in awaited), default=self.end)
         if has < self.end or (self.synced_to < self.end and not self.is_broken):
             return
         if self.final is not None:
@@ -196,11 +204,18 @@ class Serving(Replicating):
                 self.does(Write(self.final))
         elif not self.is_drained:
             self.is_drained = True
-            if self.options.electorate is None:
-                self._hand_over_by_record(now)
-            else:
-                grant = Grant(self.epoch + 1, self.hand_to, (self._copy(self.hand_to),))
-                self.asks(Purpose.HAND_OVER, grant, now)
+            self.tell(self.hand_to, Offer())
+
+    def _accepted(self, member: str, now: float) -> None:
+        """It is there.  Who is gone, and is granted an epoch, keeps everybody else from it."""
+        is_asked = self.state is State.HANDING_OVER and self.is_drained and member == self.hand_to
+        if not is_asked or self.candidate is not None or self.final is not None:
+            return
+        if self.options.electorate is None:
+            self._hand_over_by_record(now)
+        else:
+            grant = Grant(self.epoch + 1, self.hand_to, (self._copy(self.hand_to),))
+            self.asks(Purpose.HAND_OVER, grant, now)
 
     def _outlives_its_boot(self) -> bool:
         """The list says so before the group is parked, or a restart of this host keeps it waiting.
@@ -276,6 +291,8 @@ class Serving(Replicating):
             self._leaves(member, now)
         elif isinstance(what, AskBack):
             self._asked_back(member, now)
+        elif isinstance(what, Accept):
+            self._accepted(member, now)
         elif isinstance(what, Hello):
             self._met_another(member, what, now)
 

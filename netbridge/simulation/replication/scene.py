@@ -147,7 +147,7 @@ class Scene(Stage):
             replica_timeout=0.4,
             ack_outlives_boot=cast.acks_when_synced,
             max_replicas=cast.max_replicas,
-            handover_timeout=1.0,
+            handover_timeout=1.5,
         )
 
     def _starts(self, host: Host) -> None:
@@ -252,9 +252,6 @@ class Scene(Stage):
         elif kind == "no-voters":
             self.world.tell(f"fault: {fault}")
             self._block(fault.host, self.names_of_voters, until)
-        elif kind == "disk-full" and self.newcomers:
-            # it would hand over to one that is gone for good, before it has noticed
-            self.world.tell("no full disk: one copy is lost already")
         elif kind == "disk-full":
             self.world.tell(f"fault: {fault}")
             self.disks[fault.host].fails_until = until
@@ -298,8 +295,6 @@ class Scene(Stage):
         ]
         is_holder = any(grant.holder == name for grant in attempts)
         if len(lives) != 1 or is_holder or not self.cast.voters:
-            return
-        if any(each.fails for each in self.disks.values()):  # see `disk-full`
             return
         machines = [each.machine for each in self.members.values()]
         if any(each.candidate or each.state is State.HANDING_OVER for each in machines):

@@ -15,6 +15,7 @@ from shmbroker.netbridge.election.ledger import Ledger
 from shmbroker.netbridge.election.question import Copy, Grant
 from shmbroker.netbridge.member.codec import Here, decode, encode, packed, written
 from shmbroker.netbridge.member.said import (
+    Accept,
     AskBack,
     Closing,
     Dropped,
@@ -25,6 +26,7 @@ from shmbroker.netbridge.member.said import (
     Leave,
     NoFailback,
     NotJoined,
+    Offer,
     Resumed,
     Said,
     TakeOver,
@@ -57,6 +59,8 @@ EXAMPLES: list[Said | Here] = [
     Leave(),
     Closing(),
     Resumed(),
+    Offer(),
+    Accept(),
     TakeOver(GRANT),
     YouHold(GRANT),
     AskBack(),

@@ -209,6 +209,31 @@ def test_live_cannot_write_and_hands_over() -> None:
     assert "a: handed over b" in group.lines()
 
 
+def test_live_cannot_write_and_hands_over_to_who_is_there_still() -> None:
+    """The host of the first is gone, and nobody has noticed that yet."""
+    group = Group(members=3, max_replicas=2, fails_back=False)
+    group.starts()
+    group.reaches("b", State.IN_SYNC)
+    group.reaches("c", State.IN_SYNC)
+    group.until(lambda: group.machine("a").announced == "b")
+    group.dies("b", power=True)
+    group.disks["a"].fails_until = group.world.now + 5.0
+    group.write("a")
+    group.until(lambda: group.serving == ["c"])
+    assert "a: handed over c" in group.lines()
+    assert "a: handed over b" not in group.lines()
+
+
+def test_live_cannot_write_and_its_backup_is_gone_so_it_goes_on_when_it_can() -> None:
+    group = pair()
+    group.dies("b", power=True)
+    group.disks["a"].fails_until = group.world.now + 0.3
+    group.write("a")
+    group.reaches("a", State.ALONE)
+    assert "handed over" not in group.lines()
+    assert group.write("a")
+
+
 def test_live_cannot_sync_that_it_hands_over_and_its_backup_has_heard_so() -> None:
     """Nobody can be asked: the last record says who is next, and the live does not serve again."""
     group = pair(voters=0, fails_back=False)

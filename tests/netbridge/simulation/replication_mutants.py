@@ -100,6 +100,13 @@ MUTANTS: Final = (
         "what.is_whole and bool(what.node) and self.has_frame(what.last)",
         "what.is_whole and bool(what.node)",
     ),
+    Mutant(
+        "handed-over-to-one-that-has-not-answered",
+        Serving,
+        "_drain",
+        "self.tell(self.hand_to, Offer())",
+        "self._accepted(self.hand_to, now)",
+    ),
     Mutant("a-silent-replica-waited-for", Serving, "serving_tick", "and late and", "and False and"),
     Mutant(
         "counted-before-the-voters-know-its-node",
@@ -134,15 +141,16 @@ MUTANTS: Final = (
 
 SHOWN_BY: Final = {
     "no-fence-check-before-a-write": 23,
-    "no-fence-check-after-a-sync": 42,
+    "no-fence-check-after-a-sync": 158,
     "lease-not-looked-at-when-the-disk-alone-confirms": 251,
     "lost-and-not-waited-for": 16,
-    "records-that-are-not-synced-not-told": 2253,
+    "records-that-are-not-synced-not-told": 4544,
     "lease-not-looked-at-before-a-delivery": 78,
     "goes-on-before-it-may": 4,
     "a-higher-epoch-of-another-ignored": 445,
     "in-sync-and-not-waited-for": 0,
     "no-prefix-check": 23,
+    "handed-over-to-one-that-has-not-answered": 6084,
     "a-silent-replica-waited-for": 618,
     "counted-before-the-voters-know-its-node": 754,
     "lease-counted-longer-than-voters-do": 78,
