@@ -20,6 +20,7 @@ BANNED_IN_CORE = {"os", "time", "socket", "threading", "mmap", "pathlib", "subpr
 EFFECTS = {"zmq", "time", "random", "secrets", "socket", "select", "selectors", "threading"}
 CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/broker/gates.py": set(),
+    "netbridge/broker/group.py": {"threading"},
     "netbridge/broker/meter.py": {"time"},
     "netbridge/broker/network.py": {"zmq", "time"},
     "netbridge/broker/owner.py": {"time", "threading"},
@@ -90,6 +91,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/replicated/instance.py": {"threading", "time"},
     "netbridge/replicated/ordered.py": set(),
     "netbridge/replicated/process.py": {"time"},
+    "netbridge/replicated/programs.py": set(),
     "netbridge/replicated/reaching.py": {"socket", "threading", "time"},
     "netbridge/replicated/served.py": {"threading", "time"},
     "netbridge/replicated/store.py": {"threading"},

@@ -18,11 +18,10 @@ from shmbroker.ipc.base.errors import Error, InvalidArgument
 from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.instance.config.config import FILE, Config
 from shmbroker.ipc.instance.log import Log
-from shmbroker.ipc.instance.mount import mount_of
 from shmbroker.ipc.instance.process import memory
-from shmbroker.ipc.instance.watch import Watch
 from shmbroker.ipc.latency.latency import Counts
-from shmbroker.netbridge.broker import standby, table, whereabouts
+from shmbroker.netbridge.broker import table, whereabouts
+from shmbroker.netbridge.broker.group import Group, OfStore
 from shmbroker.netbridge.broker.lines import Lines
 from shmbroker.netbridge.config.config import Network as Wanted
 from shmbroker.netbridge.link.peer import Identity
@@ -46,8 +45,17 @@ REPLICAS: Final = "replicas"
 
 
 class Owner:
-    def __init__(self, config: Config, wanted: Wanted, credentials: Credentials, log: Log) -> None:
+    def __init__(
+        self,
+        config: Config,
+        wanted: Wanted,
+        credentials: Credentials,
+        log: Log,
+        group: Group | None = None,
+    ) -> None:
+        """`group`: None, that of its store."""
         self._config, self._log = config, log
+        self._group = group or OfStore(config)
         self._wanted, self._credentials = wanted, credentials
         self._incarnation = os.urandom(16)
         self._ours: Identity | None = None
@@ -69,7 +77,7 @@ class Owner:
         self._orders.put(lambda: self._begin(ours))
 
     def waits(self, node: bytes, epoch: int) -> None:
-        """It is passive, and another one of its store is live with this epoch."""
+        """It is passive, and another one of its group is live with this epoch."""
         ours = Identity(node, self._incarnation, self._config.name, Standing.BACKUP, epoch)
         self._orders.put(lambda: self._wait(ours))
 
@@ -182,7 +190,8 @@ class Owner:
         if ours is None or not self._has_tables(ours):
             return None
         if ours.standing is Standing.BACKUP:
-            return PASSIVE_RETRY_SECONDS if self._live is None or network is None else None
+            is_there = self._live is not None and network is not None and not network.unbound
+            return None if is_there else PASSIVE_RETRY_SECONDS
         is_whole = network is not None and network.is_live and not network.unbound
         return None if is_whole else RETRY_SECONDS
 
@@ -220,17 +229,18 @@ class Owner:
 
         return Network(place, given, self._stopped, self._lines.tell, self._orders.put)
 
-    def _uri(self, epoch: int) -> str:
+    @property
+    def uri(self) -> str:
         """Of this broker, for programs; empty if they are not told."""
-        return whereabouts.of(epoch, self._wanted).uri
+        return whereabouts.of(0, self._wanted).uri
 
     def _begin(self, ours: Identity) -> None:
         self._ours = ours
         if not self._has_tables(ours) or (self._network is not None and self._network.is_live):
             return
         self._made(ours).serve(ours)
-        whereabouts.write(self._config.store, whereabouts.of(ours.epoch, self._wanted))
-        self._watch_standby()
+        self._group.serves(whereabouts.of(ours.epoch, self._wanted))
+        self._watch_backups()
         self._tell_topology()
 
     # --- what programs are told ---------------------------------------------------------------
@@ -239,42 +249,30 @@ class Owner:
         ours, network = self._ours, self._network
         if ours is None or ours.standing is not Standing.LIVE or network is None:
             return
-        here = self._uri(ours.epoch)
-        backups = standby.read(self._config.store, ours.epoch)
+        backups = self._group.backups(ours.epoch)
         node = Node(
-            ours.node, ours.epoch, ours.name, here, backups, memory(), self._config.vhost
+            ours.node, ours.epoch, ours.name, self.uri, backups, memory(), self._config.vhost
         )  # fmt: skip
         network.tell_topology((node,))
 
-    def _watch_standby(self) -> None:
-        """In a thread that sleeps until a broker begins or ends to wait."""
-        if self._watches:
-            return
-        self._watches = True
-        store = self._config.store
-        watch = Watch(standby.folder_of(store), is_remote=mount_of(store).is_remote)
-
-        def run() -> None:
-            while True:
-                watch.wait()
-                self._orders.put(self._tell_topology)
-
-        threading.Thread(target=run, name="network standby", daemon=True).start()
+    def _watch_backups(self) -> None:
+        if not self._watches:
+            self._watches = True
+            self._group.watch(lambda: self._orders.put(self._tell_topology))
 
     def _wait(self, ours: Identity) -> None:
         """As soon as the live has said where it is; it may never do."""
         self._ours = ours
-        self._live = whereabouts.read(self._config.store, ours.epoch)
+        self._live = self._group.live(ours.epoch)
         if self._live is not None and self._has_tables(ours):
             self._made(ours).wait(self._live)
-            here = whereabouts.of(ours.epoch, self._wanted).uri
-            standby.write(self._config.store, self._config.name, ours.epoch, here)
+            self._group.waits(ours.epoch, self.uri)
 
     def _end(self, at_once: bool) -> None:
         network, self._network, self._ours = self._network, None, None
         self._live = None
         if network is not None:
-            standby.remove(self._config.store, self._config.name)
+            self._group.leaves()
             network.close(at_once=at_once)
 
     def _reload(self, wanted: Wanted, credentials: Credentials) -> None:

@@ -8,6 +8,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import zmq
@@ -283,9 +284,14 @@ class Link(Closable):
             self._connection = None
             self._passive[connection.member] = connection
             where = parse(live) if live else None
-            named = where if isinstance(where, Single) else None
+            named = (
+                replace(where, vhost=connection.member.vhost, values=())
+                if isinstance(where, Single)
+                else None
+            )
             now = time.monotonic()
             why = f"{Refusal.PASSIVE.value}: {end.machine.why_passive}"
+            why += f", and {live} is live" if live else ""
             self._plan_says(self._plan.refused(now, Refusal.PASSIVE, why, named))
 
     def ended(self, end: End, how: Ending) -> None:

@@ -44,6 +44,7 @@ from shmbroker.netbridge.member.written import Written
 from shmbroker.netbridge.wire.field import (
     NAME_BYTES_MAX,
     REASON_BYTES_MAX,
+    URI_BYTES_MAX,
     Bound,
     Flag,
     Number,
@@ -68,6 +69,8 @@ class Here:
     boot: str
     namespace: str
     """Of the process, so that one on the same host can see its death."""
+    uri: str = ""
+    """How programs on other hosts reach it; empty: they are not told."""
 
 
 class Wide(Bound):
@@ -117,7 +120,7 @@ WRITTEN: Final = Made(
 
 WORDS: Final = Vocabulary(
     "a word",
-    (Here, Made(Here, NAME, Number(0, 1 << 32), COUNT, BOOT, Text(NAME_BYTES_MAX))),
+    (Here, Made(Here, NAME, Number(0, 1 << 32), COUNT, BOOT, NAME, Text(URI_BYTES_MAX))),
     (Hello, Made(Hello, NODE, POSITION, Flag(), COUNT, Flag(), Flag(), Flag())),
     (Join, Made(Join, NODE, POSITION, Flag(), Flag(), BOOT, COUNT)),
     (Joined, Made(Joined, COUNT, Flag(), COUNT)),

@@ -157,14 +157,19 @@ class Replicating(Passive):
         return Level.DISK_AND_REPLICATED if self.counted else Level.DISK
 
     @property
-    def announced(self) -> str:
-        """The backup that clients are told of."""
+    def backups(self) -> list[str]:
+        """That clients are told of."""
         ready = [
             each.member
             for each in self.followers.values()
             if each.is_announced and each.member in self.counted and not each.is_leaving
         ]
-        return min(ready, key=lambda member: (self.options.rank(member), member), default="")
+        return sorted(ready, key=lambda member: (self.options.rank(member), member))
+
+    @property
+    def announced(self) -> str:
+        """The first of them."""
+        return next(iter(self.backups), "")
 
     def _has(self, member: str) -> int:
         follower = self.followers.get(member)

@@ -232,7 +232,7 @@ class Plan:
     def refused(
         self, now: float, refusal: Refusal, reason: str, live: Single | None = None
     ) -> Actions:
-        """`live`: whom a passive member names; tried next if it is of this plan."""
+        """`live`: whom a passive member names; tried next."""
         member = self._trying
         if member is None:
             return
@@ -245,6 +245,9 @@ class Plan:
             yield Refused(member, refusal, reason)
         if refusal is not Refusal.PASSIVE:  # that one may say later, on this connection, `active`
             yield Disconnect(member)
+        if live is not None and self.terms.finds_live:
+            tried = {each.place for each in (*self.members, *self._queue, *self._said)}
+            self._queue += [live] if live.place not in tried else []
         self._queue.sort(key=lambda each: live is None or each.place != live.place)
         yield from self._try_next(now)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from shmbroker.netbridge.plan.pacing import Pace
@@ -39,6 +39,8 @@ class Terms:
     lists_from: str | None = None
     obeys_moves: bool = True
     publish_timeout: float = -1
+    finds_live: bool = False
+    """Whom a passive member names is tried, also if the list does not have it."""
 
 
 def _resolved(table: tuple[Any, ...], given: Mapping[str, Any], owner: Owner) -> dict[str, Any]:
@@ -67,7 +69,7 @@ def static_pace(given: Mapping[str, Any]) -> Pace:
 def of_single(given: Mapping[str, Any], owner: Owner, refused_retry: float) -> Terms:
     """One member: rounds of one attempt. A link's is asked for by `static:`."""
     if owner == "program":
-        return of_failover({}, owner, refused_retry, None)
+        return replace(of_failover({}, owner, refused_retry, None), finds_live=False)
     values = _resolved(STATIC, given, owner)
     return Terms(
         0, 0, static_pace(given), static_pace(given), values["warn-after-reconnect-attempts"],
@@ -99,6 +101,7 @@ def of_failover(
         values.get("update-uris-url"),
         values["reconnect-supported"],
         values["timeout"],
+        owner == "program" and values["update-uris-supported"],
     )
 
 

@@ -93,6 +93,8 @@ class Acting(Carrier):
         self.thread, self.store, self.process = thread, store, process
         self._tell = tell
         self.talks: Talks
+        self.uris: dict[str, str] = {}
+        """Of members: how programs on other hosts reach them."""
         self.voters: Voters | None = None
         self.votes: Votes | None = None
         """Of a live of a cluster."""
@@ -131,6 +133,12 @@ class Acting(Carrier):
         self.thread.members.append(self)
         self.does(self.machine.start(now()))
         self._aside.begin()
+
+    @property
+    def is_passive(self) -> bool:
+        """Nothing of a time as live is left."""
+        has_data = self.warm is not None or self.following is not None
+        return has_data and self.served is None
 
     # --- of the thread ------------------------------------------------------------------------
 
@@ -223,6 +231,7 @@ class Acting(Carrier):
 
     def member_up(self, member: str, here: Here) -> None:
         self._refused = None
+        self.uris[member] = here.uri
         self._deaths.watch(member, here)
         self._turns.take(member, lambda: self.does(self.machine.peer_up(member, now())))
 

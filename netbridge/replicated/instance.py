@@ -12,6 +12,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from queue import SimpleQueue
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.status import RUN, Sign, Status
 from shmbroker.ipc.instance.whole import write_whole
+from shmbroker.netbridge.broker.group import OfMembers
 from shmbroker.netbridge.broker.lines import Lines
 from shmbroker.netbridge.broker.network import Given
 from shmbroker.netbridge.broker.owner import Owner
@@ -44,6 +46,7 @@ from shmbroker.netbridge.replicated.acting import Acting
 from shmbroker.netbridge.replicated.in_cluster import InCluster, joined
 from shmbroker.netbridge.replicated.ordered import order
 from shmbroker.netbridge.replicated.process import now
+from shmbroker.netbridge.replicated.programs import Programs
 from shmbroker.netbridge.replicated.reaching import Reaching
 from shmbroker.netbridge.replicated.store import Store
 from shmbroker.netbridge.replicated.talks import Address, Talks
@@ -88,7 +91,9 @@ class ReplicatedInstance:
             self._sign.close()
             raise
         others = without_cluster(options.without_members(network))
-        self.owner = Owner(config, others, known, self.log)
+        group = OfMembers()
+        self.owner = Owner(config, others, known, self.log, group)
+        self._programs = Programs(self.owner, group)
         self._in_cluster: InCluster | None = None
         self._voters: Voters | None = None
         self._reaching: Reaching | None = None
@@ -139,8 +144,9 @@ class ReplicatedInstance:
             Address(f"tcp://{each.uri.peer}", self._key_of(each.credentials))
             for each in options.listening(self._network)
         ]
+        here = replace(self._here(found.group_name or ""), uri=self.owner.uri)
         acting.talks = Talks(
-            thread, ours, self._here(found.group_name or ""), config.members, listens,
+            thread, ours, here, config.members, listens,
             self.credential, self._known, times_of(self._network.link_defaults), acting,
             self._lines.tell,
         )  # fmt: skip
@@ -214,6 +220,7 @@ class ReplicatedInstance:
         machine, progress = self._acting.machine, self._acting.progress
         if self._in_cluster is not None:
             self._in_cluster.changed(self._acting)
+        self._programs.changed(self._acting)
         status = Status(
             shown.state_of(machine),
             machine.is_eligible and machine.state not in SERVING,

@@ -49,7 +49,7 @@ GRANT = Grant(7, "a", COPIES)
 WRITTEN = Written(4, 7, "a", COPIES, handed_to="b")
 POSITION = position_of(Place(3 << 32 | 12, 6, 0xDEADBEEF, 0x12345678), WRITTEN)
 EXAMPLES: list[Said | Here] = [
-    Here("east", 4711, 123456, "boot 1", "pid:[4026531836]"),
+    Here("east", 4711, 123456, "boot 1", "pid:[4026531836]", "tcp://east:61616"),
     Hello(b"N" * 16, POSITION, True, 7),
     Join(b"", Position(), True, False, "boot 1", 3),
     Joined(7, False, 3),

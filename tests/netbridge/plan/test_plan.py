@@ -21,7 +21,7 @@ from shmbroker.netbridge.plan.action import (
 )
 from shmbroker.netbridge.plan.plans import drafts
 from shmbroker.netbridge.plan.state import FINAL, LATER, State
-from shmbroker.netbridge.plan.terms import of_session
+from shmbroker.netbridge.plan.terms import Owner, of_session
 from shmbroker.netbridge.plan.text import parse
 from shmbroker.netbridge.plan.uri import Single
 from shmbroker.netbridge.wire.words import Refusal
@@ -371,6 +371,34 @@ def test_a_passive_member_names_the_live() -> None:
     assert first == Connect(Single("a"))
     live = Single("c")
     one.take(one.plan.refused(one.now, Refusal.PASSIVE, "passive", live))
+    assert one.tried == ["c"]
+
+
+@pytest.mark.parametrize(
+    ("uri", "owner", "tried"),
+    [
+        ("failover:(a,b)?randomize=no", "program", ["c"]),
+        ("failover:(a,b)?randomize=no&update-uris-supported=no", "program", ["b"]),
+        ("failover:(a,b)?randomize=no", "link", ["b"]),
+        ("tcp://a", "program", []),
+    ],
+)
+def test_a_passive_member_names_a_live_that_is_not_in_the_list(
+    uri: str, owner: Owner, tried: list[str]
+) -> None:
+    """A program with a list goes there; a single address is that broker and no other."""
+    one = world(uri, owner, b="up", c="up")
+    list(one.plan.start(one.now))
+    one.take(one.plan.refused(one.now, Refusal.PASSIVE, "passive", Single("c")))
+    assert one.tried == tried
+
+
+def test_who_is_named_and_has_been_tried_is_not_tried_again_in_this_round() -> None:
+    one = world("failover:(a)?max-reconnect-attempts=1", "program")
+    list(one.plan.start(one.now))
+    one.take(one.plan.refused(one.now, Refusal.PASSIVE, "passive", Single("c")))
+    assert one.tried == ["c"]  # and it fails
+    one.take(one.plan.refused(one.now, Refusal.PASSIVE, "passive", Single("c")))
     assert one.tried == ["c"]
 
 
