@@ -15,6 +15,7 @@ from shmbroker.netbridge.simulation.replication.scene import Scene
 from shmbroker.netbridge.simulation.shrink import explained
 from tests.netbridge.simulation.mutants import Mutant
 from tests.netbridge.simulation.replication_mutants import MUTANTS, SHOWN_BY
+from tests.netbridge.simulation.replication_worlds import WORLDS, SmallWorld
 
 SEEDS = 1000
 PARTS = 10
@@ -80,3 +81,13 @@ def test_each_guard_is_needed(mutant: Mutant) -> None:
         failed = next((seed for seed in seeds if simulate(seed).wrong), None)
     assert failed is not None, "no seed objects"
     assert not simulate(failed).wrong, "with the guard it is right"
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=[each.mutant.name for each in WORLDS])
+def test_each_guard_of_a_small_world_is_needed(world: SmallWorld) -> None:
+    with world.mutant.applied():
+        assert world.wrong, "nothing objects"
+    assert world.mutant.behind is not None
+    with world.mutant.behind.applied():
+        assert not world.wrong, "one of both guards is enough"
+    assert not world.wrong, "with the guards it is right"

@@ -1,0 +1,67 @@
+"""Small worlds of replicated nodes with faults in one order: for guards that random faults do not
+show.  Their times are the seed's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from shmbroker.netbridge.election.voter import Voter
+from shmbroker.netbridge.member.serving import Serving
+from shmbroker.netbridge.simulation.fault import Fault
+from shmbroker.netbridge.simulation.replication.run import simulate
+from shmbroker.netbridge.simulation.replication.scene import Cast
+from tests.netbridge.simulation.mutants import Mutant
+
+PAIR: Final = Cast(
+    members=2, voters=1, max_replicas=1, splits=False, acks_when_synced=False, fails_back=False,
+    has_command=False,
+)  # fmt: skip
+"""A replica confirms what it has in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class SmallWorld:
+    mutant: Mutant
+    faults: Callable[[Random], list[Fault]]
+    seed: int
+    """That objects to the mutant."""
+
+    @property
+    def wrong(self) -> str:
+        faults = sorted(self.faults(Random(self.seed)), key=lambda fault: fault.time)
+        return simulate(self.seed, faults, casting=lambda _: PAIR).wrong
+
+
+def restarted_host(random: Random) -> list[Fault]:
+    """Of a replica that has not synced yet what it has confirmed; then its live is cut off."""
+    at = random.uniform(0.8, 2.5)
+    return [
+        Fault(at, "slow-disk", "b", 1.5),
+        Fault(at + random.uniform(0.05, 0.5), "power", "b", 1.0),
+        Fault(at + random.uniform(0.3, 0.7), "isolated", "a", 2.5),
+    ]
+
+
+WORLDS: Final = (
+    SmallWorld(
+        Mutant(
+            "rebooted-replica",
+            Voter,
+            "_is_on_list",
+            "copy.allows(holder, question.boot)",
+            "copy.member == holder",
+            behind=Mutant(
+                "rebooted-replica-that-asks",
+                Serving,
+                "is_eligible",
+                "copy.allows(self.me, self.boot)",
+                "copy.member == self.me",
+            ),
+        ),
+        restarted_host,
+        seed=0,
+    ),
+)
