@@ -13,6 +13,8 @@ from shmbroker.netbridge.plan.uri import Single
 
 HOUR: Final = 3600.0
 LEASE_SECONDS: Final = 0.1, 60.0
+HAND_OVER_SECONDS_MIN: Final = 2.0
+"""More than its vote alone may take, so that it ends as it was begun."""
 
 
 class Refused(ValueError):
@@ -100,7 +102,7 @@ REPLICATION: Final = (
          "A replica without progress for so long is not in sync any more."),
     _row("replica-ack", choice("received", "disk"), "received",
          "A replica confirms what it has written, or what it has synced."),
-    _row("handover-timeout", duration(0.1, HOUR), "60s",
+    _row("handover-timeout", duration(HAND_OVER_SECONDS_MIN, HOUR), "60s",
          "How long a live that stops may take until it has handed over."),
     _row("backup-timeout", duration(0, HOUR), "0s",
          "A new live holds confirms until its replicas are in sync again, at most so long."),

@@ -186,7 +186,7 @@ BAD |= {
         "min-insync": (0, "in 1…8"),
         "replica-timeout": (0, "in 10ms…1h"),
         "replica-ack": ("memory", '"received" or "disk"'),
-        "handover-timeout": (0, "in 100ms…1h"),
+        "handover-timeout": ("1s", "in 2s…1h"),
         "backup-timeout": ("2h", "in …1h"),
     }.items()
 }
