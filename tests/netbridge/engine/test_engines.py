@@ -224,8 +224,8 @@ def test_with_two_servers_of_three_killed_nobody_is_granted_anything(
     a.renew(lease_ms=LEASE_MS)
     for each in ensemble.servers[:2]:
         each.kill()
-    until(lambda: not a.up and not b.up)
-    assert a.states()[-1] == b.states()[-1] == "unreachable"
+    # the third server may serve for a moment more, until it misses the others
+    until(lambda: a.states()[-1] == b.states()[-1] == "unreachable")
     b.say(b.question(alone(2, "b")))
     assert b.hears_nothing(0.2)
     ensemble.start()
