@@ -77,7 +77,6 @@ def queues(folder: Path, as_json: bool, names: bool) -> None:
     Of a node that is missing this is what it has told last.  `--json` has the bindings, too.  Exits
     with 1 if the broker does not run.
     """
-    in_a_cluster(folder)
     told = _queues(folder)
     rows = told.get("queues", [])
     if names:
@@ -95,10 +94,9 @@ def queues(folder: Path, as_json: bool, names: bool) -> None:
 
 
 def _queues(folder: Path) -> dict[str, Any]:
-    from shmbroker.ipc.instance import status as states
     from shmbroker.netbridge.clustered.shown import QUEUES_FILE
 
-    if states.read(folder).process is None:
+    if not _runs(folder):
         return {}
     order(folder, "cluster", {"verb": "queues"})
     return shown(folder, QUEUES_FILE)
@@ -110,14 +108,20 @@ def _yes(is_so: bool) -> str:
 
 def known(folder: Path) -> dict[str, Any]:
     """What the broker says; if it hangs, what it has said last."""
-    from shmbroker.ipc.instance import status as states
     from shmbroker.netbridge.clustered.shown import FILE
 
-    in_a_cluster(folder)
-    if states.read(folder).process is None:
+    if not _runs(folder):
         return {}
     ask_to_show(folder, "cluster")
     return shown(folder, FILE)
+
+
+def _runs(folder: Path) -> bool:
+    """ClickException: it is in no cluster."""
+    from shmbroker.ipc.instance import status as states
+
+    in_a_cluster(folder)
+    return states.read(folder).process is not None
 
 
 def in_a_cluster(folder: Path) -> None:

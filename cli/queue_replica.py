@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -116,7 +116,7 @@ def order(verb: str, **given: object) -> list[dict[str, Any]]:
     chosen = chosen_broker()
     if chosen is not None and chosen.url:
         with opened(click.get_current_context(), "") as broker:
-            found: list[dict[str, Any]] = getattr(broker, "order")(verb, **given)  # noqa: B009
+            found: list[dict[str, Any]] = cast(Any, broker).order(verb, **given)
             return found
     from shmbroker.ipc.instance import status
 

@@ -12,6 +12,8 @@ import errno
 import os
 import stat
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -70,12 +72,8 @@ def opened(path: Path, flags: int, trust: Trust | None = None, mode: int = PRIVA
     """A descriptor; Untrusted if what is in the file cannot be believed."""
     is_safe = not others_write(path.parent)
     how = flags | os.O_CLOEXEC | (0 if is_safe else os.O_NOFOLLOW | os.O_NONBLOCK)
-    try:
+    with untrusted(path):
         file = os.open(path, how, mode)
-    except OSError as error:
-        if (refused := refusal(path, error)) is None:
-            raise
-        raise refused from error
     try:
         status = os.fstat(file)
         if stat.S_ISREG(status.st_mode) or not is_safe:
@@ -98,6 +96,17 @@ def others_write(folder: Path) -> bool:
     except OSError:
         return True
     return bool(status.st_uid not in (os.geteuid(), 0) or status.st_mode & WRITABLE)
+
+
+@contextmanager
+def untrusted(path: Path) -> Iterator[None]:
+    """An error that is about whose the file is becomes Untrusted, which says so."""
+    try:
+        yield
+    except OSError as error:
+        if (refused := refusal(path, error)) is None:
+            raise
+        raise refused from error
 
 
 def refusal(path: Path, error: OSError) -> Untrusted | None:

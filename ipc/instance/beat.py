@@ -60,21 +60,16 @@ def give_name(file: int, path: Path) -> None:
     Untrusted if what is there is another user's, and stays.
     """
     new = path.with_name(f"{path.name}.new")
-    try:
+    with trust.untrusted(new):
         new.unlink(missing_ok=True)  # of one that died here
         # without a directory Python does not follow the link
         os.link(f"/proc/self/fd/{file}", new, src_dir_fd=file)
-    except OSError as error:
-        if (refused := trust.refusal(new, error)) is None:
+    with trust.untrusted(path):
+        try:
+            new.rename(path)
+        except OSError:
+            new.unlink()
             raise
-        raise refused from error
-    try:
-        new.rename(path)
-    except OSError as error:
-        new.unlink()
-        if (refused := trust.refusal(path, error)) is None:
-            raise
-        raise refused from error
 
 
 def age_of(vhost: str, epoch: int) -> float | None:

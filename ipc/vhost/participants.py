@@ -91,15 +91,11 @@ class Participants:
 
     def uses_now(self) -> bytes:
         """As it is stored: the same again while nobody begins or ends to use a queue."""
-        (high,) = Struct("<q").unpack_from(self._memory, at.PARTICIPANTS_HIGH_AT)
         found = []
-        for number in range(1, min(high, at.PARTICIPANTS)):
-            start = at.PARTICIPANTS_AT + number * at.PARTICIPANT_BYTES
-            state, _, _, _, _, used, _ = _ENTRY.unpack_from(self._memory, start)
-            if state == at.PARTICIPANT_LIVE:
-                listed = start + at.PARTICIPANT_LIST_AT
-                found.append(self._memory[listed : listed + _LIST.size])
-                found.append(used.to_bytes(8, "little") + self._beyond_list(number, used))
+        for number, start, used in self._living():
+            listed = start + at.PARTICIPANT_LIST_AT
+            found.append(self._memory[listed : listed + _LIST.size])
+            found.append(used.to_bytes(8, "little") + self._beyond_list(number, used))
         return b"".join(found)
 
     def is_served(self, reference: int) -> bool:
@@ -112,12 +108,7 @@ class Participants:
 
     def _using(self, references: Collection[int]) -> Iterator[tuple[int, dict[int, int]]]:
         """What each participant uses each of these queues for, by reference."""
-        (high,) = Struct("<q").unpack_from(self._memory, at.PARTICIPANTS_HIGH_AT)
-        for number in range(1, min(high, at.PARTICIPANTS)):
-            start = at.PARTICIPANTS_AT + number * at.PARTICIPANT_BYTES
-            state, _, _, _, _, used, _ = _ENTRY.unpack_from(self._memory, start)
-            if state != at.PARTICIPANT_LIVE:
-                continue
+        for number, start, used in self._living():
             words = _LIST.unpack_from(self._memory, start + at.PARTICIPANT_LIST_AT)
             using = {word & ~USES: word & USES for word in words[: max(0, used)]}
             if beyond := self._beyond_list(number, used):
@@ -125,6 +116,15 @@ class Participants:
                     bits = beyond[reference & at.REFERENCE_INDEX_MASK] << at.USE_SHIFT
                     using[reference] = using.get(reference, 0) | bits
             yield number, using
+
+    def _living(self) -> Iterator[tuple[int, int, int]]:
+        """Of each: its number, where its entry begins, and how many places of its list it uses."""
+        (high,) = Struct("<q").unpack_from(self._memory, at.PARTICIPANTS_HIGH_AT)
+        for number in range(1, min(high, at.PARTICIPANTS)):
+            start = at.PARTICIPANTS_AT + number * at.PARTICIPANT_BYTES
+            state, _, _, _, _, used, _ = _ENTRY.unpack_from(self._memory, start)
+            if state == at.PARTICIPANT_LIVE:
+                yield number, start, used
 
     def _beyond_list(self, number: int, used: int) -> bytes:
         """What it uses the queue of each row for that its list has no place for."""

@@ -115,7 +115,8 @@ class Owner:
 
     def _carry_out(self, given: Mapping[str, object]) -> list[dict[str, object]]:
         """An order of a program, which may be of queue replicas."""
-        self._of_replicas(given)
+        if given.get("verb") != "show":  # that comes anyway
+            self._of_replicas(given)
         shown: list[dict[str, object]] = []
         self._asked(lambda: shown.extend(self._replicas().show()))
         return shown

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import zmq
 
@@ -43,12 +43,8 @@ from shmbroker.netbridge.wire.words import Role
 from shmbroker.netbridge.witness.witness import Ledgers, Witness
 
 Tell = Callable[[Mapping[str, Any]], None]
-
-
-class Shows(Protocol):
-    def __call__(self, shown: Mapping[str, Any], file: str = FILE) -> None: ...
-
-
+Shows = Callable[[str, Mapping[str, Any]], None]
+"""The name of a file in run/, and what it shows."""
 RETRY_SECONDS: Final = 0.2
 """Until an address that somebody else has is tried again."""
 REFUSED_RETRY_SECONDS: Final = 5.0
@@ -162,7 +158,7 @@ class Members(Closable):
 
     def show_queues(self) -> None:
         def step() -> None:
-            self._shows(queues(self._setup.cluster.name, self.machine), QUEUES_FILE)
+            self._shows(QUEUES_FILE, queues(self._setup.cluster.name, self.machine))
 
         self._thread.ask(step)
 
@@ -436,7 +432,7 @@ class Members(Closable):
         shown = whole(self._setup.cluster.name, self.machine, votes=self._witness is not None)
         if always or shown != self._shown:
             self._shown = shown
-            self._shows(shown)
+            self._shows(FILE, shown)
 
     def _forget(self, name: str) -> str:
         nodes = [

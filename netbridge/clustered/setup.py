@@ -15,7 +15,6 @@ from shmbroker.ipc.instance.whole import read_whole, write_whole
 from shmbroker.netbridge.broker.network import Given
 from shmbroker.netbridge.cluster.option import Cluster
 from shmbroker.netbridge.clustered import options
-from shmbroker.netbridge.clustered.shown import FILE
 from shmbroker.netbridge.election.threshold import Quorum
 from shmbroker.netbridge.link.option import times_of
 from shmbroker.netbridge.link.peer import Identity
@@ -80,7 +79,7 @@ def _quorum(config: Config, given: Given) -> Quorum:
     return Quorum(found.quorum_size, recalculates=False, seen_max=max(1, seen))
 
 
-def show(config: Config, shown: Mapping[str, Any], file: str = FILE) -> None:
+def show(config: Config, file: str, shown: Mapping[str, Any]) -> None:
     """To people, in run/."""
     with suppress(OSError):  # what it says is no reason to end
         write_whole(config.folder / RUN / file, dict(shown))

@@ -247,7 +247,8 @@ class Plan:
             yield Disconnect(member)
         if live is not None and self.terms.finds_live:
             tried = {each.place for each in (*self.members, *self._queue, *self._said)}
-            self._queue += [live] if live.place not in tried else []
+            if live.place not in tried:
+                self._queue.append(live)
         self._queue.sort(key=lambda each: live is None or each.place != live.place)
         yield from self._try_next(now)
 
