@@ -145,9 +145,9 @@ before its row is made live.
 
     page 0       identity: magic, version, bytes, arena, boot, name of the vhost
     page 1       generation: counts changes | how many rows of each table were ever used
-    page 2...    columns of row words: queues, exchanges, bindings, settings
+    page 2...    columns of row words: queues, exchanges, bindings, settings, balanced sets
                  entries of 512 bytes: queues, exchanges, bindings
-                 entries of a page: settings for queues whose names match a pattern
+                 entries of a page: settings for queues whose names match a pattern, balanced sets
 
 Entry of a queue or an exchange: both keep their name in the same place
 
@@ -199,6 +199,15 @@ Entry of a binding
     32  key length
     40  arguments length
     64  key, then arguments (a MessagePack map)
+
+Balanced set (balance.py)
+
+    0    turn        how many were given
+    128  version     its lowest bit says which copy is valid
+    256  two copies of 1,024 bytes, each
+         0   how many members
+         8   eligible: a bit a member
+         16  members: reference to a queue, target
 """
 
 from __future__ import annotations
@@ -353,6 +362,7 @@ RING_TAIL_AT: Final = PAGE_BYTES
 RING_CLOSED_AT: Final = (
     RING_TAIL_AT + 8
 )  # of a replica: CLOSED, DELETABLE, or 0 once it is detached
+RING_BALANCE_AT: Final = RING_TAIL_AT + 16  # reference to its balanced set, 0: it has none
 RING_TAKE_AT: Final = RING_TAIL_AT + PAIR_BYTES
 RING_MODE_AT: Final = RING_TAKE_AT + 8  # 0 for a plain ring; beside take, which takers load
 RING_RECORDING_AT: Final = RING_TAKE_AT + 16  # number of the histograms to count in, 0 none
@@ -630,11 +640,13 @@ QUEUES: Final = 0  # the tables
 EXCHANGES: Final = 1
 BINDINGS: Final = 2
 SETTINGS: Final = 3
-TABLES: Final = 4
+BALANCES: Final = 4
+TABLES: Final = 5
 QUEUE_ROWS: Final = 1 << 15
 EXCHANGE_ROWS: Final = 1 << 12
 BINDING_ROWS: Final = 1 << 17
 SETTINGS_ROWS: Final = 1 << 9
+BALANCE_ROWS: Final = 1 << 13
 
 ROW_SHIFT: Final = 3
 ROW_BYTES: Final = 1 << ROW_SHIFT
@@ -654,7 +666,8 @@ QUEUE_COLUMN_AT: Final = 2 * PAGE_BYTES
 EXCHANGE_COLUMN_AT: Final = QUEUE_COLUMN_AT + QUEUE_ROWS * ROW_BYTES
 BINDING_COLUMN_AT: Final = EXCHANGE_COLUMN_AT + EXCHANGE_ROWS * ROW_BYTES
 SETTINGS_COLUMN_AT: Final = BINDING_COLUMN_AT + BINDING_ROWS * ROW_BYTES
-CATALOG_COLUMNS_END: Final = SETTINGS_COLUMN_AT + SETTINGS_ROWS * ROW_BYTES
+BALANCE_COLUMN_AT: Final = SETTINGS_COLUMN_AT + SETTINGS_ROWS * ROW_BYTES
+CATALOG_COLUMNS_END: Final = BALANCE_COLUMN_AT + BALANCE_ROWS * ROW_BYTES
 
 ENTRY_SHIFT: Final = 9
 ENTRY_BYTES: Final = 1 << ENTRY_SHIFT
@@ -664,7 +677,10 @@ BINDING_ENTRIES_AT: Final = EXCHANGE_ENTRIES_AT + EXCHANGE_ROWS * ENTRY_BYTES
 SETTINGS_ENTRIES_AT: Final = BINDING_ENTRIES_AT + BINDING_ROWS * ENTRY_BYTES
 SETTINGS_ENTRY_SHIFT: Final = 12  # as the page of a ring
 SETTINGS_ENTRY_BYTES: Final = 1 << SETTINGS_ENTRY_SHIFT
-CATALOG_TABLES_END: Final = SETTINGS_ENTRIES_AT + SETTINGS_ROWS * SETTINGS_ENTRY_BYTES
+BALANCE_ENTRIES_AT: Final = SETTINGS_ENTRIES_AT + SETTINGS_ROWS * SETTINGS_ENTRY_BYTES
+BALANCE_ENTRY_SHIFT: Final = 12
+BALANCE_ENTRY_BYTES: Final = 1 << BALANCE_ENTRY_SHIFT
+CATALOG_TABLES_END: Final = BALANCE_ENTRIES_AT + BALANCE_ROWS * BALANCE_ENTRY_BYTES
 CATALOG_BYTES: Final = CATALOG_TABLES_END
 
 ENTRY_NAME_LENGTH_AT: Final = 0
@@ -713,6 +729,18 @@ BINDING_PAYLOAD_BYTES: Final = ENTRY_BYTES - BINDING_KEY_AT  # key and arguments
 
 MATCH_ALL: Final = 0
 MATCH_ANY: Final = 1
+
+BALANCE_TURN_AT: Final = 0  # how many turns were given
+BALANCE_VERSION_AT: Final = PAIR_BYTES  # its lowest bit says which copy is valid
+BALANCE_COPIES_AT: Final = 2 * PAIR_BYTES
+BALANCE_COPY_BYTES: Final = 1024
+BALANCE_COUNT_AT: Final = 0
+BALANCE_ELIGIBLE_AT: Final = 8  # a bit a member
+BALANCE_MEMBERS_AT: Final = 16
+BALANCE_MEMBERS: Final = 62  # bits of a word that is not negative
+MEMBER_QUEUE_AT: Final = 0  # reference
+MEMBER_TARGET_AT: Final = 8  # what the other node knows it by, 0: the balanced queue itself
+MEMBER_BYTES: Final = 16
 
 # --- visited: what one search for a route has seen; private memory --------------------------------
 VISITED_EXCHANGES: Final = 0  # a bit an exchange: it was, or will be, searched
@@ -1032,6 +1060,10 @@ assert QUEUE_ROWS <= QUEUE_MASK + 1
 assert QUEUE_SETTINGS_BYTES >= 120
 assert ENTRY_NAME_AT + NAME_BYTES_MAX <= ENTRY_BYTES
 assert BINDING_EXCLUSIVE_AT < BINDING_KEY_AT
+assert RING_BALANCE_AT < RING_TAIL_AT + LINE_BYTES
+assert BALANCE_MEMBERS_AT + BALANCE_MEMBERS * MEMBER_BYTES <= BALANCE_COPY_BYTES
+assert BALANCE_COPIES_AT + 2 * BALANCE_COPY_BYTES <= BALANCE_ENTRY_BYTES
+assert BALANCE_ENTRIES_AT % PAGE_BYTES == 0
 assert BINDING_PAYLOAD_BYTES == 448
 assert PARTICIPANTS_USES_AT % PAGE_BYTES == 0
 assert USES_BYTES % PAGE_BYTES == 0

@@ -24,6 +24,12 @@ from shmbroker.core.atomics import (
 from shmbroker.core.codes import NOT_FOUND, TABLE_FULL
 from shmbroker.core.kernel import exported_cold, kernel
 from shmbroker.core.layout import (
+    BALANCE_COLUMN_AT,
+    BALANCE_ENTRIES_AT,
+    BALANCE_ENTRY_BYTES,
+    BALANCE_ENTRY_SHIFT,
+    BALANCE_ROWS,
+    BALANCES,
     BINDING_COLUMN_AT,
     BINDING_ENTRIES_AT,
     BINDING_ROWS,
@@ -63,6 +69,8 @@ def table_rows(table: int) -> int:
         return EXCHANGE_ROWS
     if table == SETTINGS:
         return SETTINGS_ROWS
+    if table == BALANCES:
+        return BALANCE_ROWS
     return BINDING_ROWS
 
 
@@ -80,11 +88,15 @@ def row_at(catalog: int, table: int, index: int) -> int:
         column = EXCHANGE_COLUMN_AT
     elif table == SETTINGS:
         column = SETTINGS_COLUMN_AT
+    elif table == BALANCES:
+        column = BALANCE_COLUMN_AT
     return catalog + column + (index << ROW_SHIFT)
 
 
 @kernel
 def entry_bytes(table: int) -> int:
+    if table == BALANCES:
+        return BALANCE_ENTRY_BYTES
     return SETTINGS_ENTRY_BYTES if table == SETTINGS else ENTRY_BYTES
 
 
@@ -92,6 +104,8 @@ def entry_bytes(table: int) -> int:
 def entry_at(catalog: int, table: int, index: int) -> int:
     if table == SETTINGS:
         return catalog + SETTINGS_ENTRIES_AT + (index << SETTINGS_ENTRY_SHIFT)
+    if table == BALANCES:
+        return catalog + BALANCE_ENTRIES_AT + (index << BALANCE_ENTRY_SHIFT)
     entries = BINDING_ENTRIES_AT
     if table == QUEUES:
         entries = QUEUE_ENTRIES_AT

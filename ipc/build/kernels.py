@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shmbroker.core import (  # noqa: F401
+    balance,
     barrier,
     batch,
     bell,

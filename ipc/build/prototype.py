@@ -53,6 +53,8 @@ PARAMETER_TYPES = {
     "visited": "uint64_t *",
     "found": "int64_t *",
     "pouring": "int64_t *",
+    "members": "const int64_t *",
+    "chosen": "int64_t *",
 }
 RESULT_TYPES = {"loan_body": "void *", "received": "sb_message *", "arena_data": "void *"}
 

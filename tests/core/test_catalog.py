@@ -51,7 +51,9 @@ def test_entries_lie_behind_the_columns_and_inside_of_the_segment() -> None:
     last = lib.sb_catalog_entry_at(BINDINGS, layout.BINDING_ROWS - 1)
     assert last + layout.ENTRY_BYTES == lib.sb_catalog_entry_at(layout.SETTINGS, 0)
     last = lib.sb_catalog_entry_at(layout.SETTINGS, layout.SETTINGS_ROWS - 1)
-    assert last + layout.SETTINGS_ENTRY_BYTES == layout.CATALOG_TABLES_END
+    assert last + layout.SETTINGS_ENTRY_BYTES == lib.sb_catalog_entry_at(layout.BALANCES, 0)
+    last = lib.sb_catalog_entry_at(layout.BALANCES, layout.BALANCE_ROWS - 1)
+    assert last + layout.BALANCE_ENTRY_BYTES == layout.CATALOG_TABLES_END
     for table, index in [
         (-1, 0),
         (layout.TABLES, 0),

@@ -7,7 +7,17 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from shmbroker.core import layout as at
-from tests.explore import aside, committing, counting, keyed, once, pouring, processes, retrying
+from tests.explore import (
+    aside,
+    balancing,
+    committing,
+    counting,
+    keyed,
+    once,
+    pouring,
+    processes,
+    retrying,
+)
 from tests.explore.cast import EPILOGUE_OWNER, Cast
 from tests.explore.confirming import mover_dead, replica_dropped, set_changed
 from tests.explore.deleting import deletion_scenario
@@ -1124,6 +1134,16 @@ ELSEWHERE: Final[dict[str, Callable[[], Scenario]]] = {
     "commit-gate": gate_scenario,
     "deletion": lambda: deletion_scenario(store_buffers=False),
     "deletion-buffered": lambda: deletion_scenario(store_buffers=True),
+    "balance": lambda: balancing.spread("balance", (2, 2), 7),
+    "balance-ineligible": lambda: balancing.spread("balance-ineligible", (2, 2), 5),
+    "balance-eligible": lambda: balancing.eligible_changed((2, 1)),
+    "balance-none-eligible": lambda: balancing.members_changed("balance-none-eligible", (2,), 0),
+    "balance-changed": lambda: balancing.members_changed("balance-changed", (1, 1), 2),
+    "balance-changed-buffered": lambda: balancing.members_changed(
+        "balance-changed-buffered", (1,), 2, store_buffers=True
+    ),
+    "balance-deleted": lambda: balancing.member_deleted((1, 1)),
+    "balance-replaced": lambda: balancing.set_replaced((1, 1)),
     "follower": lambda: follower_scenario("follower", 2),
     "follower-buffered": lambda: follower_scenario("follower-buffered", 1, store_buffers=True),
 }
