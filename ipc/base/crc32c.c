@@ -5,6 +5,8 @@
 
 #include "base/base.h"
 
+#define TOGETHER 144 /* bytes: fewer are done sooner one by one */
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
@@ -103,7 +105,6 @@ TARGET static uint32_t by_processor(uint32_t crc, unsigned char *to, const unsig
  * side by side.  Behind `n` more bytes a CRC counts as its product with x^(8 n), by a carry-less
  * multiplication; what is left of the division by the polynomial is done by the last step. */
 #define PART_WORDS_MAX 256
-#define TOGETHER 144 /* bytes: what is shorter is done sooner one by one */
 #define MANY __attribute__((target("sse4.2,pclmul")))
 
 static uint32_t powers[2 * PART_WORDS_MAX + 2]; /* [w]: x^(64 w - 33), from 1 on */
@@ -169,29 +170,35 @@ static bool can_do_threes(void)
 }
 #endif
 
-static crc_of chosen = by_tables;
+static crc_of few = by_tables, many = by_tables;
 
 __attribute__((constructor)) static void choose(void)
 {
     make_tables();
 #ifdef TARGET
     if (PROCESSOR_CAN)
-        chosen = by_processor;
+        few = many = by_processor;
 #endif
 #if defined(__x86_64__)
     if (can_do_threes()) {
         make_powers();
-        chosen = by_threes;
+        many = by_threes;
     }
 #endif
 }
 
+/* A record's head and a small body are few bytes each, and of a stream there are millions. */
+static inline crc_of chosen(size_t count)
+{
+    return count < TOGETHER ? few : many;
+}
+
 uint32_t crc32c(uint32_t crc, const void *bytes, size_t count)
 {
-    return ~chosen(~crc, NULL, bytes, count);
+    return ~chosen(count)(~crc, NULL, bytes, count);
 }
 
 uint32_t crc32c_copy(uint32_t crc, void *to, const void *from, size_t count)
 {
-    return ~chosen(~crc, to, from, count);
+    return ~chosen(count)(~crc, to, from, count);
 }
