@@ -53,8 +53,9 @@ class Instances(Fleet):
         most = self.descriptors_max
 
         def live() -> int:
-            if most:
-                resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+            if most:  # of its own: the process of the tests has some, too, and it inherits them
+                limit = most + sum(1 for _ in Path("/proc/self/fd").iterdir())
+                resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
             return Instance(load(folder)).run()
 
         return Process(live, self.folder / f"{folder.name}.errors")

@@ -16,7 +16,8 @@ from random import Random
 from threading import Timer
 
 import shmbroker
-from shmbroker import Broker, Empty, QueueFull, Unconfirmed
+from shmbroker import Broker, Empty, Queue, QueueFull, Unconfirmed
+from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.perf.machine.process import Process
 from tests.support.host import PATIENCE, after_the_host_died, journaling
 from tests.support.killed import KILLS
@@ -73,18 +74,28 @@ class Jobs:
                 self.late.add(number)
                 message.give_back()
 
-    def judge(self, broker: Broker) -> None:
-        jobs = broker.queue("jobs")
+    def _seen(self, jobs: Queue) -> tuple[list[CopiedMessage], list[int]]:
+        """What is in the queue, and what is scheduled meanwhile."""
         before, waiting = [-1], [0]
         while before != waiting:  # its broker moves what is due
             before = [int(message.body) for message in jobs.scheduled()]
             messages = list(jobs.browse(unconfirmed=True))
             waiting = [int(message.body) for message in jobs.scheduled()]
-        there = [int(message.body) for message in messages]
-        found = there + waiting
+        return messages, waiting
+
+    def judge(self, broker: Broker) -> None:
+        expected = self.confirmed - self.acked - self.gone
+        end = time.monotonic() + PATIENCE
+        while True:  # a move of what is due, if it is half way, is seen in half
+            messages, waiting = self._seen(broker.queue("jobs"))
+            there = [int(message.body) for message in messages]
+            found = there + waiting
+            is_whole = len(found) == len(set(found)) and set(found) >= expected
+            if is_whole or time.monotonic() > end:
+                break
         assert len(found) == len(set(found)), "it is there twice"
         assert set(found) <= set(range(self.sent)) - self.gone
-        assert set(found) >= self.confirmed - self.acked - self.gone, "confirmed, and lost"
+        assert set(found) >= expected, "confirmed, and lost"
         ordered = [number for number in there if number not in self.late]
         assert ordered == sorted(ordered)
         assert all(each.deliveries for each in messages if int(each.body) not in self.late)
