@@ -70,6 +70,11 @@ OUTGOING: Final = Structure(
             "OUTGOING_DELIVER_AT",
             "or at this time of day, in ns since the epoch",
         ),
+        Field(
+            "int64_t target",
+            "OUTGOING_TARGET",
+            "for the broker: the queue of another node that it goes to; 0 in programs",
+        ),
     ),
 )
 

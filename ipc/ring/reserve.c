@@ -11,7 +11,8 @@ const int64_t *message_extension(const sb_queue *queue, const sb_outgoing *messa
 {
     if (queue->grouped)
         extension[1] = group_of(message->properties, message->properties_length);
-    return extension[0] | extension[1] ? extension : NULL;
+    extension[3] = message->target;
+    return extension[0] | extension[1] | extension[3] ? extension : NULL;
 }
 
 /* --- loans ------------------------------------------------------------------------------------ */

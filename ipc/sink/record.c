@@ -54,8 +54,10 @@ int64_t record_outgoing(const poured_record *record, int64_t later, sb_outgoing 
         .properties = chunk + start + key, .properties_length = properties,
         .priority = (mark >> L_MARK_PRIORITY_SHIFT) & L_MARK_PRIORITY_MASK,
     };
-    if (flags & L_CHUNK_EXTENDED)
+    if (flags & L_CHUNK_EXTENDED) {
         message->ttl_ns = ttl_left(word_load(chunk, L_CHUNK_EXPIRY_AT), later);
+        message->target = word_load(chunk, L_CHUNK_TARGET_AT);
+    }
     return SB_OK;
 }
 

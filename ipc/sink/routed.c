@@ -37,8 +37,10 @@ typedef struct bundle {
     sb_outgoing first;
 } bundle;
 
-static bool is_same_route(const sb_outgoing *one, const sb_outgoing *other)
+static bool is_same_route(const destination *to, const sb_outgoing *one, const sb_outgoing *other)
 {
+    if (to->is_node)
+        return one->target == other->target;
     return one->key_length == other->key_length &&
            one->properties_length == other->properties_length &&
            memcmp(one->key, other->key, (size_t)one->key_length) == 0 &&
@@ -46,7 +48,7 @@ static bool is_same_route(const sb_outgoing *one, const sb_outgoing *other)
 }
 
 /* The next records of one route. */
-static int64_t bundle_next(bundle *made, const stretch *part)
+static int64_t bundle_next(bundle *made, const destination *to, const stretch *part)
 {
     poured_record record;
     sb_outgoing message;
@@ -59,7 +61,7 @@ static int64_t bundle_next(bundle *made, const stretch *part)
              record.sequence != made->sequences[made->count - 1] + 1))
             break;
         int64_t wrong = record_outgoing(&record, part->later, &message);
-        if (made->count > 0 && (wrong != SB_OK || !is_same_route(&made->first, &message)))
+        if (made->count > 0 && (wrong != SB_OK || !is_same_route(to, &made->first, &message)))
             break;
         if (made->count == 0 && wrong == SB_OK)
             made->first = message;
@@ -242,7 +244,7 @@ static int64_t route_retry(destination *to, stretch *part, const poured_record *
     sink.outlets = NULL;
     alone.sink = &sink;
     alone.end = record->next;
-    int64_t code = bundle_next(&one, &alone);
+    int64_t code = bundle_next(&one, to, &alone);
     if (code == SB_OK && one.refused[0] == SB_OK)
         count = route_alone(to, &alone, &one);
     if (code == SB_OK)
@@ -273,7 +275,7 @@ int64_t destination_route(destination *to, stretch *part)
         } else {
             code = part->sink->counts ? gap_routed(to->ring, record.sequence) : SB_OK;
             if (code == SB_OK)
-                code = bundle_next(&all, part);
+                code = bundle_next(&all, to, part);
             if (code == SB_OK)
                 code = bundle_tried(to, part, &all);
             if (code == SB_OK)
