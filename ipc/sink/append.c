@@ -103,6 +103,7 @@ static int64_t append_one(outlet *to, lane *in, stretch *part)
     if (record.sequence <= to->last && record.sequence != to->retried)
         return record_answered(part, &record, SB_DUPLICATE), SB_OK;
     code = record_outgoing(&record, part->later, &message);
+    message.target = 0; /* it has arrived */
     if (code == SB_OK)
         code = offer(to, in, &message, &record);
     if (code >= 0 && record.sequence > to->last)

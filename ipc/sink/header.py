@@ -32,6 +32,11 @@ int64_t sb_sink_open(sb_connection *connection, int64_t high, int64_t low, int64
  * is alive. */
 int64_t sb_sink_to_queue(sb_sink *sink, int64_t number, sb_queue *queue);
 int64_t sb_sink_to_exchange(sb_sink *sink, int64_t number, sb_exchange *exchange);
+/* They go to the queue of this vhost that each says it is for (sb_target_of), of which there is one:
+ * who stops at what is refused only. */
+int64_t sb_sink_to_node(sb_sink *sink);
+/* The target of a message that goes to a queue of this name at another node. */
+int64_t sb_target_of(const char *name, int64_t length);
 int64_t sb_sink_position(sb_sink *sink, int64_t number);
 /* Of a stream of which each position comes: those that are open, in order, as many as there is room
  * for; how many there are.  And those from `first` on, below `end`, will not come. */

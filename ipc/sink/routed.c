@@ -83,7 +83,7 @@ typedef struct obstacle {
 } obstacle;
 
 /* All of a bundle that is not known goes to one queue: how many records of it are dealt with. */
-static int64_t append_bundle(stretch *part, bundle *all, sb_queue *queue, obstacle *met)
+static int64_t append_to(stretch *part, bundle *all, sb_queue *queue, obstacle *met)
 {
     int64_t answers[TOGETHER];
     sb_poured told = {0};
@@ -93,10 +93,6 @@ static int64_t append_bundle(stretch *part, bundle *all, sb_queue *queue, obstac
                      .deadline = part->deadline, .answers = answers, .told = &told};
     if (met->code == SB_OK)
         *met = (obstacle){outlet_append(to, &there), part->sink->stops && told.refused > 0};
-    if (met->code == SB_NOT_FOUND) { /* deleted since: nobody wants it there */
-        met->code = SB_OK;
-        return all->count;
-    }
     if (has_no_room(met->code) && !met->is_refused)
         part->sink->full = to->queue;
     int64_t done = there.answers - answers;
@@ -104,6 +100,16 @@ static int64_t append_bundle(stretch *part, bundle *all, sb_queue *queue, obstac
         if (answers[each] < 0 && answers[each] != SB_DUPLICATE)
             all->refused[each] = answers[each];
     return done;
+}
+
+/* Behind an exchange: of a queue that was deleted since nobody wants it there. */
+static int64_t append_bundle(stretch *part, bundle *all, sb_queue *queue, obstacle *met)
+{
+    int64_t done = append_to(part, all, queue, met);
+    if (met->code != SB_NOT_FOUND)
+        return done;
+    met->code = SB_OK;
+    return all->count;
 }
 
 /* These records of a bundle are dealt with: the mark moves, and then they are answered. */
@@ -130,7 +136,32 @@ static int64_t stopped(stretch *part, int64_t code)
     return code;
 }
 
-static int64_t route_bundle(destination *to, stretch *part, bundle *all)
+/* To the one queue that it is for.  If that is not there, it is refused, and whoever has sent it
+ * routes it anew: nothing is dropped. */
+static int64_t target_bundle(destination *to, stretch *part, bundle *all)
+{
+    sb_queue *queue;
+    obstacle met = {SB_NOT_FOUND};
+    int64_t done = 0, target = all->first.target;
+    int64_t code = all->refused[0];
+    for (int tries = 0; code == SB_OK && met.code == SB_NOT_FOUND && tries < 2; tries++) {
+        code = target_queue_of(to, part->sink, target, &queue);
+        if (code == SB_OK)
+            done = append_to(part, all, queue, &met);
+        if (met.code == SB_NOT_FOUND)
+            target_forget(to, target); /* deleted; perhaps there is a new one */
+    }
+    if (code == SB_OK && met.code == SB_NOT_FOUND)
+        code = SB_NOT_FOUND;
+    if (code != SB_OK)
+        return stopped(part, code);
+    code = bundle_done(to, part, all, done, 1);
+    if (code != SB_OK)
+        return code;
+    return met.is_refused ? stopped(part, met.code) : met.code;
+}
+
+static int64_t exchange_bundle(destination *to, stretch *part, bundle *all)
 {
     kept_route *route;
     obstacle first = {SB_OK}, met;
@@ -157,6 +188,13 @@ static int64_t route_bundle(destination *to, stretch *part, bundle *all)
     return first.is_refused ? stopped(part, first.code) : first.code;
 }
 
+static int64_t route_bundle(destination *to, stretch *part, bundle *all)
+{
+    if (to->is_node)
+        return target_bundle(to, part, all);
+    return exchange_bundle(to, part, all);
+}
+
 /* --- a stream of which each number comes ------------------------------------------------------ */
 
 /* An identity that belongs to a number of this one. */
@@ -168,9 +206,8 @@ static void identity_of(const int64_t of[2], int64_t number, int64_t identity[2]
     identity[1] = (int64_t)hash[1];
 }
 
-static void identity_there(const sb_sink *sink, sb_exchange *exchange, int64_t identity[2])
+static void identity_there(const sb_sink *sink, const char *name, int64_t identity[2])
 {
-    const char *name = sb_exchange_name(exchange);
     uint64_t hash[2];
     siphash_128(sink->identity, name, (int64_t)strlen(name), hash);
     identity[0] = (int64_t)hash[0];
@@ -238,7 +275,7 @@ static int64_t route_retry(destination *to, stretch *part, const poured_record *
         return fail(SB_UNCONFIRMED, "whoever published number %lld through exchange '%s' died, and "
                     "later ones came since: some queues may have it",
                     (long long)record->sequence, sb_exchange_name(to->exchange));
-    identity_there(&sink, to->exchange, identity);
+    identity_there(&sink, sb_exchange_name(to->exchange), identity);
     identity_of(identity, record->sequence, sink.identity);
     sink.retention_ns = ALONE_NS;
     sink.outlets = NULL;
@@ -302,12 +339,12 @@ static int64_t marks_opened(sb_sink *sink)
     return found < 0 ? found : sb_open_queue(sink->connection, MARKS, &sink->marks);
 }
 
-int64_t destination_marks(sb_sink *sink, sb_exchange *exchange, outlet **marks)
+int64_t destination_marks(sb_sink *sink, const char *name, outlet **marks)
 {
     int64_t identity[2], tried[2], code = marks_opened(sink);
     sb_sink counting = *sink;
     counting.rings_count = sink->counts;
-    identity_there(sink, exchange, identity);
+    identity_there(sink, name, identity);
     identity_of(identity, 0, tried);
     if (code == SB_OK)
         code = outlet_open_as(&counting, sink->marks, identity, marks);

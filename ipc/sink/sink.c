@@ -58,7 +58,17 @@ int64_t sb_sink_to_exchange(sb_sink *sink, int64_t number, sb_exchange *exchange
     if (sink->rings_count && sink->destinations)
         return fail(SB_INVALID, "a stream of which each number comes has one destination");
     sink->rings_count = false;
-    int64_t code = destination_marks(sink, exchange, &made.ring);
+    int64_t code = destination_marks(sink, sb_exchange_name(exchange), &made.ring);
+    return code == SB_OK ? destination_add(sink, &made) : code;
+}
+
+int64_t sb_sink_to_node(sb_sink *sink)
+{
+    destination made = {.number = -1, .is_node = true};
+    if (sink->counts || sink->destinations || !sink->stops)
+        return fail(SB_INVALID, "a stream to a node has one destination, numbers with gaps, and "
+                    "stops at what is refused");
+    int64_t code = destination_marks(sink, "$node", &made.ring);
     return code == SB_OK ? destination_add(sink, &made) : code;
 }
 
@@ -134,7 +144,8 @@ int64_t sb_sink_pour(sb_sink *sink, const void *records, int64_t bytes, int64_t 
         if (code == SB_OK && !to)
             part.at = part.end; /* no message among them */
         else if (code == SB_OK)
-            code = to->exchange ? destination_route(to, &part) : outlet_append(to->ring, &part);
+            code = to->exchange || to->is_node ? destination_route(to, &part)
+                                               : outlet_append(to->ring, &part);
     }
     told->bytes = part.at - (const char *)records;
     told->answers = part.answers - answers;
@@ -146,8 +157,9 @@ void sb_sink_close(sb_sink *sink, int64_t forgets)
     while (sink->destinations) {
         destination *first = sink->destinations;
         sink->destinations = first->next;
-        if (first->exchange)
+        if (first->exchange || first->is_node)
             outlet_close(first->ring, forgets);
+        targets_close(first);
         free(first);
     }
     while (sink->outlets) {

@@ -22,11 +22,15 @@ typedef struct outlet {
     struct outlet *next;
 } outlet;
 
+typedef struct target_queue target_queue;
+
 /* Where records of one queue go. */
 typedef struct destination {
     int64_t number; /* of that queue, -1: of any */
-    outlet *ring;   /* of a queue; through an exchange: where the marks are, */
+    outlet *ring;   /* of a queue; through an exchange, or to a node: where the marks are */
     sb_exchange *exchange;
+    bool is_node; /* each record says which queue it is for */
+    target_queue *targets;
     struct destination *next;
 } destination;
 
@@ -113,7 +117,15 @@ int64_t counted_append(outlet *to, stretch *part);
 
 /* Publish a stretch through an exchange. */
 int64_t destination_route(destination *to, stretch *part);
-/* How far the stream is in this exchange. */
-int64_t destination_marks(sb_sink *sink, sb_exchange *exchange, outlet **marks);
+/* How far the stream is in the exchange of this name, or in this node. */
+int64_t destination_marks(sb_sink *sink, const char *name, outlet **marks);
+
+/* --- target.c --------------------------------------------------------------------------------- */
+
+/* The queue that a record of a node is for; SB_NOT_FOUND: there is none. */
+int64_t target_queue_of(destination *to, const sb_sink *sink, int64_t target, sb_queue **queue);
+/* Its queue was deleted: another one may have the name. */
+void target_forget(destination *to, int64_t target);
+void targets_close(destination *to);
 
 #endif

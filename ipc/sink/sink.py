@@ -95,6 +95,10 @@ class Sink(Closable):
         code: int = lib.sb_sink_to_exchange(self._sink, number, exchange._exchange)
         return self._check(code, f"pouring into exchange {exchange.name!r}")
 
+    def to_node(self) -> int:
+        """Each goes to the queue that it says it is for: the first position that is not known."""
+        return self._check(lib.sb_sink_to_node(self._sink), "pouring into this node")
+
     def position(self, number: int = ANY) -> int:
         """All records of positions below are known there."""
         return self._check(lib.sb_sink_position(self._sink, number), "asking a sink")
