@@ -1,9 +1,12 @@
 /* Moving and copying messages from one queue to another, of this vhost or of another.
  *
- * To move is to take, publish there, acknowledge here: a death in between leaves the message in
- * both queues, and the one here comes back.  None is lost.  Order, key, properties and priority
- * stay, and a message lives as long there as it would have lived here. */
+ * To move within a vhost is a transaction: the message is in one of both queues, whoever dies when.
+ * To another vhost, or into a queue that pages, it is to take, publish there, acknowledge here: a
+ * death in between leaves the message in both queues, and the one here comes back.  None is lost.
+ * Order, key, properties and priority stay, and a message lives as long there as it would have
+ * lived here. */
 
+#define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +21,7 @@ typedef struct passage {
     sb_passage *told;
     sb_queue *from, *to;
     lane *out, *in;
+    bool is_whole; /* a transaction */
     bool shares_journal;
 } passage;
 
@@ -40,8 +44,8 @@ static int64_t enter(passage *made)
 
 static void leave(passage *done)
 {
-    lane_leave(done->in);
-    lane_leave(done->out);
+    lane_part(done->in);
+    lane_part(done->out);
 }
 
 static bool is_chosen(const passage *over, const sb_message *message)
@@ -57,10 +61,10 @@ static int64_t ttl_left(const sb_message *message)
     return expiry <= 0 ? 0 : expiry > now ? expiry - now : 1;
 }
 
-static sb_outgoing copy_of(const sb_message *message)
+static sb_outgoing copy_of(const passage *over, const sb_message *message)
 {
     sb_outgoing copy = {.body = message->body, .length = message->length,
-                        .ttl_ns = ttl_left(message)};
+                        .ttl_ns = ttl_left(message), .target = over->told->target};
     copy.key = sb_message_key(message, &copy.key_length);
     copy.properties = sb_message_properties(message, &copy.properties_length);
     copy.priority = (message->mark >> L_MARK_PRIORITY_SHIFT) & L_MARK_PRIORITY_MASK;
@@ -69,7 +73,7 @@ static sb_outgoing copy_of(const sb_message *message)
 
 static int64_t publish_there(passage *over, const sb_message *message)
 {
-    const sb_outgoing copy = copy_of(message);
+    const sb_outgoing copy = copy_of(over, message);
     if (over->to->pages) {
         int64_t left = over->told->waits ? over->told->deadline - sb_system_clock() : 0;
         return inbox_publish(over->to, &copy, left > 0 ? left : 0);
@@ -79,6 +83,52 @@ static int64_t publish_there(passage *over, const sb_message *message)
            (code = queue_wait_for_room(over->to, over->in, over->told->deadline)) == SB_OK)
         code = queue_offer(over->to, over->in, &copy);
     return code;
+}
+
+static int64_t reserve_there(passage *over, const sb_outgoing *copy)
+{
+    sb_port *port = &over->in->port;
+    int64_t code;
+    while ((code = queue_within(over->to, over->in, copy)) == SB_FULL &&
+           queue_make_room(over->to, over->in, copy))
+        ;
+    if (code != SB_OK)
+        return code;
+    *port_field(port, L_PORT_PUBLISHED) = stamp_ns(&over->in->recorder.clock);
+    int64_t chunk = queue_reserve(over->to, port, copy);
+    if (chunk >= 0 && copy->length > 0)
+        memcpy(sb_port_loan_body(port, chunk), copy->body, (size_t)copy->length);
+    return chunk;
+}
+
+/* What was taken is there, and acknowledged here, at once. */
+static int64_t commit_there(passage *over, const sb_message *message)
+{
+    const sb_outgoing copy = copy_of(over, message);
+    int64_t chunk = reserve_there(over, &copy);
+    if (chunk < 0)
+        return chunk;
+    operation both[] = {
+        {.queue = over->from, .where = message->position, .word = message->word},
+        {.queue = over->to, .lane = over->in, .where = chunk},
+    };
+    int64_t code = commit_at_once(over->from->connection, both, 2);
+    if (code == SB_UNFINISHED) /* it is decided, and the connection is being closed */
+        return SB_CLOSED;
+    if (code != SB_OK)
+        sb_port_unreserve(&over->in->port, chunk);
+    return code;
+}
+
+static int64_t publish_and_ack(passage *over, const sb_message *message)
+{
+    int64_t code = publish_there(over, message);
+    if (code < 0)
+        return code;
+    if (over->shares_journal)
+        commit_gate_copied(over->from->connection);
+    sb_port_ack(&over->out->port, message);
+    return SB_OK;
 }
 
 static bool has_room(passage *over, const sb_outgoing *copy)
@@ -97,7 +147,7 @@ static bool has_room(passage *over, const sb_outgoing *copy)
  * room there, unless another producer is faster. */
 static int64_t await_room(passage *over, const sb_message *message)
 {
-    const sb_outgoing copy = copy_of(message);
+    const sb_outgoing copy = copy_of(over, message);
     while (!has_room(over, &copy)) {
         if (queue_make_room(over->to, over->in, &copy))
             continue;
@@ -124,15 +174,18 @@ static int64_t move_one(passage *over, int64_t position)
         return code;
     if (sb_port_take_seen(port, &message) != SB_OK)
         return SB_GONE;
-    code = publish_there(over, &message);
-    if (code < 0) {
+    code = over->is_whole ? commit_there(over, &message) : publish_and_ack(over, &message);
+    if (code != SB_OK && code != SB_CLOSED)
         sb_port_give_back(port, &message);
-        return code;
-    }
-    if (over->shares_journal)
-        commit_gate_copied(over->from->connection);
-    sb_port_ack(port, &message);
-    return SB_OK;
+    return code;
+}
+
+/* Who waits for room here, or for the queue's memory, is told as by an acknowledgement. */
+static void tell_of_room(passage *over)
+{
+    while (over->is_whole && sb_port_reclaim(&over->out->port) > 0)
+        ;
+    sb_port_tell_producers(&over->out->port);
 }
 
 /* The message at a position, copied if nobody has it; the buffer grows as needed. */
@@ -202,6 +255,8 @@ static int64_t pass(passage *over)
             break;
         told->done += code == SB_OK;
     }
+    if (!told->copies)
+        tell_of_room(over);
     free(buffer);
     return code == SB_GONE ? SB_OK : code;
 }
@@ -211,6 +266,7 @@ int64_t sb_pass(sb_queue *from, sb_queue *to, sb_passage *told)
     passage over = {.told = told, .from = from, .to = to};
     over.shares_journal = sb_is_durable(from) && sb_is_durable(to) &&
                           strcmp(from->connection->vhost, to->connection->vhost) == 0;
+    over.is_whole = from->connection == to->connection && !to->pages;
     int64_t code = enter(&over);
     if (code != SB_OK)
         return code;

@@ -32,8 +32,8 @@ int64_t sb_sink_open(sb_connection *connection, int64_t high, int64_t low, int64
  * is alive. */
 int64_t sb_sink_to_queue(sb_sink *sink, int64_t number, sb_queue *queue);
 int64_t sb_sink_to_exchange(sb_sink *sink, int64_t number, sb_exchange *exchange);
-/* They go to the queue of this vhost that each says it is for (sb_target_of), of which there is one:
- * who stops at what is refused only. */
+/* Each goes to the queue of this vhost that it says it is for (sb_target_of).  Only for who stops
+ * at what is refused. */
 int64_t sb_sink_to_node(sb_sink *sink);
 /* The target of a message that goes to a queue of this name at another node. */
 int64_t sb_target_of(const char *name, int64_t length);
