@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from shmbroker.core import layout as at
 from shmbroker.ipc.base.closable import Closable
@@ -18,6 +19,8 @@ from shmbroker.ipc.vhost import vhost as vhosts
 @dataclass(frozen=True, slots=True)
 class QueueOutline:
     name: str
+    reference: int
+    """Another one if it was deleted and made again."""
     is_durable: bool
     is_consumed: bool
 
@@ -51,12 +54,17 @@ class Outlines(Closable):
         queues = (
             QueueOutline(
                 row.name,
+                row.reference,
                 bool(row.word(at.QUEUE_FLAGS_AT) & at.QUEUE_DURABLE),
                 uses.get(row.reference, (0, 0))[0] > 0,
             )
             for row in rows
         )
         return Outline(tuple(queues), tuple(catalog.exchanges()), tuple(catalog.bindings()))
+
+    def setting(self, queue: str, name: str) -> Any:
+        """NotFound: it was deleted meanwhile."""
+        return self._broker.queue(queue).explain()[name].value
 
     @property
     def is_current(self) -> bool:

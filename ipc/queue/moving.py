@@ -26,8 +26,12 @@ def pass_over(
     timeout: Seconds | None,
     *,
     copies: bool,
+    towards: int = 0,
 ) -> int:
-    """How many messages it was; a signal ends it between two."""
+    """How many messages it was; a signal ends it between two.
+
+    `towards`: the target at another node that they are for, if they go there.
+    """
     most = 0 if limit is None else limit
     if not isinstance(most, int) or isinstance(most, bool) or (limit is not None and limit < 1):
         raise InvalidArgument(f"limit is a number of messages or None, not {limit!r}")
@@ -43,6 +47,7 @@ def pass_over(
     )
     passage = ffi.new("sb_passage *")
     lib.sb_pass_begin(passage, min(most, LIMIT_MAX), nanoseconds(timeout), *chooses, copies)
+    passage.target = towards
     code = INTERRUPTED
     while code == INTERRUPTED:  # our signal handlers run between the calls
         code = lib.sb_pass(source._queue, other, passage)

@@ -72,6 +72,8 @@ class Setting:
     bit: int = 0
     at: int = 0
     """In the ring."""
+    is_at_once_at_0: bool = False
+    """0 seconds are a value, and not none: C has a nanosecond in their place."""
     is_of_patterns: bool = False
     """Only patterns can have it, not a declaration."""
 
@@ -183,6 +185,10 @@ class Settings(CommonSettings, total=False):
     confirm_replicas: Annotated[int, Setting(
         "number", 0, "Replicas on other brokers that confirms of a durable queue wait for.",
         "queue-replicas.md#confirms-that-wait-for-replicas", most=CONFIRM_REPLICAS_MAX)]
+    redistribution_delay: Annotated[Seconds | None, Setting(
+        "seconds", None,
+        "Time without a consumer before messages go to another node of the cluster; 0: at once.",
+        "clusters.md#redistribution", most=TIME_MAX_NS, is_at_once_at_0=True)]
 
 
 class PatternSettings(Settings, total=False):

@@ -143,7 +143,7 @@ def for_field(setting: Setting, value: Any) -> Any:
         case "queue":
             return ffi.NULL if value is None else ffi.new("char[]", name_bytes(value))
         case "seconds":
-            return _time(name, value)
+            return 1 if setting.is_at_once_at_0 and value == 0 else _time(name, value)
         case "size":
             return _size(name, value)
         case "flag":

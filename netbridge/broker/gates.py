@@ -11,6 +11,8 @@ from shmbroker.ipc.follower.follower import Follower
 
 KIND = "link"
 PREFIX = "link "
+TOWARDS = "$sf."
+"""How the name of a queue towards another node of a cluster begins."""
 
 
 def drop(broker: Broker, wanted: Container[str]) -> None:
@@ -19,6 +21,8 @@ def drop(broker: Broker, wanted: Container[str]) -> None:
     for entry in broker.queues():
         with suppress(Error):  # the queue was deleted meanwhile, or somebody has taken the gate
             queue = broker.queue(entry.name)
+            if queue.name.startswith(TOWARDS):  # another link ships it
+                continue
             for gate in queue.gates():
                 name = gate.name.removeprefix(PREFIX)
                 is_left = gate.kind == KIND and gate.is_lasting and gate.owner is None

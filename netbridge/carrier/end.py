@@ -38,6 +38,7 @@ from shmbroker.netbridge.link.outflow import Batch, Outflow
 from shmbroker.netbridge.wire.codec import decode, encode
 from shmbroker.netbridge.wire.frame import Body, Frame
 from shmbroker.netbridge.wire.malformed import Malformed
+from shmbroker.netbridge.wire.words import Role
 
 TURNS_MAX = 16
 """Steps of a machine in a turn of the thread; then others have theirs."""
@@ -220,7 +221,9 @@ class End:
             self.targets.pop(action.target).close(forgets=action.forgets)
 
     def _open(self, said: OpenSink) -> None:
-        opening = Opening(self.thread.broker, said, self.machine.times.origin_retention)
+        is_member = self.machine.handshake.role is Role.CLUSTER
+        node = self.thread.node if is_member else b""
+        opening = Opening(self.thread.broker, said, self.machine.times.origin_retention, node)
         self._opening[said.target] = opening
         self.thread.worker.do(opening.begin, partial(self._opened, opening), of=said.origin)
 

@@ -10,20 +10,24 @@ from shmbroker.ipc.base.errors import NotFound
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.sink.sink import Sink
-from shmbroker.netbridge.carrier.reached import Place, everything_in, queues_behind
+from shmbroker.netbridge.carrier.reached import Place, durable_queues, everything_in, queues_behind
 from shmbroker.netbridge.link.action import OpenSink
 from shmbroker.netbridge.link.times import NO_LIMIT
 from shmbroker.netbridge.wire.words import TargetKind
 
 
 class Opening:
-    def __init__(self, broker: Broker, said: OpenSink, retention: float) -> None:
-        """`retention`: of the mark while the origin is idle, -1 for ever."""
+    def __init__(self, broker: Broker, said: OpenSink, retention: float, node: bytes = b"") -> None:
+        """`retention`: of the mark while the origin is idle, -1 for ever.
+
+        `node`: which one this is, for those who may pour into all queues of a node.
+        """
         self._broker = broker
         self._retention = None if retention == NO_LIMIT else retention
+        self._node = node
         self.said = said
         self.queue: Queue | None = None
-        """None: it is an exchange."""
+        """None: it is an exchange, or this node."""
         self.sink: Sink | None = None
         self.mark = 0
         self.unconfirmed: list[Place] = []
@@ -38,8 +42,13 @@ class Opening:
             self._broker, self.said.origin, retention=self._retention, stops_at_refused=True
         )
         try:
-            is_exchange = self.said.kind is TargetKind.EXCHANGE
-            behind = self._exchange(sink) if is_exchange else self._queue(sink)
+            match self.said.kind:
+                case TargetKind.EXCHANGE:
+                    behind = self._exchange(sink)
+                case TargetKind.NODE:
+                    behind = self._all(sink)
+                case TargetKind.QUEUE:
+                    behind = self._queue(sink)
         except BaseException:
             sink.close()
             raise
@@ -64,6 +73,12 @@ class Opening:
         self._kept.append(exchange)
         self.mark = sink.to_exchange(exchange)
         return queues_behind(self._broker, exchange.name) if self.mark > 0 else []
+
+    def _all(self, sink: Sink) -> list[Queue]:
+        if not self._node or self.said.name != self._node.hex():
+            raise NotFound(f"messages are for node {self.said.name}, which is not here")
+        self.mark = sink.to_node()
+        return durable_queues(self._broker) if self.mark > 0 else []
 
     def drop(self) -> None:
         """Nobody wants it any more: the next who pours the stream finds it in nobody's hand."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from shmbroker.core.codes import UNCONFIRMED
@@ -38,6 +39,15 @@ def queues_behind(broker: Broker, exchange: str) -> list[Queue]:
             opened.append(broker.queue(name))
         except NotFound:  # deleted since
             continue
+    return opened
+
+
+def durable_queues(broker: Broker) -> list[Queue]:
+    opened = []
+    for each in broker.queues():
+        if each.durable:
+            with suppress(NotFound):  # deleted since
+                opened.append(serving(broker, each.name))
     return opened
 
 

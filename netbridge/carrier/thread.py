@@ -57,6 +57,8 @@ class NetworkThread(Closable):
     def __init__(self, broker: Broker | None = None) -> None:
         """Of this broker's vhost, or of a program, which has none.  Close it before the broker."""
         self._broker = broker
+        self.node = b""
+        """Of the vhost, if messages for its queues come from other nodes."""
         self._sleeper: Sleeper | None = None
         self._worker: Worker | None = None
         self.context: zmq.Context[Any] = zmq.Context()
@@ -79,9 +81,9 @@ class NetworkThread(Closable):
         self._thread = threading.Thread(target=self._run, name="shmbroker-net", daemon=True)
         self._thread.start()
 
-    def serve(self, broker: Broker) -> None:
-        """A broker that was passive has a vhost from now on."""
-        self._broker = broker
+    def serve(self, broker: Broker | None, node: bytes = b"") -> None:
+        """A broker that was passive has a vhost from now on; None: it has none any more."""
+        self._broker, self.node = broker, node
 
     @property
     def broker(self) -> Broker:

@@ -26,6 +26,11 @@ HOUR: Final = 3600.0
 ROOT: Final = "cluster"
 TABLE: Final = "cluster.NAME"
 HOPS_MAX: Final = 255
+OFF: Final = "off"
+OFF_WITH_REDISTRIBUTION: Final = "off-with-redistribution"
+ON_DEMAND: Final = "on-demand"
+STRICT: Final = "strict"
+BALANCING: Final = (ON_DEMAND, STRICT, OFF, OFF_WITH_REDISTRIBUTION)
 
 
 class Refused(ValueError):
@@ -54,7 +59,6 @@ OF_LINKS: Final = "[link-defaults] has the times of its links"
 NOT_YET: Final = {
     "discovery-group": "nothing is discovered, name static-connectors",
     "address": OF_MESSAGES,
-    "message-load-balancing": OF_MESSAGES,
     "use-duplicate-detection": OF_MESSAGES,
     "confirmation-window-size": OF_MESSAGES,
     "producer-window-size": OF_MESSAGES,
@@ -83,10 +87,10 @@ CLUSTERS: Final = (
     _row("allow-direct-connections-only", FLAG, False,
          "Link with the static connectors only, and not with members that others tell of."),
     _row("address", TEXT, None, "Which queues and exchanges it is for, by prefixes."),
-    _row("message-load-balancing", choice("on-demand", "strict", "off"), "on-demand",
+    _row("message-load-balancing", choice(*BALANCING), "on-demand",
          "Where messages go."),
     _row("max-hops", count(0, HOPS_MAX), 1,
-         "How far messages go; only 0 is there yet: members without balancing.  Required."),
+         "How far messages go: 1, to each node that there is a link to; 0, nowhere."),
     _row("retry-interval", duration(0.001, HOUR), "500ms", "Between attempts to a member."),
     _row("retry-interval-multiplier", factor(1.0, 10.0), 1.0, "How much the pauses grow."),
     _row("max-retry-interval", duration(0.001, HOUR), "2s", "The longest pause."),
@@ -129,6 +133,8 @@ class Cluster:
     reconnect_attempts: int
     notification_interval: float
     notification_attempts: int
+    hops: int
+    balancing: str
 
 
 def own_login(name: str) -> str:
@@ -141,10 +147,9 @@ def check(name: str, given: Mapping[str, Any]) -> None:
     for key, why in NOT_YET.items():
         if key in given:
             raise Refused(f"[{ROOT}.{name}] has {key}, which is not there yet: {why}")
-    if given.get("max-hops") != 0:
-        hops = given.get("max-hops", "1, as it is left out")
+    if (hops := given.get("max-hops", 1)) > 1:
         raise Refused(
-            f"[{ROOT}.{name}]: max-hops is {hops}: messages are not balanced yet; say max-hops = 0"
+            f"[{ROOT}.{name}]: max-hops is {hops}, and messages go one hop yet: link all members"
         )
     if "static-connectors" not in given:
         raise Refused(f"[{ROOT}.{name}] has no static-connectors: whom does it look for?")
@@ -176,4 +181,6 @@ def cluster(name: str, values: Mapping[str, Any], connectors: Mapping[str, Singl
         values["reconnect-attempts"],
         values["notification-interval"],
         values["notification-attempts"],
+        values["max-hops"],
+        values["message-load-balancing"],
     )

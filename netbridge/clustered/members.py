@@ -23,12 +23,12 @@ from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.listener import Listener
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
-from shmbroker.netbridge.cluster.advert import Advert
 from shmbroker.netbridge.cluster.codec import decode, encode
 from shmbroker.netbridge.cluster.machine import Action, KeepLives, Membership
 from shmbroker.netbridge.cluster.said import Say
 from shmbroker.netbridge.clustered import options
-from shmbroker.netbridge.clustered.looking import LOOK_SECONDS, Looking
+from shmbroker.netbridge.clustered.looking import LOOK_SECONDS, Looked, Looking
+from shmbroker.netbridge.clustered.messages import Messages
 from shmbroker.netbridge.clustered.setup import Setup
 from shmbroker.netbridge.clustered.shown import FILE, QUEUES_FILE, queues, whole
 from shmbroker.netbridge.election.candidate import Electorate
@@ -39,7 +39,7 @@ from shmbroker.netbridge.security.key_file import KeyPair
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.frame import Frame, Talk, Vote
 from shmbroker.netbridge.wire.malformed import Malformed
-from shmbroker.netbridge.wire.words import Role
+from shmbroker.netbridge.wire.words import FORWARDING_LINK, Role
 from shmbroker.netbridge.witness.witness import Ledgers, Witness
 
 Tell = Callable[[Mapping[str, Any]], None]
@@ -67,7 +67,8 @@ class _Accepted:
         self._members = members
 
     def came(self, end: End) -> None:
-        self._members.accepted(end)
+        if not end.machine.handshake.link.startswith(FORWARDING_LINK):
+            self._members.accepted(end)
 
     def heard(self, end: End, frame: Frame) -> None:
         self._members.heard(end, frame)
@@ -118,6 +119,7 @@ class Members(Closable):
         self._kept: Ledgers | None = None
         self._tries_at = math.inf
         self._looking = Looking(setup.vhost)
+        self._messages = Messages(thread, self._worker, setup, tell, self._look)
         self._looks_at = math.inf
         self._complaints: set[str] = set()
         self._is_closed = False
@@ -204,11 +206,13 @@ class Members(Closable):
             self._worker.do(self._serves_no_more, lambda _: None)
             self._worker.do(self._looking.close, lambda _: None)
             self._looks_at = math.inf
+            self._messages.stops()
             self._does(self.machine.shows([]))
         elif standing.is_live and not was_live:
             self._looks_at = time.monotonic()
         self._does(self.machine.becomes(standing.node, standing.epoch, is_live=standing.is_live))
         if standing.is_live and not was_live and ledgers is not None:
+            self._messages.begins(standing.node)
             self._ledgers = ledgers
             self._unbound = list(self._setup.listens)
             self._worker.do(self._serve, self._served)
@@ -234,20 +238,23 @@ class Members(Closable):
             self._tries_at = time.monotonic() + RETRY_SECONDS
             self._look()
 
-    def _looked(self, found: list[Advert] | Exception | None) -> None:
+    def _looked(self, found: Looked | Exception | None) -> None:
         if isinstance(found, Exception):
             raise found
         if self._is_closed or self._standing is None or not self._standing.is_live:
             return
         self._looks_at = time.monotonic() + LOOK_SECONDS
-        self._does(self.machine.shows(found) if found is not None else ())
+        if found is not None:
+            self._messages.sees(found.here)
+        self._does(() if found is None else self.machine.shows(found.adverts))
 
     # --- of the worker ------------------------------------------------------------------------
 
     def _serve(self) -> bool:
         """False: an address, or the ledgers, are somebody else's, who may be just ending."""
         is_voting = self._ledgers is None or self._made is not None or self._vote(self._ledgers)
-        return self._listen() and is_voting
+        # before anybody comes: their messages go into our queues
+        return self._messages.open() and self._listen() and is_voting
 
     def _vote(self, ledgers: Callable[[], Ledgers]) -> bool:
         try:
@@ -289,6 +296,7 @@ class Members(Closable):
         for each in self._listeners:
             each.close()
         self._listeners.clear()
+        self._messages.close()
         if made is not None:
             made.close()
         if self._kept is not None:
@@ -358,7 +366,10 @@ class Members(Closable):
         """At all that follows from what it knows."""
         if self._is_closed:
             return
-        self.due = min(self.machine.deadline, self._tries_at, self._looks_at)
+        self._messages.looks(self.machine)
+        self.due = min(
+            self.machine.deadline, self._tries_at, self._looks_at, self._messages.deadline
+        )
         for uri in self.machine.wanted - self._dials.keys():
             self._dials[uri] = None
             self._worker.do(partial(self._dial, uri), partial(self._dialled, uri))

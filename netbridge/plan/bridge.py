@@ -55,7 +55,8 @@ def address_of(text: str) -> tuple[TargetKind, str]:
     scheme, separator, name = text.partition("://")
     if not separator:
         return TargetKind.QUEUE, text
-    kind = next((each for each in TargetKind if each.value == scheme), None)
+    kinds = (TargetKind.QUEUE, TargetKind.EXCHANGE)
+    kind = next((each for each in kinds if each.value == scheme), None)
     return (TargetKind.QUEUE, "") if kind is None else (kind, name)
 
 

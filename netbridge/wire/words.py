@@ -30,6 +30,10 @@ QUEUES_LINK: Final = "queues that follow"
 """How the name of a link of role replica begins, by which queues follow those of another one."""
 
 
+FORWARDING_LINK: Final = "forwarding"
+"""How the name of a link of role cluster begins, by which messages go to another node."""
+
+
 class Standing(Word):
     """What the broker at an end is at present."""
 
@@ -74,6 +78,8 @@ class ReplicaAck(Word):
 class TargetKind(Word):
     QUEUE = "queue"
     EXCHANGE = "exchange"
+    NODE = "node"
+    """Each message says which queue of the node it is for."""
 
 
 class Demand(Word):

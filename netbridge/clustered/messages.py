@@ -1,0 +1,126 @@
+"""What a live of a cluster does with messages for other nodes: the ways there, and who goes.
+
+While it is live it has a connection to its vhost, which messages of others come through as well.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from shmbroker.ipc.base.errors import Error
+from shmbroker.ipc.connection.broker import Broker, connect
+from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.carrier.worker import Worker
+from shmbroker.netbridge.cluster import option
+from shmbroker.netbridge.cluster.machine import Membership
+from shmbroker.netbridge.cluster.redistribution import Here, Redistribution
+from shmbroker.netbridge.clustered.giving import Giving
+from shmbroker.netbridge.clustered.setup import Setup
+from shmbroker.netbridge.clustered.towards import Ways
+from shmbroker.netbridge.election.question import Node
+
+REDISTRIBUTES = frozenset({option.ON_DEMAND, option.OFF_WITH_REDISTRIBUTION})
+
+
+class Messages:
+    def __init__(
+        self, thread: NetworkThread, worker: Worker, setup: Setup,
+        tell: Callable[[Mapping[str, Any]], None], changed: Callable[[], None],
+    ) -> None:  # fmt: skip
+        """`changed`: to be called in the network thread; `looks` is what it comes to."""
+        self._thread, self._worker, self._setup = thread, worker, setup
+        self._tell, self._changed = tell, changed
+        self._carries = setup.cluster.hops > 0
+        self._node: Node = b""
+        """Of which this broker is the live; empty: it is not."""
+        self._here: list[Here] = []
+        self._redistribution = Redistribution()
+        self._broker: Broker | None = None
+        self._ways: Ways | None = None
+        self._giving: Giving | None = None
+        self.deadline = math.inf
+
+    # --- of the network thread ----------------------------------------------------------------
+
+    def begins(self, node: Node) -> None:
+        self._node = node
+
+    def stops(self) -> None:
+        self._node = b""
+        self.deadline = math.inf
+
+    def sees(self, here: list[Here]) -> None:
+        """All queues of the vhost."""
+        self._here = here
+
+    def looks(self, machine: Membership) -> None:
+        """At all that follows from what is known."""
+        if self._ways is None or not self._node:
+            return
+        self._ways.looks(machine.lives)
+        up = self._ways.up
+        if self._giving is not None:
+            there = {
+                node: machine.adverts.of(node).queues.values()
+                for node in machine.lives
+                if node in up
+            }
+            gives = self._redistribution.looks(self._here, there, time.monotonic())
+            self._giving.gives(tuple(gives))
+            self.deadline = self._redistribution.deadline
+
+    # --- of the worker ------------------------------------------------------------------------
+
+    def open(self) -> bool:
+        """False: the vhost is not there yet."""
+        node = self._node
+        if not self._carries or self._broker is not None or not node:
+            return True
+        setup = self._setup
+        try:
+            broker = connect(f"shm://{setup.vhost}", name=f"cluster {setup.cluster.name}"[:56])
+        except Error:
+            return False
+        self._broker = broker
+        self._thread.serve(broker, node)
+        if setup.cluster.balancing in REDISTRIBUTES:
+            self._giving = Giving(broker, setup.cluster.name, self._tell)
+        ways = Ways(self._thread, self._worker, setup, broker, node, self._tell, self._changed)
+
+        def begin() -> None:
+            self._ways = ways
+            self._changed()
+
+        self._thread.call(begin)
+        return True
+
+    def close(self) -> None:
+        """After nobody can come any more."""
+        broker, self._broker = self._broker, None
+        if broker is None:
+            return
+        if self._giving is not None:
+            self._giving.close()
+            self._giving = None
+        ways = self._thread.ask(self._let_go)
+        if ways is not None:
+            ways.close()
+        self._thread.serve(None)
+        broker.close()
+
+    def _let_go(self) -> Ways | None:
+        ways, self._ways = self._ways, None
+        return ways
+
+    # --- people -------------------------------------------------------------------------------
+
+    def show(self) -> dict[Node, dict[str, Any]]:
+        return {} if self._ways is None else self._ways.show()
+
+    @property
+    def given(self) -> Mapping[str, int]:
+        """Of each queue, how many messages went to other nodes."""
+        return {} if self._giving is None else self._giving.given

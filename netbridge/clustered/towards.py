@@ -1,0 +1,157 @@
+"""The queues towards other nodes, and the links that ship them.
+
+One durable queue for each other node, `$sf.CLUSTER.NODEID`: what is in it was confirmed here, and
+waits until it is confirmed there.  It is made when a node is first known, and stays while the node
+is missing; the link goes to whoever is live there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+from shmbroker.ipc.base.errors import Error
+from shmbroker.ipc.base.refusal import told
+from shmbroker.ipc.connection.broker import Broker
+from shmbroker.netbridge.broker.gates import TOWARDS
+from shmbroker.netbridge.carrier.link import Link
+from shmbroker.netbridge.carrier.source import Shipped
+from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.carrier.worker import Worker
+from shmbroker.netbridge.cluster.said import Announcement
+from shmbroker.netbridge.clustered import options
+from shmbroker.netbridge.clustered.setup import Setup
+from shmbroker.netbridge.election.question import Node
+from shmbroker.netbridge.wire.words import FORWARDING_LINK, Role, TargetKind
+
+GOODBYE_SECONDS: Final = 1.0
+REFUSED_RETRY_SECONDS: Final = 1.0
+UP: Final = "up"
+
+
+def towards(cluster: str, node: Node) -> str:
+    """The name of a queue."""
+    return f"{TOWARDS}{cluster}.{node.hex()}"
+
+
+def undeliverable(cluster: str) -> str:
+    """The name of the queue of messages whose queue was deleted on their way."""
+    return f"{cluster}.undeliverable"
+
+
+@dataclass(slots=True)
+class _Way:
+    uri: str
+    link: Link | None = None
+    """None: it is being made, or ends."""
+
+
+class Ways:
+    """Of a live.  All but what is said otherwise is of the network thread."""
+
+    def __init__(
+        self, thread: NetworkThread, worker: Worker, setup: Setup, broker: Broker, node: Node,
+        tell: Callable[[Mapping[str, Any]], None], changed: Callable[[], None],
+    ) -> None:  # fmt: skip
+        """`changed`: a way is up, or is so no more."""
+        self._thread, self._worker, self._setup = thread, worker, setup
+        self._broker, self._tell, self._changed = broker, tell, changed
+        self._ours = replace(setup.ours, node=node, epoch=0)
+        self._ways: dict[Node, _Way] = {}
+        self._is_closed = False
+
+    @property
+    def up(self) -> frozenset[Node]:
+        """To which messages go now."""
+        return frozenset(
+            node for node, way in self._ways.items()
+            if way.link is not None and way.link.state == UP
+        )  # fmt: skip
+
+    def looks(self, lives: Mapping[Node, Announcement]) -> None:
+        """At who is live in the other nodes; those that were forgotten are not among them."""
+        if self._is_closed:
+            return
+        for node, live in lives.items():
+            way = self._ways.get(node)
+            if way is None:
+                self._ways[node] = _Way(live.uri)
+                self._worker.do(partial(self._make, node, live.uri), partial(self._made, node))
+            elif way.uri != live.uri:
+                way.uri = live.uri
+                if way.link is not None:
+                    self._end_then(way, partial(self._again, node))
+        for node in self._ways.keys() - lives.keys():
+            self._end_then(self._ways.pop(node), lambda: None)
+
+    def _again(self, node: Node) -> None:
+        way = self._ways.get(node)
+        if way is not None and not self._is_closed:
+            self._worker.do(partial(self._make, node, way.uri), partial(self._made, node))
+
+    def _end_then(self, way: _Way, then: Callable[[], None]) -> None:
+        link, way.link = way.link, None
+        if link is not None:
+            link.over = partial(self._thread.call, then)
+            link.stop()
+
+    # --- of the worker ------------------------------------------------------------------------
+
+    def _make(self, node: Node, uri: str) -> Link:
+        setup, name = self._setup, towards(self._setup.cluster.name, node)
+        dead = undeliverable(setup.cluster.name)
+        self._broker.declare_queue(name, durable=True, max_deliveries=None, dead_letter=dead)
+        return Link(
+            self._thread, f"{FORWARDING_LINK} {node.hex()}", options.plan(setup.cluster, uri),
+            setup.credential, self._ours, [Shipped(name, node.hex(), TargetKind.NODE)],
+            times=setup.times, role=Role.CLUSTER, refused_retry=REFUSED_RETRY_SECONDS,
+            tell=self._tell, pair=setup.pair, shows=lambda _: self._thread.call(self._changed),
+        )  # fmt: skip
+
+    def _made(self, node: Node, link: Link | Exception) -> None:
+        way = self._ways.get(node)
+        if isinstance(link, Error):
+            line = {"event": "cluster", "level": "error", "cluster": self._setup.cluster.name,
+                    "state": "no way", "detail": told(link), "node": node.hex()}  # fmt: skip
+            self._tell(line)
+            self._ways.pop(node, None)
+        elif isinstance(link, Exception):
+            raise link
+        elif self._is_closed or way is None or way.link is not None:
+            link.stop()
+        else:
+            way.link = link
+            self._changed()
+
+    def close(self) -> None:
+        """Of the worker: in good order, as far as that is soon enough."""
+
+        def stop() -> list[Link]:
+            self._is_closed = True
+            links = [way.link for way in self._ways.values() if way.link is not None]
+            for link in links:
+                link.stop()
+            return links
+
+        late = time.monotonic() + GOODBYE_SECONDS
+        for link in self._thread.ask(stop):
+            link.ended_at.wait(max(0.0, late - time.monotonic()))
+            self._thread.ask(link.end)
+
+    # --- people -------------------------------------------------------------------------------
+
+    def show(self) -> dict[Node, dict[str, Any]]:
+        """Of each node: how many messages wait for it, since when, and the state of its link."""
+        shown: dict[Node, dict[str, Any]] = {}
+        for node, way in list(self._ways.items()):
+            with suppress(Error):
+                queue = self._broker.queue(towards(self._setup.cluster.name, node))
+                shown[node] = {
+                    "waiting": queue.statistics().depth,
+                    "link": way.link.state if way.link is not None else "idle",
+                }
+        return shown
