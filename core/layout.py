@@ -579,7 +579,9 @@ CHUNK_HEADER_BYTES: Final = 32
 CHUNK_EXPIRY_AT: Final = 32
 CHUNK_GROUP_AT: Final = 40
 CHUNK_NOT_BEFORE_AT: Final = 48
-CHUNK_TARGET_AT: Final = 56  # of a message towards another node: its queue there (ipc/sink/target.c)
+CHUNK_TARGET_AT: Final = (
+    56  # of a message towards another node: its queue there (ipc/sink/target.c)
+)
 CHUNK_EXTENSION_BYTES: Final = 32
 CHUNK_ONCE_BYTES: Final = 16
 
@@ -982,7 +984,9 @@ OUTGOING_PRODUCER: Final = 80  # index in the table of producers, 0 none
 OUTGOING_SEQUENCE: Final = 88
 OUTGOING_DELAY: Final = 96  # ns
 OUTGOING_DELIVER_AT: Final = 104  # ns since the epoch, 0: after the delay
-OUTGOING_TARGET: Final = 112  # of a message towards another node: whose queue it is (ipc/sink/target.c)
+OUTGOING_TARGET: Final = (
+    112  # of a message towards another node: whose queue it is (ipc/sink/target.c)
+)
 OUTGOING_BYTES: Final = 120
 
 # --- pouring: records on their way into a ring (pour.py); private memory --------------------------
