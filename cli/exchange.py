@@ -17,6 +17,7 @@ from shmbroker.cli.output import (
     say,
     yes_option,
 )  # fmt: skip
+from shmbroker.ipc.settings.setting import REPLICATE, Replicate
 
 KINDS = ["direct", "topic", "fanout", "headers"]
 
@@ -45,13 +46,19 @@ def exchange() -> None:
     "--alternate", metavar="EXCHANGE", shell_complete=exchange_names,
     help="Exchange for messages that no binding matches.",
 )  # fmt: skip
+@click.option(
+    "--replicate", type=click.Choice(tuple(REPLICATE)),
+    help="What another member of a replicated node has of it when it takes over.",
+)  # fmt: skip
 @vhost_option
-def declare(name: str, kind: str, alternate: str | None, vhost: str) -> None:
+def declare(
+    name: str, kind: str, alternate: str | None, replicate: Replicate | None, vhost: str
+) -> None:
     """Declare an exchange.  Does nothing if it already exists."""
     with connected(vhost) as broker:
         if alternate:
             exchange_named(broker, alternate)
-        broker.declare_exchange(name, kind, alternate=alternate)
+        broker.declare_exchange(name, kind, alternate=alternate, replicate=replicate)
     say(f"exchange {name!r}, {kind}")
 
 
@@ -72,15 +79,21 @@ def list_(as_json: bool, names: bool, vhost: str) -> None:
     if as_json:
         print_json(
             [
-                {"name": e.name, "kind": e.kind, "alternate": e.alternate, "bindings": e.bindings}
+                {
+                    "name": e.name,
+                    "kind": e.kind,
+                    "alternate": e.alternate,
+                    "bindings": e.bindings,
+                    "replicate": e.replicate,
+                }
                 for e in found
             ]
         )
     elif names:
         print_names(e.name for e in found)
     else:
-        rows = [[e.name, e.kind, e.alternate, e.bindings] for e in found]
-        print_table(["NAME", "KIND", "ALTERNATE", "BINDINGS"], rows)
+        rows = [[e.name, e.kind, e.alternate, e.bindings, e.replicate] for e in found]
+        print_table(["NAME", "KIND", "ALTERNATE", "BINDINGS", "REPLICATE"], rows)
 
 
 @exchange.command(

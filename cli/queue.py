@@ -183,6 +183,7 @@ def stat(name: str, as_json: bool, vhost: str) -> None:
         fields = statistics_fields(
             found.name, found.slots, found.is_paused, critical, statistics, gates, found.origins()
         )
+        fields["replicate"] = found.explain()["replicate"].value
     if as_json:
         print_json(fields)
     else:

@@ -10,7 +10,7 @@ import click
 from shmbroker.cli.names import queue_names
 from shmbroker.cli.units import COUNT, DURATION, SIZE
 from shmbroker.core.layout import BUCKETS, LEVELS
-from shmbroker.ipc.settings.setting import SETTINGS, Setting
+from shmbroker.ipc.settings.setting import BY_NAME, SETTINGS, Setting
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -84,7 +84,7 @@ def setting_options(*, of_patterns: bool = False) -> Callable[[Function], Functi
 def given(options: dict[str, Any]) -> dict[str, Any]:
     """The settings that were given; `none` becomes None."""
     return {
-        name: None if value == NONE else value
+        name: None if value == NONE and BY_NAME[name].kind != "choice" else value
         for name, value in options.items()
         if value is not None
     }

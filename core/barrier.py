@@ -39,11 +39,14 @@ from shmbroker.core.layout import (
     PORT_BARRIER,
     PORT_HEADER,
     POSITION_MASK,
+    REPLICATE_ALL,
+    REPLICATE_UNSAID,
     RING_BARRIER_SET_AT,
     RING_COPIED_AT,
     RING_JOURNAL_GATE_AT,
+    SETTING_REPLICATE_AT,
 )
-from shmbroker.core.visible import is_disk_enough, is_visible, may_run_ahead
+from shmbroker.core.visible import is_disk_enough, is_served, is_visible, may_run_ahead
 
 
 @cold
@@ -172,9 +175,19 @@ def is_copied(port: int, position: int) -> int:
     return int(lacking == 0 or position < lacking - 1)
 
 
+@kernel
+def is_of_one_member(port: int) -> int:
+    """1: a member that takes over has none of its messages, so none confirms them."""
+    said = load(load(port + PORT_HEADER) + SETTING_REPLICATE_AT)
+    return int(said != REPLICATE_ALL and said != REPLICATE_UNSAID)
+
+
 @exported_cold
 def is_confirmed(port: int, position: int, level: int) -> int:
     """1 if the message at this position is confirmed at this level; below 0: at the effective."""
+    # nobody else has it, so the gates do not tell that somebody else may be live by now
+    if is_of_one_member(port) and not is_served(port):
+        return 0
     if level < 0:
         return int(is_visible(port, position) != 0 and is_copied(port, position) != 0)
     known = confirm_level(port, position)

@@ -37,6 +37,7 @@ from shmbroker.core.layout import (
     EXCHANGE_ALTERNATE_AT,
     EXCHANGE_FLAGS_AT,
     EXCHANGE_KIND_AT,
+    EXCHANGE_REPLICATE_AT,
     EXCHANGES,
     HEADERS,
     LAYOUT_VERSION,
@@ -209,7 +210,13 @@ def settings_put_row(catalog: int, index: int, pattern: int, length: int) -> int
 
 @exported_cold
 def exchange_put(
-    catalog: int, index: int, name: int, length: int, kind: int, flags: int, alternate: int
+    catalog: int,
+    index: int,
+    name: int,
+    length: int,
+    kind: int,
+    replicate: int,
+    alternate: int,
 ) -> int:
     """Add an exchange in a free row: its reference.  alternate: a reference to one, or 0."""
     if length < 0 or length > NAME_BYTES_MAX or not row_is_fillable(catalog, EXCHANGES, index):
@@ -220,6 +227,7 @@ def exchange_put(
         return NOT_FOUND
     entry = entry_at(catalog, EXCHANGES, index)
     store(entry + EXCHANGE_KIND_AT, kind)
-    store(entry + EXCHANGE_FLAGS_AT, flags)
+    store(entry + EXCHANGE_FLAGS_AT, 0)
+    store(entry + EXCHANGE_REPLICATE_AT, replicate)
     store(entry + EXCHANGE_ALTERNATE_AT, alternate)
     return named_commit(catalog, EXCHANGES, index, name, length)

@@ -390,6 +390,7 @@ RING_GATES_AT: Final = 3 * PAGE_BYTES
 # Their places are in the table of ipc/settings/setting.py.
 SETTING_LAST_VALUE_AT: Final = RING_SETTINGS_AT + 112
 SETTING_NUMBERS_END: Final = RING_SETTINGS_AT + 456
+SETTING_REPLICATE_AT: Final = RING_SETTINGS_AT + 224  # REPLICATE_*
 SETTING_REPLICA_AT: Final = RING_SETTINGS_AT + 456  # 1 + the position at which it began, 0 none
 SETTING_SCHEDULED_AT: Final = RING_SETTINGS_AT + 464  # of a schedule, in the journal: its last id
 SETTING_INBOX_OF_AT: Final = RING_SETTINGS_AT + 472  # of an inbox: reference to its queue
@@ -412,6 +413,11 @@ BLOCK: Final = 0  # when full
 FAIL: Final = 1
 DROP_OLDEST: Final = 2
 PAGE: Final = 3
+
+REPLICATE_ALL: Final = 0  # also of journals of before there was a choice
+REPLICATE_CONFIGURATION: Final = 1
+REPLICATE_NONE: Final = 2
+REPLICATE_UNSAID: Final = 3  # where no member has the vhost; as REPLICATE_ALL, if one ever has
 
 NOTIFY: Final = 0  # of a slow consumer
 DISCONNECT: Final = 1
@@ -631,6 +637,7 @@ CATALOG_NAME_AT: Final = 64
 CATALOG_NAME_BYTES_MAX: Final = 128
 CATALOG_IDENTITY_BYTES: Final = CATALOG_NAME_AT + CATALOG_NAME_BYTES_MAX
 
+CATALOG_REPLICATE_AT: Final = 1008  # 1 + REPLICATE_* of who does not say it, 0: no member has it
 CATALOG_MOVED_AT: Final = 1016  # 1: its broker serves no more, and its queues are out of reach
 CATALOG_MOVED_TO_AT: Final = 1024  # where another one serves: a uri, with a 0 at its end
 CATALOG_MOVED_TO_BYTES: Final = 1024
@@ -713,6 +720,7 @@ QUEUE_DURABLE: Final = 64  # what is in it is in the journal too
 EXCHANGE_KIND_AT: Final = 8
 EXCHANGE_FLAGS_AT: Final = 16
 EXCHANGE_ALTERNATE_AT: Final = 24
+EXCHANGE_REPLICATE_AT: Final = 32
 EXCHANGE_DIVERTS: Final = 1  # flag: it has, or had, an exclusive binding
 
 DIRECT: Final = 0

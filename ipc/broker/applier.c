@@ -95,7 +95,7 @@ static void restored_free(sb_applier *all, restored *freed)
     free(freed);
 }
 
-static void forget(sb_applier *all, restored **at)
+void applier_forget(sb_applier *all, restored **at)
 {
     restored *gone = *at;
     *at = gone->next;
@@ -107,7 +107,7 @@ static void forget_if(sb_applier *all, bool (*is_gone)(const sb_applier *, const
     for (int hash = 0; hash < HASHES; hash++)
         for (restored **at = &all->queues[hash]; *at;)
             if (is_gone(all, *at))
-                forget(all, at);
+                applier_forget(all, at);
             else
                 at = &(*at)->next;
 }
@@ -183,36 +183,48 @@ static int64_t pages(sb_applier *all, const declaration_head *inbox)
                 "have what is in them", of ? of->name : "");
 }
 
+/* To be added to its expiries, which are in monotonic time of when it was written. */
+static int64_t later_by(const declaration_head *head)
+{
+    return head->realtime - head->monotonic - realtime_ns() + sb_system_clock();
+}
+
 static int64_t declared(sb_applier *all, const sb_journal_record *record)
 {
     char page[L_RING_GATES_AT], name[L_NAME_BYTES_MAX + 1];
     declaration_head head;
-    sb_connection *connection = all->connection;
-    restored **at = applier_place(all, record->queue), *made = NULL;
+    restored **at = applier_place(all, record->queue);
     int64_t code = declaration_read(record->body, record->length, &head, name, page);
     if (code != SB_OK)
         return fail(code, "segment %llx, byte %lld: a queue's declaration contradicts itself",
                     (long long)record->serial, (long long)record->offset);
     if (all->is_replica && !all->reads && head.flags & L_QUEUE_INBOX)
         return pages(all, &head);
-    int64_t later = head.realtime - head.monotonic - realtime_ns() + sb_system_clock();
     if (*at) {
-        (*at)->later = later;
+        (*at)->later = later_by(&head);
         id_given(*at, word_load(page, L_SETTING_SCHEDULED_AT));
         return sb_port_restore_head(&(*at)->port, record->position);
     }
+    return applier_declare(all, record->queue, &head, name, page, record->position);
+}
+
+int64_t applier_declare(sb_applier *all, int64_t number, const declaration_head *head,
+                        const char *name, const char *page, int64_t position)
+{
+    sb_connection *connection = all->connection;
+    restored **at = applier_place(all, number), *made = NULL;
     if (posix_memalign((void **)&made, 128, sizeof *made) != 0)
         return fail_system("memory for queue '%s'", name);
     memset(made, 0, sizeof *made);
-    made->head = head;
-    made->number = record->queue;
-    made->later = later;
-    made->is_schedule = head.flags & L_QUEUE_SCHEDULE;
+    made->head = *head;
+    made->number = number;
+    made->later = later_by(head);
+    made->is_schedule = head->flags & L_QUEUE_SCHEDULE;
     made->of = word_load(page, L_SETTING_SCHEDULE_OF_AT);
     id_given(made, word_load(page, L_SETTING_SCHEDULED_AT));
     strcpy(made->name, name);
     made->ring.file = -1;
-    code = made->row = row_take(all);
+    int64_t code = made->row = row_take(all);
     if (code >= 0)
         code = ring_made(all, made, page);
     if (code != SB_OK) {
@@ -223,7 +235,7 @@ static int64_t declared(sb_applier *all, const sb_journal_record *record)
     word_store(made->ring.memory, L_RING_GATES_HIGH_AT, 1); /* another one is not in our way */
     dedup_read_begin(&made->once, word_load(made->ring.memory, L_RING_IDS_AT),
                        word_load(made->ring.memory, L_SETTING_WHEN_FULL_AT) == L_PAGE);
-    sb_port_restore_begin(&made->port, record->position);
+    sb_port_restore_begin(&made->port, position);
     *at = made;
     return SB_OK;
 }
@@ -403,7 +415,7 @@ int64_t applier_record(sb_applier *all, const sb_journal_record *record)
     if (record->kind == SB_RECORD_ORIGINS)
         return origin_read_record(&queue->once.origins, record);
     if (record->kind == SB_RECORD_QUEUE_GONE)
-        forget(all, at);
+        applier_forget(all, at);
     return SB_OK;
 }
 
@@ -452,7 +464,7 @@ void sb_applier_close(sb_applier *all)
 {
     for (int hash = 0; hash < HASHES; hash++)
         while (all->queues[hash])
-            forget(all, &all->queues[hash]);
+            applier_forget(all, &all->queues[hash]);
     bodies_free(all);
     unpublished_free(all);
     free(all->standing);

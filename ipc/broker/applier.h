@@ -1,7 +1,8 @@
 /* An applier: records of a journal appended to rings, before there is a name for any of them.
  *
- * applier.c appends; copied.c takes frames of another journal as they come; restore.c gives rings
- * their rows in the catalog, and makes the vhost visible. */
+ * applier.c appends; copied.c takes frames of another journal as they come; takeover.c leaves out
+ * what is not replicated; restore.c gives rings their rows in the catalog, and makes the vhost
+ * visible. */
 
 #ifndef SHMBROKER_BROKER_APPLIER_H
 #define SHMBROKER_BROKER_APPLIER_H
@@ -18,6 +19,7 @@ typedef struct restored {
     bool gone, is_schedule;
     bool has_chunks; /* blocks of the arena name its row */
     bool is_there;   /* the catalog has it */
+    bool is_anew;    /* of another number than the journal has (takeover.c) */
     int64_t listed;  /* the number of the last list of queues that names it */
     int64_t holes_below; /* positions for which no message came yet are below this one */
     /* of a schedule: the number of its queue, and the last id that was given */
@@ -77,10 +79,16 @@ void applier_path(const sb_applier *all, const restored *queue, char *path);
 int64_t applier_chunk(restored *queue, sb_port *port, const void *body, int64_t length);
 /* Append what one record says. */
 int64_t applier_record(sb_applier *all, const sb_journal_record *record);
+/* A queue that was declared, and has nothing up to this position; its page as declaration_read has
+ * it. */
+int64_t applier_declare(sb_applier *all, int64_t number, const declaration_head *head,
+                        const char *name, const char *page, int64_t position);
 /* The last frame of the original that it has. */
 void applier_reached(sb_applier *all, const sb_place *place);
 /* One for a vhost that has no queues; freed by sb_applier_close. */
 int64_t applier_make(sb_connection *connection, sb_applier **made);
+/* The queue at this place is no more. */
+void applier_forget(sb_applier *all, restored **at);
 /* Give back what queues have that are marked as gone. */
 void applier_forget_gone(sb_applier *all);
 
@@ -94,6 +102,12 @@ void applier_journals(sb_applier *all, sb_journal *journal);
 /* Apply all that a journal has; `told`: of the bytes read, and of how many, or NULL. */
 int64_t applier_replay(sb_applier *all, sb_replay *replay,
                        void (*told)(int64_t bytes, int64_t all, void *context), void *context);
+
+/* --- takeover.c ------------------------------------------------------------------------------- */
+
+/* Before anything has its name: all goes that another member has written and that is not
+ * replicated. */
+int64_t applier_takes_over(sb_applier *all);
 
 /* --- unpublished.c ---------------------------------------------------------------------------- */
 

@@ -93,9 +93,9 @@ class Applier(Closable):
         """From any thread: the number of the last frame that was written before such a sync."""
         return int(lib.sb_applier_synced(self._applier))
 
-    def finish(self) -> None:
-        """The vhost is there for others."""
-        self._check(lib.sb_applier_finish(self._applier))
+    def finish(self, *, takes_over: bool = False) -> None:
+        """The vhost is there for others.  `takes_over`: without what is not replicated."""
+        self._check(lib.sb_applier_finish(self._applier, takes_over))
 
     def close(self) -> None:
         """What has no name is removed."""

@@ -108,8 +108,9 @@ int64_t sb_applier_sync(sb_applier *applier);
 /* From any thread: the number of the last frame that was written before such a sync. */
 int64_t sb_applier_synced(sb_applier *applier);
 /* What was written is synced.  Queues, exchanges and bindings get their names, and the vhost is
- * there for others. */
-int64_t sb_applier_finish(sb_applier *applier);
+ * there for others.  takes_over: another member was live before, so queues and exchanges with
+ * SB_REPLICATE_NONE are left out, and queues with SB_REPLICATE_CONFIGURATION are made anew. */
+int64_t sb_applier_finish(sb_applier *applier, int64_t takes_over);
 /* What has no name is removed. */
 void sb_applier_close(sb_applier *applier);
 /* Make the durable queues of a vhost that was created just now, with what the journal has of them,

@@ -29,9 +29,12 @@ static void leave(followed *each, int64_t number)
     sb_port_wake_all(&each->port);
 }
 
-/* At head: it is moved when it is known what the replica has. */
+/* At head: it is moved when it is known what the replica has.  A member that takes over has no
+ * messages of the others. */
 static int64_t join(sb_journaler *journaler, followed *each, int64_t number)
 {
+    if (!is_replicated(each->queue))
+        return SB_OK;
     const gate_wish wish = {.kind = L_GATE_REPLICA, .name = journaler->replicas[number].name,
                             .lasting = true};
     gate_drop_left(each->queue, &each->port, L_GATE_REPLICA, wish.name);

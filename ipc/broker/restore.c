@@ -182,7 +182,7 @@ static int64_t made_visible(sb_applier *all)
     return code;
 }
 
-int64_t sb_applier_finish(sb_applier *all)
+int64_t sb_applier_finish(sb_applier *all, int64_t takes_over)
 {
     if (all->failed)
         return fail(all->failed, "%s", all->why);
@@ -190,6 +190,8 @@ int64_t sb_applier_finish(sb_applier *all)
     if (code != SB_OK)
         return code;
     code = all->journal ? journal_sync(all->journal) : SB_OK;
+    if (code == SB_OK && takes_over)
+        code = applier_takes_over(all);
     if (code == SB_OK)
         code = queues_named(all);
     connection_unlock(all->connection);

@@ -6,6 +6,7 @@ import math
 
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.settings.setting import REPLICATE, Replicate
 
 NANOSECONDS = 1_000_000_000
 FOREVER = (1 << 63) - 1
@@ -25,6 +26,11 @@ class Serving:
         """
         until = FOREVER if moment == math.inf else int(max(0.0, moment) * NANOSECONDS)
         lib.sb_vhost_serves_until(self._connection, self._pace, until, disk_alone)
+
+    def replicates(self, default: Replicate | None) -> None:
+        """Of a member of a replicated node: what others have of a queue or exchange that does not
+        say it; None: all."""
+        lib.sb_vhost_replicates(self._connection, REPLICATE[default or "all"])
 
     def runs_ahead(self, may: bool) -> None:
         """Whether replicas confirm what the disk here lacks, where `replicated` is asked for."""

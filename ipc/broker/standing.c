@@ -103,8 +103,13 @@ void standing_serves(sb_journaler *journaler)
     bool again = of->serves_again;
     of->serves_again = false;
     pthread_mutex_unlock(&of->mutex);
-    for (int64_t each = 0; again && each < journaler->count; each++)
-        sb_port_wake_takers(&journaler->queues[each]->port);
+    for (int64_t each = 0; again && each < journaler->count; each++) {
+        followed *one = journaler->queues[each];
+        if (is_replicated(one->queue))
+            sb_port_wake_takers(&one->port);
+        else
+            sb_port_wake_all(&one->port); /* also who waits for a confirm */
+    }
 }
 
 void standing_rests(sb_journaler *journaler, bool holds)

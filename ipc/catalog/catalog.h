@@ -28,6 +28,11 @@ int64_t catalog_stage(sb_connection *connection, sb_journal *journal);
 uint64_t catalog_digest(sb_connection *connection);
 /* And back, of one record: SB_NOT_FOUND if it needs another one first. */
 int64_t catalog_declare(sb_connection *connection, const void *body, int64_t length);
+/* Of a record of an exchange: its name, that of its alternate ("": it has none), and what other
+ * members have of it, L_REPLICATE_*; SB_NOT_FOUND: it is of something else. */
+int64_t catalog_exchange(const void *body, int64_t length, char *name, char *alternate);
+/* It has no alternate: the length of the record. */
+int64_t catalog_without_alternate(void *body);
 
 /* --- declare_queue.c -------------------------------------------------------------------------- */
 
@@ -105,6 +110,10 @@ int64_t settings_inherit(void *page, const void *pattern, int64_t refused, int64
 void settings_default(void *page, int64_t have);
 /* Whether the settings go together, once nothing is missing any more: SB_OK or SB_INVALID. */
 int64_t settings_finished(const void *page);
+/* What of a queue with these settings and flags another member has: L_REPLICATE_*. */
+int64_t settings_replicate(sb_connection *connection, const void *page, int64_t flags);
+/* The same of a durable queue, or an exchange, that does not say it. */
+int64_t replicate_default(sb_connection *connection);
 /* How a ring with these settings is taken from: its RING_MODE. */
 int64_t settings_mode(const void *page);
 /* Whether something that is asked for, and was written, is not what a queue was declared as; the

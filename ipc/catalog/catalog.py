@@ -12,7 +12,7 @@ from shmbroker.core.codes import OK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.catalog.kinds import kind_of
 from shmbroker.ipc.message.properties import unpack
-from shmbroker.ipc.settings.settings import Pattern
+from shmbroker.ipc.settings.settings import Pattern, replicate_name
 
 _WORDS = Struct("<8q")
 NAMELESS = at.QUEUE_SCHEDULE | at.QUEUE_INBOX | at.QUEUE_MARKS
@@ -39,6 +39,8 @@ class ExchangeInfo:
     kind: str
     alternate: str | None
     bindings: int
+    replicate: str = "none"
+    """What another member of a replicated node has of it when it takes over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +190,7 @@ class Catalog:
                 kind=kind_of(entry.word(at.EXCHANGE_KIND_AT), entry.name),
                 alternate=names.get(entry.word(at.EXCHANGE_ALTERNATE_AT)),
                 bindings=lib.sb_bindings_from(self._catalog, entry.reference),
+                replicate=replicate_name(entry.word(at.EXCHANGE_REPLICATE_AT)),
             )
 
     def bindings(self) -> Iterator[BindingInfo]:

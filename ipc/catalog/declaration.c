@@ -98,7 +98,12 @@ int64_t declaration_read(const void *body, int64_t length, declaration_head *hea
 /* --- exchanges, bindings, patterns: one record each; the first of all begins anew ------------- */
 
 typedef struct catalog_record {
-    int64_t table, kind, match_any, exclusive, to_exchange;
+    int64_t table, kind;
+    union {
+        int64_t match_any; /* of a binding */
+        int64_t replicate; /* of an exchange: L_REPLICATE_* */
+    };
+    int64_t exclusive, to_exchange;
     int64_t first_length, second_length, key_length, arguments_length;
     char bytes[2 * L_NAME_BYTES_MAX + L_BINDING_PAYLOAD_BYTES];
 } catalog_record;
@@ -124,7 +129,8 @@ static int64_t exchange_record(sb_connection *connection, const char *entry, cat
 {
     char other[L_ENTRY_BYTES];
     int64_t alternate = word_load(entry, L_EXCHANGE_ALTERNATE_AT);
-    *made = (catalog_record){.table = L_EXCHANGES, .kind = word_load(entry, L_EXCHANGE_KIND_AT)};
+    *made = (catalog_record){.table = L_EXCHANGES, .kind = word_load(entry, L_EXCHANGE_KIND_AT),
+                             .replicate = word_load(entry, L_EXCHANGE_REPLICATE_AT)};
     made->first_length = name_of(entry, made->bytes);
     if (alternate)
         made->second_length = name_at(connection, L_EXCHANGES, alternate, other,
@@ -225,8 +231,8 @@ static int64_t exchange_declare(sb_connection *connection, const catalog_record 
     char name[L_NAME_BYTES_MAX + 1], alternate[L_NAME_BYTES_MAX + 1];
     text(name, record->bytes, record->first_length);
     text(alternate, record->bytes + record->first_length, record->second_length);
-    return sb_declare_exchange(connection, name, record->kind,
-                               record->second_length ? alternate : NULL);
+    return sb_declare_exchange_with(connection, name, record->kind,
+                                    record->second_length ? alternate : NULL, record->replicate);
 }
 
 static int64_t binding_declare(sb_connection *connection, const catalog_record *record)
@@ -243,19 +249,44 @@ static int64_t binding_declare(sb_connection *connection, const catalog_record *
     return sb_bind(connection, &asked);
 }
 
+static int64_t record_read(const void *body, int64_t length, catalog_record *record)
+{
+    int64_t least = (int64_t)offsetof(catalog_record, bytes);
+    if (length < least || length > (int64_t)sizeof *record)
+        return SB_JOURNAL_DAMAGED;
+    memcpy(record, body, (size_t)length);
+    if (record->first_length < 1 || record->first_length > L_NAME_BYTES_MAX ||
+        record->second_length < 0 || record->second_length > L_NAME_BYTES_MAX ||
+        record->key_length < 0 || record->arguments_length < 0 ||
+        record->key_length + record->arguments_length > L_BINDING_PAYLOAD_BYTES ||
+        record_length(record) != length)
+        return SB_JOURNAL_DAMAGED;
+    return SB_OK;
+}
+
+int64_t catalog_exchange(const void *body, int64_t length, char *name, char *alternate)
+{
+    catalog_record record;
+    if (record_read(body, length, &record) != SB_OK || record.table != L_EXCHANGES)
+        return SB_NOT_FOUND;
+    text(name, record.bytes, record.first_length);
+    text(alternate, record.bytes + record.first_length, record.second_length);
+    return record.replicate;
+}
+
+int64_t catalog_without_alternate(void *body)
+{
+    catalog_record *record = body;
+    record->second_length = 0;
+    return record_length(record);
+}
+
 int64_t catalog_declare(sb_connection *connection, const void *body, int64_t length)
 {
     catalog_record record;
-    int64_t least = (int64_t)offsetof(catalog_record, bytes);
-    if (length < least || length > (int64_t)sizeof record)
-        return SB_JOURNAL_DAMAGED;
-    memcpy(&record, body, (size_t)length);
-    if (record.first_length < 1 || record.first_length > L_NAME_BYTES_MAX ||
-        record.second_length < 0 || record.second_length > L_NAME_BYTES_MAX ||
-        record.key_length < 0 || record.arguments_length < 0 ||
-        record.key_length + record.arguments_length > L_BINDING_PAYLOAD_BYTES ||
-        record_length(&record) != length)
-        return SB_JOURNAL_DAMAGED;
+    int64_t code = record_read(body, length, &record);
+    if (code != SB_OK)
+        return code;
     if (record.table == L_EXCHANGES)
         return exchange_declare(connection, &record);
     return record.table == L_BINDINGS ? binding_declare(connection, &record) : SB_JOURNAL_DAMAGED;

@@ -21,7 +21,7 @@ int64_t exchange_reference(sb_connection *connection, const char *name)
 }
 
 static int64_t declare_exchange_locked(sb_connection *connection, const char *name, int64_t kind,
-                                       const char *alternate)
+                                       const char *alternate, int64_t replicate)
 {
     void *catalog = connection->catalog.memory;
     int64_t other = alternate ? exchange_reference(connection, alternate) : 0;
@@ -30,12 +30,16 @@ static int64_t declare_exchange_locked(sb_connection *connection, const char *na
     int64_t row = sb_row_find(catalog, L_EXCHANGES, name, (int64_t)strlen(name));
     if (row >= 0) {
         int64_t entry = sb_catalog_entry_at(L_EXCHANGES, row);
-        if (word_load(catalog, entry + L_EXCHANGE_KIND_AT) == kind &&
-            word_load(catalog, entry + L_EXCHANGE_ALTERNATE_AT) == other)
+        bool is_same = word_load(catalog, entry + L_EXCHANGE_KIND_AT) == kind &&
+                       word_load(catalog, entry + L_EXCHANGE_ALTERNATE_AT) == other;
+        if (is_same && (replicate == L_REPLICATE_UNSAID ||
+                        word_load(catalog, entry + L_EXCHANGE_REPLICATE_AT) == replicate))
             return SB_OK;
-        return fail(SB_DIFFERENT, "exchange '%s' exists with another kind or alternate: declare it "
-                    "so, or delete it first", name);
+        return fail(SB_DIFFERENT, "exchange '%s' exists with another %s: declare it so, or delete "
+                    "it first", name, is_same ? "replicate" : "kind or alternate");
     }
+    if (replicate == L_REPLICATE_UNSAID)
+        replicate = replicate_default(connection);
     row = sb_row_free(catalog, L_EXCHANGES);
     if (row < 0)
         return fail(row, "vhost '%s' has %d exchanges, and can have no more: delete some",
@@ -44,14 +48,24 @@ static int64_t declare_exchange_locked(sb_connection *connection, const char *na
     int64_t code = sb_system_allocate(connection->catalog.file, entry, L_ENTRY_BYTES);
     if (code != SB_OK)
         return fail_system("memory for the catalog of vhost '%s'", connection->vhost);
-    code = sb_exchange_put(catalog, row, name, (int64_t)strlen(name), kind, 0, other);
+    code = sb_exchange_put(catalog, row, name, (int64_t)strlen(name), kind, replicate,
+                           other);
     return code < 0 ? code : SB_OK;
 }
 
 int64_t sb_declare_exchange(sb_connection *connection, const char *name, int64_t kind,
                             const char *alternate)
 {
+    return sb_declare_exchange_with(connection, name, kind, alternate, L_REPLICATE_UNSAID);
+}
+
+int64_t sb_declare_exchange_with(sb_connection *connection, const char *name, int64_t kind,
+                                 const char *alternate, int64_t replicate)
+{
     int64_t code = change_code(connection);
+    if (code == SB_OK && (replicate < 0 || replicate > L_REPLICATE_UNSAID))
+        code = fail(SB_INVALID, "replicate is SB_REPLICATE_ALL, ..., not %lld",
+                    (long long)replicate);
     if (code == SB_OK)
         code = name_check("exchange", name);
     if (code == SB_OK && (kind < L_DIRECT || kind > L_HEADERS))
@@ -60,7 +74,7 @@ int64_t sb_declare_exchange(sb_connection *connection, const char *name, int64_t
         code = connection_lock(connection);
     if (code != SB_OK)
         return code;
-    code = declare_exchange_locked(connection, name, kind, alternate);
+    code = declare_exchange_locked(connection, name, kind, alternate, replicate);
     connection_unlock(connection);
     return code;
 }

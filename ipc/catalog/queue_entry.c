@@ -127,6 +127,8 @@ int64_t queue_add(sb_connection *connection, const char *name, int64_t slots, co
     int64_t code = ring_begin(connection, &ring, row, slots, settings);
     if (code != SB_OK)
         return code;
+    word_store(ring.memory, L_SETTING_REPLICATE_AT,
+               settings_replicate(connection, settings, flags));
     code = ring_replicates(connection, &ring, settings);
     if (code == SB_OK)
         code = ring_name(connection, &ring, row_next_reference(connection, row));

@@ -187,7 +187,33 @@ int64_t settings_finished(const void *page)
     if (word_load(page, L_SETTINGS_SET_AT) & SB_SET_CONFIRM_REPLICAS &&
         word_load(page, L_SETTING_CONFIRM_REPLICAS_AT) && !word_load(page, L_SETTING_DURABLE_AT))
         return fail(SB_INVALID, "confirm_replicas is for durable queues: no other confirms");
+    if (word_load(page, L_SETTINGS_SET_AT) & SB_SET_REPLICATE &&
+        word_load(page, L_SETTING_REPLICATE_AT) != L_REPLICATE_NONE &&
+        !word_load(page, L_SETTING_DURABLE_AT))
+        return fail(SB_INVALID, "replicate is 'none' for a queue that is not durable: it is not in "
+                    "the journal, and other members have nothing else");
     return settings_agree(page);
+}
+
+int64_t replicate_default(sb_connection *connection)
+{
+    int64_t said = word_load(connection->catalog.memory, L_CATALOG_REPLICATE_AT);
+    return said ? said - 1 : L_REPLICATE_UNSAID;
+}
+
+int64_t settings_replicate(sb_connection *connection, const void *page, int64_t flags)
+{
+    int64_t said = word_load(page, L_SETTING_REPLICATE_AT);
+    if (!word_load(page, L_SETTING_DURABLE_AT))
+        return L_REPLICATE_NONE;
+    if (said != L_REPLICATE_UNSAID)
+        return said;
+    return flags & L_QUEUE_TEMPORARY ? L_REPLICATE_NONE : replicate_default(connection);
+}
+
+void sb_vhost_replicates(sb_connection *connection, int64_t replicate)
+{
+    word_store(connection->catalog.memory, L_CATALOG_REPLICATE_AT, 1 + replicate);
 }
 
 int64_t settings_mode(const void *page)
@@ -298,8 +324,11 @@ static void value_write(char *text, size_t room, const void *page, const struct 
         snprintf(text, room, value ? "on" : "off");
         break;
     case KIND_CHOICE:
-        snprintf(text, room, "'%s'",
-                 value >= 0 && value <= place->most ? place->choices[value] : "?");
+        if (value == place->otherwise && value > place->most)
+            snprintf(text, room, "none");
+        else
+            snprintf(text, room, "'%s'",
+                     value >= 0 && value <= place->most ? place->choices[value] : "?");
         break;
     default:
         snprintf(text, room, "%lld", (long long)value);
@@ -347,6 +376,16 @@ int64_t sb_when_full(sb_queue *queue)
 int64_t sb_is_non_destructive(sb_queue *queue)
 {
     return queue->non_destructive;
+}
+
+int64_t sb_replicate(sb_queue *queue)
+{
+    int64_t code;
+    if (!queue_look(queue, &code))
+        return code;
+    int64_t said = setting(queue, L_SETTING_REPLICATE_AT);
+    queue_looked(queue);
+    return said == L_REPLICATE_UNSAID ? L_REPLICATE_NONE : said;
 }
 
 int64_t sb_settings_given(sb_queue *queue, void *buffer, int64_t capacity)

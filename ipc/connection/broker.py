@@ -49,9 +49,10 @@ from shmbroker.ipc.settings.setting import (
     OF_PATTERNS,
     CommonSettings,
     PatternSettings,
+    Replicate,
     Settings,
 )
-from shmbroker.ipc.settings.settings import Pattern, for_c
+from shmbroker.ipc.settings.settings import Pattern, for_c, replicate_number
 from shmbroker.ipc.transaction.transaction import Transaction
 from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.ipc.vhost.participants import ErrorInfo, ParticipantInfo, Participants
@@ -218,15 +219,21 @@ class Broker(Closable):
         kind: Literal["direct", "topic", "fanout", "headers"] | str,
         *,
         alternate: str | None = None,
+        replicate: Replicate | None = None,
     ) -> Exchange:
-        """Make an exchange; what none of its bindings takes goes to the alternate."""
+        """Make an exchange; what none of its bindings takes goes to the alternate.
+
+        `replicate` "none": another member of a replicated node that takes over has none of it; by
+        default it is as that node is configured.
+        """
         if kind not in KINDS:
             raise InvalidArgument(f"an exchange is {', '.join(KINDS)}, not {kind!r}")
         other = name_bytes(alternate) if alternate is not None else ffi.NULL
-        self._check(
-            lib.sb_declare_exchange(self._connection, name_bytes(name), KINDS.index(kind), other),
-            f"declaring exchange {name!r}",
-        )
+        code = lib.sb_declare_exchange_with(
+            self._connection, name_bytes(name), KINDS.index(kind), other,
+            replicate_number(replicate),
+        )  # fmt: skip
+        self._check(code, f"declaring exchange {name!r}")
         return self.exchange(name)
 
     def bind(

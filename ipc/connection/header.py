@@ -64,6 +64,9 @@ int64_t sb_vhost_serves_until(sb_connection *connection, sb_pace *pace, int64_t 
 /* Of its broker: whether replicas may confirm what the disk lacks, to who asks for `replicated`
  * by name; they may where nobody says so.  And whether somebody has asked for it since. */
 void sb_vhost_runs_ahead(sb_connection *connection, int64_t may);
+/* Of a member of a replicated node, before others see the vhost or later: what of durable queues
+ * and of exchanges other members have, unless it is said of one (SB_REPLICATE_ALL, ...). */
+void sb_vhost_replicates(sb_connection *connection, int64_t replicate);
 int64_t sb_vhost_asks_ahead(const sb_connection *connection);
 /* What the paths of a vhost's segments begin with: `home` has room for 384 bytes.  The group that
  * shares it, -1 if none does.  `looks`: root may look at what any user has.  Answers as sb_connect

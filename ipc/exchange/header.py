@@ -9,6 +9,9 @@ EXCHANGES = """\
  * took, or NULL.  SB_OK, also if it exists and is the same; SB_DIFFERENT. */
 int64_t sb_declare_exchange(sb_connection *connection, const char *name, int64_t kind,
                             const char *alternate);
+/* The same; replicate: SB_REPLICATE_ALL, ...; SB_REPLICATE_NONE + 1: as its broker has it. */
+int64_t sb_declare_exchange_with(sb_connection *connection, const char *name, int64_t kind,
+                                 const char *alternate, int64_t replicate);
 /* SB_OK; SB_IN_USE if something is bound to it, unless forced. */
 int64_t sb_delete_exchange(sb_connection *connection, const char *name, int64_t force);
 

@@ -69,6 +69,7 @@ static int64_t make(sb_queue *queue, const char *name)
     word_store(page, L_SETTING_INBOX_OF_AT, queue->reference);
     word_store(page, L_SETTING_MAX_BYTES_AT, queue->max_bytes);
     word_store(page, L_SETTING_DURABLE_AT, sb_is_durable(queue));
+    word_store(page, L_SETTING_REPLICATE_AT, setting(queue, L_SETTING_REPLICATE_AT));
     return queue_add(queue->connection, name, SLOTS, page, L_QUEUE_INBOX);
 }
 

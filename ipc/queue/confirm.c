@@ -17,6 +17,15 @@ static int64_t not_durable(const sb_queue *queue)
                 "messages are on disk", queue->name);
 }
 
+/* No replica ever confirms it. */
+static int64_t not_replicated(const sb_queue *queue)
+{
+    bool has_none = setting(queue, L_SETTING_REPLICATE_AT) == L_REPLICATE_NONE;
+    return fail(SB_INVALID, "queue '%s' has replicate '%s', so no replica confirms its messages: "
+                "ask for 'disk', or declare it with replicate 'all'", queue->name,
+                has_none ? "none" : "configuration");
+}
+
 int64_t sb_is_confirmed(sb_queue *queue, int64_t position)
 {
     int64_t code;
@@ -102,6 +111,8 @@ static int64_t unconfirmed(const sb_queue *queue, sb_port *port, int64_t positio
     int64_t missing = ~sb_port_confirm_level(port, position);
     const char *why = missing & L_CONFIRM_DISK && (level < 0 || level & L_CONFIRM_DISK)
                           ? "nobody has said that it is on disk: is a broker running?"
+                      : !is_replicated(queue)
+                          ? "its broker may not serve: shmbroker ha status"
                       : level < 0 && position < confirmed_below(queue)
                           ? "a queue that follows it has not confirmed it"
                       : sb_port_confirm_level(port, L_CONFIRM_EFFECTIVE) & L_CONFIRM_REPLICATED
@@ -178,7 +189,9 @@ int64_t sb_confirm(sb_queue *queue, int64_t position, int64_t level, int64_t tim
         return level == L_CONFIRM_SHM ? L_CONFIRM_SHM : not_durable(queue);
     if (!queue_look(queue, &code))
         return code;
-    code = confirm(queue, position, level, deadline);
+    bool is_asked = level > 0 && level & L_CONFIRM_REPLICATED;
+    code = is_asked && !is_replicated(queue) ? not_replicated(queue)
+                                             : confirm(queue, position, level, deadline);
     queue_looked(queue);
     return code;
 }

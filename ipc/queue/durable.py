@@ -12,13 +12,26 @@ from collections.abc import Iterable
 from inspect import signature
 from typing import Any, Unpack
 
-from shmbroker.core.layout import CONFIRM_SHM
+from shmbroker.core.codes import INVALID
+from shmbroker.core.layout import CONFIRM_REPLICATED, CONFIRM_SHM
+from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.signature import shows
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.message.confirm import Confirm, level_of
 from shmbroker.ipc.message.outgoing import Options, OptionsWithId
+from shmbroker.ipc.queue.opened import OpenedQueue
 from shmbroker.ipc.queue.producer import Producer
 from shmbroker.ipc.queue.queue import Queue
+
+
+def checked(queue: OpenedQueue, confirm: Confirm | None) -> int:
+    """A level that the queue has, or nothing is published."""
+    level = level_of(confirm)
+    if level > 0 and level & CONFIRM_REPLICATED:
+        code = lib.sb_confirm(queue._queue, 0, level, 0)
+        if code == INVALID:  # what is replicated of it is no message
+            raise queue._error(code, "confirming what is published to")
+    return level
 
 
 class DurableProducer(Producer):
@@ -38,7 +51,7 @@ class DurableProducer(Producer):
         Publish it again then, under the same number: if it is there it is not there twice.
         """
         deadline = Deadline(nanoseconds(timeout))
-        level_of(confirm)  # it is one, or nothing is published
+        checked(self._queue, confirm)
         position = super().publish(body, timeout=timeout, **options)
         if confirm != "shm":
             self._queue.confirm(position, level=confirm, timeout=deadline.seconds_left())
@@ -63,7 +76,7 @@ class DurableQueue(Queue):
         place in the schedule is.
         """
         confirm = options.pop("confirm", None)
-        level = level_of(confirm)
+        level = checked(self, confirm)
         deadline = Deadline(nanoseconds(timeout))
         after, at = options.pop("deliver_after", None), options.pop("deliver_at", None)
         if after is not None or at is not None:
@@ -98,7 +111,7 @@ class DurableQueue(Queue):
         After QueueFull those that were published are in the queue, and `confirm` waits for them.
         """
         deadline = Deadline(nanoseconds(timeout))
-        level_of(confirm)
+        checked(self, confirm)
         published = super().publish_many(bodies, timeout=timeout)
         if confirm != "shm":
             self.confirm(level=confirm, timeout=deadline.seconds_left())

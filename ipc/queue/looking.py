@@ -25,7 +25,7 @@ from shmbroker.ipc.message.room import Room, length_of
 from shmbroker.ipc.queue.opened import OpenedQueue
 from shmbroker.ipc.queue.origins import Origin, origins_of
 from shmbroker.ipc.schedule.scheduled import ScheduledMessage, ring_of, scheduled
-from shmbroker.ipc.settings.settings import Explained, explained
+from shmbroker.ipc.settings.settings import Explained, explained, replicate_name
 
 
 class Looking(OpenedQueue):
@@ -158,7 +158,14 @@ class Looking(OpenedQueue):
         length: int = lib.sb_settings_given(self._queue, room, SETTINGS_GIVEN_BYTES_MAX)
         if length < 0:
             raise self._error(length, "explaining")
-        return explained(ffi.buffer(room)[:length])
+        found = explained(ffi.buffer(room)[:length])
+        number: int = lib.sb_replicate(self._queue)
+        if number < 0:
+            raise self._error(number, "explaining")
+        replicate, said = replicate_name(number), found["replicate"]
+        # of a pattern, and not for a queue that is not durable; or nobody has said it
+        source = said.source if said.value == replicate else "default"
+        return found | {"replicate": Explained(replicate, source)}
 
     def groups(self) -> list[GroupInfo]:
         """Which groups there are and whose; or who is the single active consumer."""

@@ -10,6 +10,12 @@ int64_t sb_is_durable(sb_queue *queue)
     return queue->durable;
 }
 
+bool is_replicated(const sb_queue *queue)
+{
+    int64_t said = setting(queue, L_SETTING_REPLICATE_AT);
+    return queue->durable && said != L_REPLICATE_NONE && said != L_REPLICATE_CONFIGURATION;
+}
+
 int64_t confirmed_below(const sb_queue *queue)
 {
     return word_load(queue->ring.memory, L_RING_CONFIRMED_AT) & L_POSITION_MASK;

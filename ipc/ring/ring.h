@@ -428,6 +428,8 @@ void blocks_drop_marked(sb_connection *connection, const int64_t *marks);
 
 /* Of a durable queue: all below this position is confirmed. */
 int64_t confirmed_below(const sb_queue *queue);
+/* Other members of a replicated node, if there are any, have its messages when they take over. */
+bool is_replicated(const sb_queue *queue);
 /* What is at this position is confirmed, or the queue is not durable. */
 bool is_confirmed(const sb_queue *queue, int64_t position);
 

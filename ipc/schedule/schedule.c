@@ -55,6 +55,7 @@ static int64_t make(sb_queue *queue, const char *name)
     word_store(page, L_SETTING_MAX_SCHEDULED_AT, most);
     word_store(page, L_SETTING_MAX_BYTES_AT, queue->max_bytes);
     word_store(page, L_SETTING_DURABLE_AT, sb_is_durable(queue));
+    word_store(page, L_SETTING_REPLICATE_AT, setting(queue, L_SETTING_REPLICATE_AT));
     return queue_add(queue->connection, name, slots_for(most), page, L_QUEUE_SCHEDULE);
 }
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import get_args
 
 from shmbroker.core import layout
-from shmbroker.ipc.settings.setting import SETTINGS, Kind
+from shmbroker.ipc.settings.setting import REPLICATE, SETTINGS, Kind
 
 NEWLINE = "\n"
 
@@ -64,7 +64,8 @@ PUBLIC = f"""\
 /* --- settings --- */
 
 /* How a queue treats its messages.  All zero: as sb_declare_queue makes it.  Times in ns, a rate
- * as ns for one message, factors in millionths; choices are SB_BLOCK, ..., SB_NOTIFY, ... */
+ * as ns for one message, factors in millionths; choices are SB_BLOCK, ..., SB_NOTIFY, ...,
+ * SB_REPLICATE_ALL, ... */
 struct sb_settings {{
 {_fields()}    const void *given;        /* for people: what was asked for, as a MessagePack map */
     int64_t given_length;
@@ -84,6 +85,9 @@ int64_t sb_settings_given(sb_queue *queue, void *buffer, int64_t capacity);
 int64_t sb_when_full(sb_queue *queue);
 int64_t sb_is_non_destructive(sb_queue *queue);
 int64_t sb_is_durable(sb_queue *queue);
+/* What another member of a replicated node has of a queue when it takes over: SB_REPLICATE_ALL,
+ * ...; SB_REPLICATE_NONE also where there is no other member. */
+int64_t sb_replicate(sb_queue *queue);
 """
 
 
@@ -91,6 +95,7 @@ def enumerators() -> list[str]:
     """What settings are set to, and the bits of sb_settings.set."""
     numbers = {"UNLIMITED": -1, "BLOCK": layout.BLOCK, "FAIL": layout.FAIL}
     numbers |= {"DROP_OLDEST": layout.DROP_OLDEST, "PAGE": layout.PAGE}
+    numbers |= {f"REPLICATE_{name.upper()}": each for name, each in REPLICATE.items()}
     numbers |= {"NOTIFY": layout.NOTIFY, "DISCONNECT": layout.DISCONNECT}
     numbers |= {f"SET_{each.name.upper()}": each.bit for each in SETTINGS}
     return [f"    SB_{name} = {value}," for name, value in numbers.items()]

@@ -32,10 +32,14 @@ from shmbroker.core.layout import (
     NAME_BYTES_MAX,
     NOTIFY,
     PAGE,
+    REPLICATE_ALL,
+    REPLICATE_CONFIGURATION,
+    REPLICATE_NONE,
     RING_SETTINGS_AT,
     SETTING_LAST_VALUE_AT,
     SETTING_NAMES_AT,
     SETTING_NUMBERS_END,
+    SETTING_REPLICATE_AT,
     SLOTS_MAX,
 )
 from shmbroker.ipc.base.timeout import Seconds
@@ -52,6 +56,10 @@ SLOW_POLICY: Final = {"notify": NOTIFY, "disconnect": DISCONNECT}
 
 WhenFull = Literal["block", "fail", "drop-oldest", "page"]
 SlowPolicy = Literal["notify", "disconnect"]
+Replicate = Literal["all", "configuration", "none"]
+REPLICATE: Final[dict[str, int]] = {
+    "all": REPLICATE_ALL, "configuration": REPLICATE_CONFIGURATION, "none": REPLICATE_NONE,
+}  # fmt: skip
 
 assert NAME_BYTES >= 8 + NAME_BYTES_MAX + 1
 
@@ -89,8 +97,8 @@ class Setting:
     @property
     def default_number(self) -> int:
         """What C has for its default."""
-        if self.kind == "choice":
-            return self.choices[self.default]
+        if self.kind == "choice":  # without a default: it is decided when the queue is made
+            return self.choices.get(self.default, len(self.choices))
         units = {"seconds": 1_000_000_000, "factor": MULTIPLIER_UNIT}
         return int((self.default or 0) * units.get(self.kind, 1))
 
@@ -189,6 +197,11 @@ class Settings(CommonSettings, total=False):
         "seconds", None,
         "Time without a consumer before messages go to another node of the cluster; 0: at once.",
         "clusters.md#redistribution", most=TIME_MAX_NS, is_at_once_at_0=True)]
+    replicate: Annotated[Replicate, Setting(
+        "choice", None,
+        "What another member of a replicated node has when it takes over.  Default: `ha.replicate`"
+        " for durable queues of such a node.",
+        "replication.md#what-a-takeover-keeps", most=REPLICATE_NONE, choices=REPLICATE)]
 
 
 class PatternSettings(Settings, total=False):
@@ -228,4 +241,6 @@ OF_PATTERNS: Final = {each.name: each.default for each in SETTINGS}
 assert len(SETTINGS) <= 32
 assert all(list(each.choices.values()) == list(range(len(each.choices))) for each in SETTINGS)
 assert RING_SETTINGS_AT + 8 * len(SETTINGS) <= SETTING_NUMBERS_END
+assert tuple(REPLICATE) == get_args(Replicate)
+assert BY_NAME["replicate"].at == SETTING_REPLICATE_AT, "a kernel looks there"
 assert BY_NAME["last_value"].at == SETTING_LAST_VALUE_AT, "a kernel looks there"

@@ -10,16 +10,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, get_args
 
-from shmbroker.core.layout import MULTIPLIER_MAX, MULTIPLIER_UNIT
+from shmbroker.core.layout import MULTIPLIER_MAX, MULTIPLIER_UNIT, REPLICATE_UNSAID
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.base.names import name_bytes
 from shmbroker.ipc.base.units import parse_size
 from shmbroker.ipc.message.outgoing import ttl_ns
 from shmbroker.ipc.message.properties import pack, unpack_all
-from shmbroker.ipc.settings.setting import BY_NAME, DEFAULTS, SETTINGS, Setting
+from shmbroker.ipc.settings.setting import (
+    BY_NAME,
+    DEFAULTS,
+    REPLICATE,
+    SETTINGS,
+    Replicate,
+    Setting,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +165,17 @@ def for_field(setting: Setting, value: Any) -> Any:
             return _number(name, value)
         case "rate":
             return _pace(name, value)
+
+
+def replicate_name(number: int) -> Replicate:
+    """What is not said is nothing: no member has the vhost."""
+    names: tuple[Replicate, ...] = get_args(Replicate)
+    return names[number] if number < len(names) else "none"
+
+
+def replicate_number(name: Replicate | None) -> int:
+    """For C, of an exchange; None: as its broker has it."""
+    return REPLICATE_UNSAID if name is None else _choice("replicate", name, REPLICATE)
 
 
 def explained(packed: bytes) -> dict[str, Explained]:

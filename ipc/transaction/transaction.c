@@ -26,6 +26,7 @@ struct sb_transaction {
     int64_t state; /* SB_OK: open, SB_UNFINISHED: committed, SB_ENDED */
     int64_t serial; /* which commit of the connection it was */
     int64_t stamp;  /* and which of those on durable queues, 0: of none */
+    bool is_replicated; /* not only on queues that other members have nothing of */
     operation *operations;
     int64_t count, room;
     sb_queue **copied; /* whose confirms wait for replicas of single queues */
@@ -335,6 +336,7 @@ static int64_t end(sb_transaction *transaction)
     while (transaction->count > 0) {
         operation *last = &transaction->operations[--transaction->count];
         bool is_kept = false;
+        transaction->is_replicated |= is_replicated(last->queue);
         if (last->lane) {
             atomic_store(&last->lane->busy, IN);
             sb_port_loan_placed(&last->lane->port, last->where);
@@ -474,14 +476,20 @@ int64_t sb_transaction_confirm(sb_transaction *transaction, int64_t level, int64
     if (code != SB_OK)
         return code;
     sb_connection *connection = transaction->connection;
+    bool is_here = !transaction->is_replicated; /* what its frame needs of replicas is nothing */
     if (transaction->state != SB_ENDED)
         code = fail(SB_INVALID, "the transaction is not committed: nothing of it can be confirmed");
+    else if (transaction->stamp && is_here && level > 0 && level & L_CONFIRM_REPLICATED)
+        code = fail(SB_INVALID, "no queue of the transaction has replicate 'all', so no replica "
+                    "confirms it: ask for 'disk'");
     else if (transaction->stamp)
-        code = commit_gate_await(connection, transaction->stamp, level, timeout_ns);
+        code = commit_gate_await(connection, transaction->stamp,
+                                 is_here && level < 0 ? L_CONFIRM_DISK : level, timeout_ns);
     if (code == SB_OK && level < 0)
         code = await_copied(transaction, deadline);
     if (code == SB_OK && transaction->stamp)
-        code = commit_gate_level(connection, transaction->stamp);
+        code = commit_gate_level(connection, transaction->stamp) &
+               (is_here ? ~(int64_t)L_CONFIRM_REPLICATED : ~INT64_C(0));
     return leave(transaction, code);
 }
 

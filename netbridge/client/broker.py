@@ -13,8 +13,8 @@ from shmbroker.ipc.base.timeout import Seconds
 from shmbroker.ipc.catalog.kinds import KINDS
 from shmbroker.ipc.connection import broker as local
 from shmbroker.ipc.message.serializer import AnySerializer, Codec, codec_of
-from shmbroker.ipc.settings.setting import OF_PATTERNS
-from shmbroker.ipc.settings.settings import for_c
+from shmbroker.ipc.settings.setting import OF_PATTERNS, Replicate
+from shmbroker.ipc.settings.settings import for_c, replicate_number
 from shmbroker.netbridge.client import found
 from shmbroker.netbridge.client.closing import Closing
 from shmbroker.netbridge.client.exchange import Exchange
@@ -127,11 +127,16 @@ class Broker(Closing):
         return self._queue_of(made["name"], made, codec)
 
     @twin(local.Broker.declare_exchange)
-    async def declare_exchange(self, name: str, kind: str, *, alternate: str | None) -> Exchange:
+    async def declare_exchange(
+        self, name: str, kind: str, *, alternate: str | None, replicate: Replicate | None
+    ) -> Exchange:
         if kind not in KINDS:
             raise InvalidArgument(f"an exchange is {', '.join(KINDS)}, not {kind!r}")
+        replicate_number(replicate)
         what = f"declaring exchange {name!r}"
-        await self._ask(Verb.DECLARE, what, exchange=name, kind=kind, alternate=alternate)
+        await self._ask(
+            Verb.DECLARE, what, exchange=name, kind=kind, alternate=alternate, replicate=replicate
+        )
         return Broker._exchange_of(self, name, kind)
 
     @twin(local.Broker.bind)

@@ -135,7 +135,7 @@ class Replica(Carrier, Closable):
         warm = self._ended()
         if warm is None:
             raise InvalidArgument("the replica has nothing: it was about to begin anew")
-        return warm.take_over(epoch)
+        return warm.take_over(epoch, of_another=True)
 
     def close(self) -> None:
         """Its rings go; its journal stays, and it can go on with that."""

@@ -89,17 +89,22 @@ class Warm(Closable):
         self.prepare()
 
     def take_over(
-        self, epoch: int, begins: Callable[[Journaler], None] = lambda _: None
+        self,
+        epoch: int,
+        begins: Callable[[Journaler], None] = lambda _: None,
+        *,
+        of_another: bool,
     ) -> tuple[Broker, Journaler]:
         """Everybody sees the rings, and the first frame of this epoch is written.
 
-        `begins`: what the journaler is told before it starts.
+        `begins`: what the journaler is told before it starts.  `of_another`: another member was
+        live before, so what is not replicated is left out, and that first frame says so.
         """
         self.prepare()
         journaler, self._journaler = self._journaler, None
         assert journaler is not None
         begins(journaler)
-        self.applier.finish()
+        self.applier.finish(takes_over=of_another)
         self.applier.close()
         self.journal.close()
         journaler.keep(None, self._resync_bytes)

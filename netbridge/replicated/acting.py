@@ -359,6 +359,7 @@ class Acting(Carrier):
             self.note(record)
             return
         self.store.copied(node=self.machine.node, left=None)
+        of_another = self.written.holder not in ("", self.machine.me)
         self.written = self.written.after(record)
         warm, self.warm = self.warm, None
         assert warm is not None
@@ -370,7 +371,7 @@ class Acting(Carrier):
             warm.founds(self.machine.node)
             return Served(
                 self.thread, self.store, warm, begin.epoch, standing, self, self._backups,
-                self._tell, awaits_backups=awaits,
+                self._tell, awaits_backups=awaits, of_another=of_another,
             )  # fmt: skip
 
         def begun(served: Served) -> None:

@@ -144,14 +144,19 @@ class Served:
         tell: Tell,
         *,
         awaits_backups: bool,
+        of_another: bool,
     ) -> None:
-        """What the member has is served from now on, and `standing` is synced."""
+        """What the member has is served from now on, and `standing` is synced.
+
+        `of_another`: another member was live before, so what is not replicated is left out.
+        """
         self._thread, self._store, self._watches, self._tell = thread, store, watches, tell
         self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self.is_over = False
         self._serving = Serving(warm.broker)
         self._serving.until(0.0)
         self._serving.runs_ahead(False)
+        self._serving.replicates(store.config.replicate)
         self._said = 0.0, True
         self._is_ahead = False
         store.allow(epoch)
@@ -167,7 +172,7 @@ class Served:
 
         self.broker: Broker
         self.journaler: Journaler
-        self.broker, self.journaler = warm.take_over(epoch, begins)
+        self.broker, self.journaler = warm.take_over(epoch, begins, of_another=of_another)
         self._pager = Pager(self.broker, store.pages, epoch=epoch, fence=store.fence)
         self._threads = [
             threading.Thread(target=self._follow, args=(self.journaler,), daemon=True),

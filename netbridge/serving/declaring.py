@@ -41,7 +41,9 @@ def declare(broker: Broker, fields: Fields) -> Answer:
     name = named(fields, "exchange")
     if not fields.get("opens"):
         kind = named(fields, "kind")
-        broker.declare_exchange(name, kind, alternate=fields.get("alternate"))
+        broker.declare_exchange(
+            name, kind, alternate=fields.get("alternate"), replicate=fields.get("replicate")
+        )
     return Answer(body=asked(kind=broker.exchange(name).kind))
 
 

@@ -7,10 +7,13 @@ from collections.abc import Callable
 from hashlib import blake2b
 from typing import Any, Protocol
 
-from shmbroker.core.layout import CONFIRM_EFFECTIVE
+from shmbroker.core.codes import INVALID
+from shmbroker.core.layout import CONFIRM_EFFECTIVE, CONFIRM_REPLICATED, CONFIRM_SHM
 from shmbroker.ipc._native import lib
+from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.exchange.exchange import Exchange
+from shmbroker.ipc.message.confirm import level_name
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.sink.sink import ORIGIN_BYTES, Poured, Sink
 from shmbroker.netbridge.carrier.reached import is_durable, queues_behind, serving
@@ -40,6 +43,9 @@ class Destination(Protocol):
 
     def pass_over(self, number: int) -> None:
         """It is known from now on, without a message."""
+
+    def check(self, level: int) -> None:
+        """InvalidArgument: it never has this level."""
 
     def confirms(self, level: int) -> bool:
         """Whether there is anything to wait for."""
@@ -98,6 +104,15 @@ class ToQueue(_Stream):
     def pass_over(self, number: int) -> None:
         self._sink.give_up(number - 1, number)
 
+    def check(self, level: int) -> None:
+        if level > CONFIRM_SHM and not self.may_confirm:
+            raise InvalidArgument(f"{self} is not durable: it cannot confirm {level_name(level)!r}")
+        if level > CONFIRM_SHM and level & CONFIRM_REPLICATED:
+            handle = self._waited_for._queue
+            code = lib.sb_confirm(handle, 0, level, 0)
+            if code == INVALID:  # what is replicated of it is no message
+                raise self._waited_for._error(code, "confirming what is published to")
+
     def confirms(self, level: int) -> bool:
         return self.may_confirm
 
@@ -126,6 +141,9 @@ class ToExchange(_Stream):
 
     def pass_over(self, number: int) -> None:
         """Each of its queues does so by itself."""
+
+    def check(self, level: int) -> None:
+        """What its queues are is known when it has reached them."""
 
     def confirms(self, level: int) -> bool:
         return level != CONFIRM_EFFECTIVE and bool(self._durable())

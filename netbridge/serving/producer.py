@@ -70,10 +70,7 @@ class Producer:
 
     def publish(self, command: Command) -> None:
         level = LEVEL_NUMBERS[command.demand]
-        if level > CONFIRM_SHM and not self._to.may_confirm:
-            raise InvalidArgument(
-                f"{self._to} is not durable: it cannot confirm {command.demand.value!r}"
-            )
+        self._to.check(level)
         if command.value < 1:
             raise InvalidArgument("messages of a producer are numbered from 1 on")
         buffer = ffi.from_buffer(command.body)

@@ -39,7 +39,7 @@ def test_each_setting_is_an_option(shell: Shell, setting: Any) -> None:
     if setting.is_of_patterns:
         assert shell("queue", "declare", "q", *arguments).code == 2
         return
-    if setting.name == "confirm_replicas":  # of queues that confirm
+    if setting.name in ("confirm_replicas", "replicate"):  # of queues that are in the journal
         arguments.append("--durable")
     shell.does("queue", "declare", "q", *arguments)
     explained = shell.does("queue", "explain", "q", "--json").json

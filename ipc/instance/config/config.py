@@ -31,6 +31,7 @@ from shmbroker.ipc.instance.config.option import (
 )
 from shmbroker.ipc.instance.config.secret import Secret
 from shmbroker.ipc.instance.config.sources import Layers, NoSuchVariable, layered
+from shmbroker.ipc.settings.setting import Replicate
 
 FILE = "shmbroker.toml"
 FROM: Final = "from"
@@ -103,6 +104,8 @@ class Config:
     on_promote_timeout: float
     queue_replication: bool
     """Single queues may follow those of other brokers (netbridge/queue_replica/)."""
+    replicate: Replicate | None
+    """Of queues and exchanges that do not say it (ipc/broker/takeover.c)."""
     replica_timeout: float
     stall_limit: float
 
@@ -271,6 +274,11 @@ def _check_policy(given: Given, values: Mapping[str, Any], place: Path) -> None:
         raise ConfigError(
             f"{place}: ha.failover-on-shutdown does not go with replication: a stop in good order "
             "always hands over there"
+        )
+    if policy != "replication" and values["ha.replicate"] is not None:
+        raise ConfigError(
+            f'{place}: ha.replicate is for ha.policy = "replication": with "{policy}" there is no '
+            "copy of any queue"
         )
     if policy == "pair" and values["ha.role"] != "live":
         raise ConfigError(
