@@ -27,10 +27,9 @@ class Serving:
         until = FOREVER if moment == math.inf else int(max(0.0, moment) * NANOSECONDS)
         lib.sb_vhost_serves_until(self._connection, self._pace, until, disk_alone)
 
-    def replicates(self, default: Replicate | None) -> None:
-        """Of a member of a replicated node: what others have of a queue or exchange that does not
-        say it; None: all."""
-        lib.sb_vhost_replicates(self._connection, REPLICATE[default or "all"])
+    def replicates(self, default: Replicate) -> None:
+        """Of a member of a replicated node: what others have of what does not say it."""
+        lib.sb_vhost_replicates(self._connection, REPLICATE[default])
 
     def runs_ahead(self, may: bool) -> None:
         """Whether replicas confirm what the disk here lacks, where `replicated` is asked for."""

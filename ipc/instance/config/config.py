@@ -104,7 +104,7 @@ class Config:
     on_promote_timeout: float
     queue_replication: bool
     """Single queues may follow those of other brokers (netbridge/queue_replica/)."""
-    replicate: Replicate | None
+    replicate: Replicate
     """Of queues and exchanges that do not say it (ipc/broker/takeover.c)."""
     replica_timeout: float
     stall_limit: float
@@ -275,7 +275,7 @@ def _check_policy(given: Given, values: Mapping[str, Any], place: Path) -> None:
             f"{place}: ha.failover-on-shutdown does not go with replication: a stop in good order "
             "always hands over there"
         )
-    if policy != "replication" and values["ha.replicate"] is not None:
+    if policy != "replication" and "ha.replicate" in given:
         raise ConfigError(
             f'{place}: ha.replicate is for ha.policy = "replication": with "{policy}" there is no '
             "copy of any queue"

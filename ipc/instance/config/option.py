@@ -126,9 +126,9 @@ OPTIONS: Final = (
     Option("ha", "queue-replication", FLAG, False,
            "Single queues may follow queues of another broker, and others those of this one; of a "
            "replicated node they always may be followed."),
-    Option("ha", "replicate", choice("none", "configuration", "all"), None,
-           "What other members have of durable queues, and of exchanges, that do not say it "
-           "(replication); all if left out."),
+    Option("ha", "replicate", choice("none", "configuration", "all"), "all",
+           "What a member that takes over has of durable queues, and of exchanges, that do not "
+           "say it (replication)."),
     Option("ha", "replica-timeout", DURATION, "1s",
            "Confirms wait no longer for a queue elsewhere that follows, and has said nothing.",
            is_reloaded=True),
