@@ -278,6 +278,8 @@ PRIVATE = """\
 int64_t sb_published_last(sb_queue *queue, int64_t last[2]);
 /* This handle serves others: it keeps nobody from deleting the queue. */
 void sb_queue_serve(sb_queue *queue);
+/* Other members of a replicated node, if there are any, have its messages when they take over. */
+int64_t sb_is_replicated(sb_queue *queue);
 /* sb_temporary_queue of this name: that of a program on another host keeps its name. */
 int64_t sb_temporary_queue_as(sb_connection *connection, const char *name, int64_t slots,
                               const sb_settings *settings, sb_queue **queue);

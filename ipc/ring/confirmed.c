@@ -16,6 +16,11 @@ bool is_replicated(const sb_queue *queue)
     return queue->durable && said != L_REPLICATE_NONE && said != L_REPLICATE_CONFIGURATION;
 }
 
+int64_t sb_is_replicated(sb_queue *queue)
+{
+    return is_replicated(queue);
+}
+
 int64_t confirmed_below(const sb_queue *queue)
 {
     return word_load(queue->ring.memory, L_RING_CONFIRMED_AT) & L_POSITION_MASK;

@@ -480,8 +480,8 @@ int64_t sb_transaction_confirm(sb_transaction *transaction, int64_t level, int64
     if (transaction->state != SB_ENDED)
         code = fail(SB_INVALID, "the transaction is not committed: nothing of it can be confirmed");
     else if (transaction->stamp && is_here && level > 0 && level & L_CONFIRM_REPLICATED)
-        code = fail(SB_INVALID, "no queue of the transaction has replicate 'all', so no replica "
-                    "confirms it: ask for 'disk'");
+        code = fail(SB_INVALID, "it is committed, and no queue of it has replicate 'all', so no "
+                    "replica confirms it: ask for 'disk'");
     else if (transaction->stamp)
         code = commit_gate_await(connection, transaction->stamp,
                                  is_here && level < 0 ? L_CONFIRM_DISK : level, timeout_ns);

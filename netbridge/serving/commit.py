@@ -10,13 +10,16 @@ import time
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from enum import IntEnum
 from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.core.codes import ENDED, FULL, OK, REVOKED, UNFINISHED
 from shmbroker.core.layout import (
+    CONFIRM_DISK,
     CONFIRM_EFFECTIVE,
+    CONFIRM_REPLICATED,
     CONFIRM_SHM,
     SHAPE_BODY_SHIFT,
     TRANSACTION_OPERATIONS,
@@ -48,7 +51,11 @@ MARKS = "$sessions.commits"
 MARKS_KEPT = 7 * 86400.0
 MARKS_SLOTS = 4096
 MARK: Final = Struct("<qq")
-"""Of a mark: what the command is answered, and whether anything durable is in it."""
+"""Of a mark: what the command is answered, and what its queues are, as a Reach."""
+NOT_REPLICATED: Final = (
+    "it is committed, and no queue of it has replicate 'all', so no replica confirms it: ask for "
+    "'disk'"
+)
 SCHEDULING: Final = ("key", "properties", "ttl", "priority", "message_id", "group")
 AGAIN_SECONDS: Final = 0.1
 """When what is committed, and lacks room for a part of it, is looked at again."""
@@ -58,7 +65,7 @@ def marks(broker: Broker) -> Queue:
     """Of the worker.  The oldest mark makes place for another."""
     return broker.declare_queue(
         MARKS, slots=MARKS_SLOTS, durable=True, last_value=True, ttl=MARKS_KEPT,
-        when_full="drop-oldest",
+        when_full="drop-oldest", replicate="all",
     )  # fmt: skip
 
 
@@ -72,26 +79,46 @@ def messages_of(records: bytes) -> Iterator[CopiedMessage]:
         yield CopiedMessage.of(each.position, 0, length, each.body)
 
 
+class Reach(IntEnum):
+    """Of the queues of a transaction: the most that one of them is."""
+
+    MEMORY = 0
+    REPLICATED = 1
+    DURABLE = 2
+    """And other members have nothing of any of them."""
+
+    def with_(self, queue: Any) -> Reach:
+        """And of this queue, as C knows it."""
+        if not is_durable(queue) or self is Reach.REPLICATED:
+            return self
+        return Reach.REPLICATED if lib.sb_is_replicated(queue) else Reach.DURABLE
+
+
 @dataclass(frozen=True, slots=True)
 class Committed:
     """All of it has happened; what is left is its level."""
 
     value: int = 0
-    is_durable: bool = False
+    reach: Reach = Reach.MEMORY
     copied: Collection[str] = ()
     """Queues whose confirms wait for replicas of them alone."""
 
     @classmethod
     def of(cls, mark: bytes) -> Committed:
-        value, durable = MARK.unpack(mark)
-        return cls(value, bool(durable))
+        value, reach = MARK.unpack(mark)
+        return cls(value, Reach(reach))
 
     def answer(self, served: Served, command: Command, until: float) -> None:
         """As soon as the mark has the level that is asked for: it is in one frame with the rest."""
         level = LEVEL_NUMBERS[command.demand]
-        if level == CONFIRM_SHM or not self.is_durable:
+        if level == CONFIRM_SHM or self.reach is Reach.MEMORY:
             self._answer(served, command, CONFIRM_SHM)
             return
+        if self.reach is Reach.DURABLE:
+            if level > CONFIRM_SHM and level & CONFIRM_REPLICATED:
+                served.refuse(command, InvalidArgument(NOT_REPLICATED), published=self.value)
+                return
+            level = CONFIRM_DISK  # the mark is with replicas, too, and need not be
         service = served.service
         mark = serving(service.broker, MARKS)
         told = in_time(service.alarms, until, partial(self._answer, served, command))
@@ -106,6 +133,8 @@ class Committed:
         if level < OK:
             served.refuse(command, error_for(level, "committing"), published=self.value)
         else:
+            if self.reach is Reach.DURABLE:
+                level &= ~CONFIRM_REPLICATED
             served.done(command, value=self.value, level=LEVEL_WORDS[level])
 
 
@@ -124,7 +153,7 @@ class Commit:
     pledged: int = 0
     """So many of them are the transaction's."""
     value: int = 0
-    is_durable: bool = False
+    reach: Reach = Reach.MEMORY
     copied: set[str] = field(default_factory=set)
     transaction: Transaction | None = None
     error: Error | None = None
@@ -208,8 +237,8 @@ class Commit:
 
     def _note(self, reached: Iterable[Queue]) -> None:
         for each in reached:
+            self.reach = self.reach.with_(each._queue)
             if is_durable(each._queue):
-                self.is_durable = True
                 if each.explain()["confirm_replicas"].value:
                     self.copied.add(each.name)
 
@@ -237,7 +266,7 @@ class Commit:
             if self.error is not None:
                 raise self.error
             self._pledge()
-            mark = MARK.pack(self.value, self.is_durable)
+            mark = MARK.pack(self.value, self.reach)
             self._of.publish(self._marks, mark, key=self._mark)
         except Error as error:
             self.fails(error)
@@ -254,7 +283,7 @@ class Commit:
                     queue = hand.batch.queue._queue
                     message = hand.batch.messages + start
                     self._check(lib.sb_transaction_ack(self._of._transaction, queue, message))
-                    self.is_durable |= is_durable(queue)
+                    self.reach = self.reach.with_(queue)
             self.pledged += 1
 
     def _check(self, code: int) -> None:
@@ -267,7 +296,7 @@ class Commit:
         if code == OK:
             self._settled()
             self.served.commits.discard(self)
-            done = Committed(self.value, self.is_durable, self.copied)
+            done = Committed(self.value, self.reach, self.copied)
             done.answer(self.served, self.command, self.until)
         elif code == UNFINISHED:
             self._wait_for_room(time.monotonic() + AGAIN_SECONDS)
