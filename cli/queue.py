@@ -181,9 +181,9 @@ def stat(name: str, as_json: bool, vhost: str) -> None:
         critical = critical_queues(broker).get(name)
         statistics, gates = found.statistics(), found.gates()
         fields = statistics_fields(
-            found.name, found.slots, found.is_paused, critical, statistics, gates, found.origins()
-        )
-        fields["replicate"] = found.explain()["replicate"].value
+            found.name, found.slots, found.is_paused, critical,
+            found.explain()["replicate"].value, statistics, gates, found.origins(),
+        )  # fmt: skip
     if as_json:
         print_json(fields)
     else:

@@ -1,7 +1,7 @@
 /* What a member leaves out that takes over from another one: queues and exchanges whose `replicate`
  * is 'none', and the messages of queues whose is 'configuration'.
  *
- * The frames of the journal are copied as they are, so it has all of that, and so has every replica.
+ * The frames of the journal are copied as they are, so it has all of that, and each replica too.
  * It is left out before anything has its name, so no program ever sees it here.  The first frame of
  * the new live lists the queues that exist: whoever reads or copies it drops the others.  Before
  * that frame nothing has changed, and the next member that takes over does the same; after it all

@@ -49,7 +49,6 @@ from shmbroker.ipc.settings.setting import (
     OF_PATTERNS,
     CommonSettings,
     PatternSettings,
-    Replicate,
     Settings,
 )
 from shmbroker.ipc.settings.settings import Pattern, for_c, replicate_number
@@ -219,7 +218,7 @@ class Broker(Closable):
         kind: Literal["direct", "topic", "fanout", "headers"] | str,
         *,
         alternate: str | None = None,
-        replicate: Replicate | None = None,
+        replicate: Literal["all", "configuration", "none"] | None = None,
     ) -> Exchange:
         """Make an exchange; what none of its bindings takes goes to the alternate.
 

@@ -13,7 +13,7 @@ from shmbroker.ipc.base.timeout import Seconds
 from shmbroker.ipc.catalog.kinds import KINDS
 from shmbroker.ipc.connection import broker as local
 from shmbroker.ipc.message.serializer import AnySerializer, Codec, codec_of
-from shmbroker.ipc.settings.setting import OF_PATTERNS, Replicate
+from shmbroker.ipc.settings.setting import OF_PATTERNS
 from shmbroker.ipc.settings.settings import for_c, replicate_number
 from shmbroker.netbridge.client import found
 from shmbroker.netbridge.client.closing import Closing
@@ -128,7 +128,12 @@ class Broker(Closing):
 
     @twin(local.Broker.declare_exchange)
     async def declare_exchange(
-        self, name: str, kind: str, *, alternate: str | None, replicate: Replicate | None
+        self,
+        name: str,
+        kind: str,
+        *,
+        alternate: str | None,
+        replicate: Literal["all", "configuration", "none"] | None,
     ) -> Exchange:
         if kind not in KINDS:
             raise InvalidArgument(f"an exchange is {', '.join(KINDS)}, not {kind!r}")

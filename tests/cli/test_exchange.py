@@ -22,11 +22,13 @@ def declared(shell: Shell) -> dict[str, dict[str, object]]:
 def test_declare_and_list(prices: Shell) -> None:
     prices.does("exchange", "declare", "more", "direct", "--alternate", "prices")
     found = declared(prices)
-    assert found["prices"] == {"name": "prices", "kind": "topic", "alternate": None, "bindings": 0}
+    assert found["prices"] == {
+        "name": "prices", "kind": "topic", "alternate": None, "bindings": 0, "replicate": "none"
+    }  # fmt: skip
     assert found["more"]["alternate"] == "prices"
     assert {"more", "prices"} <= set(prices.does("exchange", "list", "--names").lines)
     assert prices.does("exchange", "list").lines[0].split() == [
-        "NAME", "KIND", "ALTERNATE", "BINDINGS",
+        "NAME", "KIND", "ALTERNATE", "BINDINGS", "REPLICATE",
     ]  # fmt: skip
 
 

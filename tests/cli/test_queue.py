@@ -14,9 +14,9 @@ INFO_KEYS = [
     "critical",
 ]  # fmt: skip
 STATISTICS_KEYS = [
-    "name", "depth", "slots", "paused", "critical", "published", "delivered", "acked",
-    "redelivered", "expired", "dead_lettered", "set_aside", "dropped", "scheduled", "paged",
-    "paged_bytes", "duplicates", "replaced", "carried", "slow_consumers", "bytes", "consumers",
+    "name", "depth", "slots", "paused", "critical", "replicate", "published", "delivered",
+    "acked", "redelivered", "expired", "dead_lettered", "set_aside", "dropped", "scheduled",
+    "paged", "paged_bytes", "duplicates", "replaced", "carried", "slow_consumers", "bytes", "consumers",
     "recorded", "latency", "gates", "origins",
 ]  # fmt: skip
 SCHEDULED_KEYS = [
