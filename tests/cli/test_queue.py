@@ -16,8 +16,8 @@ INFO_KEYS = [
 STATISTICS_KEYS = [
     "name", "depth", "slots", "paused", "critical", "replicate", "published", "delivered",
     "acked", "redelivered", "expired", "dead_lettered", "set_aside", "dropped", "scheduled",
-    "paged", "paged_bytes", "duplicates", "replaced", "carried", "slow_consumers", "bytes", "consumers",
-    "recorded", "latency", "gates", "origins",
+    "paged", "paged_bytes", "duplicates", "replaced", "carried", "slow_consumers", "bytes",
+    "consumers", "recorded", "latency", "gates", "origins",
 ]  # fmt: skip
 SCHEDULED_KEYS = [
     "id", "deliver_at", "key", "properties", "published_at", "body", "body_encoding", "bytes",
