@@ -198,7 +198,8 @@ static int64_t declared(sb_applier *all, const sb_journal_record *record)
     if (code != SB_OK)
         return fail(code, "segment %llx, byte %lld: a queue's declaration contradicts itself",
                     (long long)record->serial, (long long)record->offset);
-    if (all->is_replica && !all->reads && head.flags & L_QUEUE_INBOX)
+    if (all->is_replica && !all->reads && head.flags & L_QUEUE_INBOX &&
+        replicate_is_all(word_load(page, L_SETTING_REPLICATE_AT)))
         return pages(all, &head);
     if (*at) {
         (*at)->later = later_by(&head);

@@ -54,7 +54,7 @@ static int64_t queues_left_out(sb_applier *all)
         for (restored **at = &all->queues[hash]; *at && code == SB_OK;) {
             int64_t said = word_load((*at)->ring.memory, L_SETTING_REPLICATE_AT);
             bool is_beside = (*at)->is_schedule || (*at)->head.flags & L_QUEUE_INBOX;
-            if ((*at)->is_anew || said == L_REPLICATE_ALL || said == L_REPLICATE_UNSAID)
+            if ((*at)->is_anew || replicate_is_all(said))
                 at = &(*at)->next;
             else if (said == L_REPLICATE_CONFIGURATION && !is_beside)
                 code = made_anew(all, at);

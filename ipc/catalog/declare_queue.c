@@ -79,6 +79,7 @@ static int64_t make_dlq(sb_connection *connection, const void *page, int64_t at,
         return SB_OK;
     settings_write(&settings, of_dlq);
     settings_default(of_dlq, SB_SET_MAX_DELIVERIES);
+    word_store(of_dlq, L_SETTING_REPLICATE_AT, word_load(page, L_SETTING_REPLICATE_AT));
     word_store(of_dlq, L_SETTINGS_SET_AT, 0); /* whoever declares it later need not know */
     int64_t reference = queue_add(connection, name, slots, of_dlq, 0);
     return reference < 0 ? reference : SB_OK;

@@ -12,8 +12,7 @@ int64_t sb_is_durable(sb_queue *queue)
 
 bool is_replicated(const sb_queue *queue)
 {
-    int64_t said = setting(queue, L_SETTING_REPLICATE_AT);
-    return queue->durable && said != L_REPLICATE_NONE && said != L_REPLICATE_CONFIGURATION;
+    return queue->durable && replicate_is_all(setting(queue, L_SETTING_REPLICATE_AT));
 }
 
 int64_t sb_is_replicated(sb_queue *queue)

@@ -428,6 +428,12 @@ void blocks_drop_marked(sb_connection *connection, const int64_t *marks);
 
 /* Of a durable queue: all below this position is confirmed. */
 int64_t confirmed_below(const sb_queue *queue);
+/* Of L_REPLICATE_*: messages too.  What nobody has said is so if there is another member at all. */
+static inline bool replicate_is_all(int64_t said)
+{
+    return said != L_REPLICATE_NONE && said != L_REPLICATE_CONFIGURATION;
+}
+
 /* Other members of a replicated node, if there are any, have its messages when they take over. */
 bool is_replicated(const sb_queue *queue);
 /* What is at this position is confirmed, or the queue is not durable. */

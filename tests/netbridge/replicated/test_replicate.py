@@ -288,6 +288,42 @@ def test_programs_on_other_hosts_do_not_wait_either(node: Made) -> None:
     two.goes_on("b")
 
 
+def test_a_queue_may_page_if_its_messages_are_not_replicated(node: Made) -> None:
+    """Pages are not in the journal, so one with `all` would drop the replica."""
+    two = node(JOINS).up()
+    names = {"configuration", "none"}
+    for live, other in (("a", "b"), ("b", "a")):
+        broker = two.connected(live)
+        for name in names:
+            paging = broker.declare_queue(
+                name, slots=16, durable=True, when_full="page", replicate=name
+            )
+            for body in MANY * 20:
+                paging.publish(body, timeout=PATIENCE)
+            paging.confirm(timeout=PATIENCE)
+            assert [message.body for message in paging.browse()][: len(MANY)] == MANY
+        orders = broker.declare_queue("orders", durable=True)
+        orders.publish(live.encode(), confirm="replicated", timeout=PATIENCE)
+        two.says(other, "in sync")
+        two[live].kill()
+        two[other].becomes("live")
+        there = two.connected(other)
+        assert {each.name for each in there.queues()} == {"configuration", "orders"}
+        assert there.queue("configuration").statistics().depth == 0
+        two[live].start()
+        two.says(live, "in sync")
+        two.says(other, "in sync")
+    assert two.bodies("a") == [b"a", b"b"]
+
+
+def test_dead_letters_are_replicated_as_their_queue(node: Made) -> None:
+    two = node().up()
+    broker = two.connected("a")
+    for value in VALUES:
+        broker.declare_queue(value, durable=True, dead_letter=f"dead.{value}", replicate=value)
+        assert broker.queue(f"dead.{value}").explain()["replicate"].value == value
+
+
 @pytest.mark.parametrize("default", ["configuration", "none"])
 def test_the_default_of_a_node(node: Made, default: str) -> None:
     two = node({"ha.replicate": default}).up()
