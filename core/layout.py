@@ -503,6 +503,10 @@ RING_ACKNOWLEDGED_AT: Final = (
     RING_COUNTERS_AT + 120
 )  # a transaction has acknowledged none from here on
 IN_INBOX: Final = POSITION_MASK + 1  # in what publishing answers: the position is one in the inbox
+WAY_SHIFT: Final = POSITION_BITS + 1
+"""Above these bits of what publishing answers: the number of the queue towards another node that
+has the message (ipc/queue/balanced.c), 0: it is in the queue itself."""
+WAYS_MAX: Final = 1024
 RING_INBOX_AT: Final = RING_COUNTERS_AT + 128  # reference to its inbox, 0: it has none (inbox.c)
 
 # and of an inbox

@@ -61,6 +61,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/client/scheduling.py": set(),
     "netbridge/client/session.py": {"time", "secrets"},
     "netbridge/client/waiting.py": {"threading"},
+    "netbridge/clustered/balancing.py": set(),
     "netbridge/clustered/giving.py": {"threading"},
     "netbridge/clustered/members.py": {"zmq", "time"},
     "netbridge/clustered/messages.py": {"time"},

@@ -163,4 +163,13 @@ int64_t inbox_identity(sb_connection *connection, const void *settings);
 /* Remove those whose queues are gone; under the catalog's lock. */
 void beside_repair(sb_connection *connection);
 
+/* --- way.c ------------------------------------------------------------------------------------ */
+
+/* The queue towards a node that has this reference, and its number in answers; NULL: it was
+ * deleted, or there is no memory. */
+sb_queue *way_of(sb_connection *connection, int64_t reference, int64_t *number);
+/* Of an answer: the queue towards another node that has the message, and its position there.  NULL:
+ * it is in the queue itself. */
+sb_queue *way_at(sb_queue *queue, int64_t *position);
+
 #endif

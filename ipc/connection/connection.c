@@ -196,6 +196,7 @@ void sb_connection_free(sb_connection *connection)
     segment_detach(&connection->participants);
     segment_detach(&connection->transactions);
     free(connection->queues);
+    free(connection->ways);
     free(connection);
 }
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from shmbroker.core import layout as at
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.catalog.catalog import BindingInfo, ExchangeInfo
 from shmbroker.ipc.connection.broker import connect
+from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.vhost import vhost as vhosts
 
 
@@ -22,6 +22,7 @@ class QueueOutline:
     reference: int
     """Another one if it was deleted and made again."""
     is_durable: bool
+    is_temporary: bool
     is_consumed: bool
 
 
@@ -56,15 +57,16 @@ class Outlines(Closable):
                 row.name,
                 row.reference,
                 bool(row.word(at.QUEUE_FLAGS_AT) & at.QUEUE_DURABLE),
+                bool(row.word(at.QUEUE_FLAGS_AT) & at.QUEUE_TEMPORARY),
                 uses.get(row.reference, (0, 0))[0] > 0,
             )
             for row in rows
         )
         return Outline(tuple(queues), tuple(catalog.exchanges()), tuple(catalog.bindings()))
 
-    def setting(self, queue: str, name: str) -> Any:
+    def queue(self, name: str) -> Queue:
         """NotFound: it was deleted meanwhile."""
-        return self._broker.queue(queue).explain()[name].value
+        return self._broker.queue(name)
 
     @property
     def is_current(self) -> bool:

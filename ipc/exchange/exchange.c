@@ -274,7 +274,7 @@ again:
             left = left > 0 ? left : 0;
         }
         sb_receipt where;
-        code = publish_receipt(route->queues[*done], message, left, &where);
+        code = publish_in_turn(route->queues[*done], message, left, &where);
         if (receipts)
             received(receipts, where, code);
         was_deleted = code == SB_NOT_FOUND;

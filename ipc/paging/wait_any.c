@@ -10,6 +10,7 @@
 
 #include "base/base.h"
 #include "paging/paging.h"
+#include "catalog/catalog.h"
 #include "ring/ring.h"
 #include "vhost/vhost.h"
 
@@ -41,7 +42,9 @@ static sb_queue *rings_of(const sb_wait *wait)
     sb_queue *queue = wait->queue;
     int64_t position = wait->position;
     bool is_room = position == SB_ROOM && !is_confirm(wait->returned);
-    sb_queue *inbox = NULL;
+    sb_queue *inbox = NULL, *way = is_confirm(wait->returned) ? way_at(queue, &position) : NULL;
+    if (way)
+        return way;
     if (queue->pages)
         inbox = is_room ? inbox_of(queue, true, &code) : inbox_of_position(queue, &position);
     return inbox ? inbox : queue;

@@ -7,7 +7,9 @@
 #define _GNU_SOURCE
 
 #include "base/base.h"
+#include "catalog/catalog.h"
 #include "paging/paging.h"
+#include "queue/queue.h"
 #include "ring/ring.h"
 #include "schedule/schedule.h"
 
@@ -29,6 +31,9 @@ static int64_t not_replicated(const sb_queue *queue)
 int64_t sb_is_confirmed(sb_queue *queue, int64_t position)
 {
     int64_t code;
+    sb_queue *way = way_at(queue, &position);
+    if (way)
+        return sb_is_confirmed(way, position);
     if (!queue_look(queue, &code))
         return code;
     code = is_confirmed(queue, position);
@@ -187,13 +192,17 @@ int64_t sb_confirm(sb_queue *queue, int64_t position, int64_t level, int64_t tim
                     (long long)level);
     if (!sb_is_durable(queue))
         return level == L_CONFIRM_SHM ? L_CONFIRM_SHM : not_durable(queue);
+    sb_queue *way = way_at(queue, &position);
+    if (way)
+        return sb_confirm(way, position, level, timeout_ns);
     if (!queue_look(queue, &code))
         return code;
     bool is_asked = level > 0 && level & L_CONFIRM_REPLICATED;
     code = is_asked && !is_replicated(queue) ? not_replicated(queue)
                                              : confirm(queue, position, level, deadline);
+    bool in_turn = position < 0 && is_balanced(queue);
     queue_looked(queue);
-    return code;
+    return in_turn ? balanced_confirm_all(queue->connection, code, level, timeout_ns) : code;
 }
 
 int64_t sb_confirm_level(sb_queue *queue)

@@ -28,11 +28,18 @@ int64_t publish_receipt(sb_queue *queue, const sb_outgoing *message, int64_t tim
     return code;
 }
 
+int64_t publish_in_turn(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns,
+                        sb_receipt *where)
+{
+    int64_t code = balanced_publish(queue, message, where);
+    return code == SB_UNDECIDED ? publish_receipt(queue, message, timeout_ns, where) : code;
+}
+
 int64_t sb_publish_receipt(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns,
                            sb_receipt *where)
 {
     int64_t code = outgoing_check(message);
-    return code == SB_OK ? publish_receipt(queue, message, timeout_ns, where) : code;
+    return code == SB_OK ? publish_in_turn(queue, message, timeout_ns, where) : code;
 }
 
 int64_t sb_publish_message(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns)
@@ -41,8 +48,8 @@ int64_t sb_publish_message(sb_queue *queue, const sb_outgoing *message, int64_t 
     return sb_publish_receipt(queue, message, timeout_ns, &where);
 }
 
-/* A message with nothing of its own, in a queue that looks at nothing: its position.  Below 0 it
- * has to go the whole way. */
+/* A message with nothing of its own, in a queue that looks at nothing, and is no other node's: its
+ * position.  Below 0 it has to go the whole way. */
 static inline __attribute__((always_inline)) int64_t
 publish_plain(sb_queue *queue, const void *body, int64_t length)
 {
@@ -50,6 +57,10 @@ publish_plain(sb_queue *queue, const void *body, int64_t length)
     lane *in = queue->plain ? lane_enter(queue, &code) : NULL;
     if (!in)
         return SB_FULL;
+    if (is_balanced(queue)) {
+        lane_leave(in);
+        return SB_FULL;
+    }
     queue_note_use(queue, L_USE_PRODUCES);
     *port_field(&in->port, L_PORT_PUBLISHED) = stamp_ns(&in->recorder.clock);
     code = sb_port_publish(&in->port, body, length);
@@ -63,6 +74,10 @@ int64_t sb_publish_now(sb_queue *queue, const void *body, int64_t length)
     if (code >= 0)
         return code;
     const sb_outgoing message = {.body = body, .length = length};
+    sb_receipt where;
+    code = balanced_publish(queue, &message, &where);
+    if (code != SB_UNDECIDED)
+        return code;
     if (queue->pages)
         return inbox_publish(queue, &message, 0);
     lane *in = lane_enter(queue, &code);
@@ -79,12 +94,13 @@ int64_t sb_publish_with(sb_queue *queue, const void *body, int64_t length, const
                         int64_t ttl_ns, int64_t priority, const void *id, int64_t id_length,
                         int64_t timeout_ns)
 {
+    sb_receipt where;
     const sb_outgoing message = {body, length, key, key_length, properties, properties_length,
                                  ttl_ns, priority, id, id_length, 0, 0, 0, 0, 0};
     int64_t code = outgoing_check(&message);
     if (code != SB_OK)
         return code;
-    return publish_at_once(queue, &message, timeout_ns);
+    return publish_in_turn(queue, &message, timeout_ns, &where);
 }
 
 int64_t sb_publish(sb_queue *queue, const void *body, int64_t length, int64_t timeout_ns)
@@ -92,13 +108,20 @@ int64_t sb_publish(sb_queue *queue, const void *body, int64_t length, int64_t ti
     int64_t position = publish_plain(queue, body, length);
     if (position >= 0)
         return position;
+    sb_receipt where;
     const sb_outgoing message = {.body = body, .length = length};
-    return publish_at_once(queue, &message, timeout_ns);
+    return publish_in_turn(queue, &message, timeout_ns, &where);
 }
 
 int64_t sb_publish_many(sb_queue *queue, const void *bodies, const int64_t *lengths, int64_t count,
                         int64_t timeout_ns)
 {
+    int64_t code;
+    bool in_turn = queue_look(queue, &code) && is_balanced(queue);
+    if (code == SB_OK)
+        queue_looked(queue);
+    if (in_turn)
+        return balanced_publish_many(queue, bodies, lengths, count, timeout_ns);
     return queue->pages ? inbox_publish_many(queue, bodies, lengths, count, timeout_ns)
                         : explained(queue, ring_publish_many(queue, bodies, lengths, count,
                                                              timeout_ns));

@@ -46,9 +46,24 @@ bool queue_is_empty(sb_queue *queue);
 
 /* --- publish.c -------------------------------------------------------------------------------- */
 
+/* publish_receipt, or where it is the message's turn: balanced.c. */
+int64_t publish_in_turn(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns,
+                        sb_receipt *where);
 /* sb_publish_receipt of a message that was checked. */
 int64_t publish_receipt(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns,
                         sb_receipt *where);
+
+/* --- balanced.c ------------------------------------------------------------------------------- */
+
+/* Publish where it is the message's turn, if that is another node: the answer, with the number of
+ * the ring that has it.  SB_UNDECIDED: it stays in this queue. */
+int64_t balanced_publish(sb_queue *queue, const sb_outgoing *message, sb_receipt *where);
+/* Of a queue that has a set: how many, or why there are none. */
+int64_t balanced_publish_many(sb_queue *queue, const char *bodies, const int64_t *lengths,
+                              int64_t count, int64_t timeout_ns);
+/* The same as `known` of all that this connection has published towards other nodes. */
+int64_t balanced_confirm_all(sb_connection *connection, int64_t known, int64_t level,
+                             int64_t timeout_ns);
 
 /* --- loan.c ----------------------------------------------------------------------------------- */
 

@@ -218,6 +218,11 @@ static inline int64_t slot_word(const sb_queue *queue, int64_t position)
     return word_load(queue->ring.memory,
                      L_RING_SLOTS_START + ((position & (queue->slots - 1)) << L_SLOT_SHIFT));
 }
+/* Whether its messages may go to other nodes; in a lane, or while the queue is looked at. */
+static inline bool is_balanced(const sb_queue *queue)
+{
+    return word_load(queue->ring.memory, L_RING_BALANCE_AT) != 0;
+}
 /* Start to fetch it. */
 static inline void slot_prefetch(const sb_queue *queue, int64_t position)
 {

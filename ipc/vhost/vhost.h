@@ -74,6 +74,8 @@ struct sb_connection {
     int64_t idle_count;
     struct lane *lent;      /* to compiled loops, as ports */
     sb_exchange *exchanges;
+    sb_queue **ways; /* queues towards other nodes that we have published to: balanced.c */
+    _Atomic int64_t ways_count;
     struct requester *_Atomic requesters;      /* queues for replies to us: request.c */
     struct addressee *addressees[ADDRESSEES]; /* queues that we have replied to: reply.c */
     sb_pager *pager;     /* pages the queues of the vhost: pager.c */

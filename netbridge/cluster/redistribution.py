@@ -25,6 +25,8 @@ class Here:
     is_consumed: bool
     delay: float | None
     """`redistribution-delay`; None: its messages stay."""
+    may_be_balanced: bool = True
+    """Nothing of it, as groups or last values, needs all of its messages in one place."""
 
 
 @dataclass(frozen=True, slots=True)

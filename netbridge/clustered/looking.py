@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgpack
 
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.errors import Error, NotFound
-from shmbroker.ipc.connection.outline import Outline, Outlines
+from shmbroker.ipc.connection.outline import Outline, Outlines, QueueOutline
+from shmbroker.ipc.queue_replica.copy import followed_by
 from shmbroker.netbridge.cluster.advert import Advert, Binding, Queue
 from shmbroker.netbridge.cluster.redistribution import Here
 
 LOOK_SECONDS: Final = 0.2
 """Between two looks: nothing tells yet that a queue was declared, or that a consumer came."""
+OF_ONE_PLACE: Final = ("last_value", "groups", "single_active", "non_destructive")
+"""Settings of queues whose messages belong together."""
 OWN: Final = "$"
 """Names of the broker's own queues and exchanges begin so."""
 
@@ -34,7 +37,8 @@ class Looking(Closable):
     def __init__(self, vhost: str) -> None:
         self._vhost = vhost
         self._outlines: Outlines | None = None
-        self._delays: dict[tuple[str, int], float | None] = {}
+        self._known: dict[tuple[str, int], Here] = {}
+        """By name and reference: settings stay as they were declared."""
 
     def look(self) -> Looked | None:
         """None: nothing has changed, or the vhost is not there yet."""
@@ -51,20 +55,29 @@ class Looking(Closable):
 
     def _here(self, outline: Outline) -> list[Here]:
         own = [each for each in outline.queues if not each.name.startswith(OWN)]
-        former, self._delays = self._delays, {}
+        former, self._known = self._known, {}
         for each in own:
-            known = each.name, each.reference
-            with suppress(NotFound):
-                self._delays[known] = former[known] if known in former else self._delay(each.name)
+            which = each.name, each.reference
+            with suppress(NotFound):  # it was deleted: the next look tells
+                self._known[which] = former.get(which) or self._looked_at(each)
         return [
-            Here(each.name, each.is_consumed, self._delays.get((each.name, each.reference)))
+            replace(known, is_consumed=each.is_consumed)
             for each in own
+            if (known := self._known.get((each.name, each.reference))) is not None
         ]
 
-    def _delay(self, queue: str) -> float | None:
+    def _looked_at(self, queue: QueueOutline) -> Here:
         assert self._outlines is not None
-        found: float | None = self._outlines.setting(queue, "redistribution_delay")
-        return found
+        opened = self._outlines.queue(queue.name)
+        settings = opened.explain()
+        is_of_one_place = (
+            queue.is_temporary
+            or any(settings[each].value for each in OF_ONE_PLACE)
+            or settings["when_full"].value == "page"
+            or bool(followed_by(opened))
+        )
+        delay = settings["redistribution_delay"].value
+        return Here(queue.name, queue.is_consumed, delay, not is_of_one_place)
 
     def close(self) -> None:
         outlines, self._outlines = self._outlines, None

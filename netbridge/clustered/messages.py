@@ -15,8 +15,10 @@ from shmbroker.ipc.connection.broker import Broker, connect
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.cluster import option
+from shmbroker.netbridge.cluster.balancing import Member, sets
 from shmbroker.netbridge.cluster.machine import Membership
 from shmbroker.netbridge.cluster.redistribution import Here, Redistribution
+from shmbroker.netbridge.clustered.balancing import Balancing
 from shmbroker.netbridge.clustered.giving import Giving
 from shmbroker.netbridge.clustered.setup import Setup
 from shmbroker.netbridge.clustered.towards import Ways
@@ -41,6 +43,8 @@ class Messages:
         self._broker: Broker | None = None
         self._ways: Ways | None = None
         self._giving: Giving | None = None
+        self._balancing: Balancing | None = None
+        self._sets: dict[str, tuple[Member, ...]] = {}
         self.deadline = math.inf
 
     # --- of the network thread ----------------------------------------------------------------
@@ -62,15 +66,23 @@ class Messages:
             return
         self._ways.looks(machine.lives)
         up = self._ways.up
+        there = {
+            node: machine.adverts.of(node).queues
+            for node in machine.lives
+            if node in self._ways.made
+        }
+        self._balance(sets(self._setup.cluster.balancing, self._here, there, up))
         if self._giving is not None:
-            there = {
-                node: machine.adverts.of(node).queues.values()
-                for node in machine.lives
-                if node in up
-            }
-            gives = self._redistribution.looks(self._here, there, time.monotonic())
+            reached = {node: queues.values() for node, queues in there.items() if node in up}
+            gives = self._redistribution.looks(self._here, reached, time.monotonic())
             self._giving.gives(tuple(gives))
             self.deadline = self._redistribution.deadline
+
+    def _balance(self, wanted: dict[str, tuple[Member, ...]]) -> None:
+        balancing = self._balancing
+        if wanted != self._sets and balancing is not None:
+            self._sets = wanted
+            self._worker.do(lambda: balancing.sets(wanted), lambda _: None)
 
     # --- of the worker ------------------------------------------------------------------------
 
@@ -86,6 +98,7 @@ class Messages:
             return False
         self._broker = broker
         self._thread.serve(broker, node)
+        self._balancing = Balancing(broker, setup.cluster.name, self._tell)
         if setup.cluster.balancing in REDISTRIBUTES:
             self._giving = Giving(broker, setup.cluster.name, self._tell)
         ways = Ways(self._thread, self._worker, setup, broker, node, self._tell, self._changed)
@@ -105,6 +118,10 @@ class Messages:
         if self._giving is not None:
             self._giving.close()
             self._giving = None
+        if self._balancing is not None:
+            self._balancing.end()
+            self._balancing = None
+            self._sets = {}
         ways = self._thread.ask(self._let_go)
         if ways is not None:
             ways.close()

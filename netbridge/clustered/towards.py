@@ -48,6 +48,8 @@ class _Way:
     uri: str
     link: Link | None = None
     """None: it is being made, or ends."""
+    is_made: bool = False
+    """Its queue is there."""
 
 
 class Ways:
@@ -71,6 +73,11 @@ class Ways:
             node for node, way in self._ways.items()
             if way.link is not None and way.link.state == UP
         )  # fmt: skip
+
+    @property
+    def made(self) -> frozenset[Node]:
+        """There is a queue towards these."""
+        return frozenset(node for node, way in self._ways.items() if way.is_made)
 
     def looks(self, lives: Mapping[Node, Announcement]) -> None:
         """At who is live in the other nodes; those that were forgotten are not among them."""
@@ -126,7 +133,7 @@ class Ways:
         elif self._is_closed or way is None or way.link is not None:
             link.stop()
         else:
-            way.link = link
+            way.link, way.is_made = link, True
             self._changed()
 
     def close(self) -> None:

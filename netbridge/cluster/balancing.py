@@ -1,0 +1,47 @@
+"""Who has turns with the messages of a queue that several nodes have: a decision, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from shmbroker.core.layout import BALANCE_MEMBERS
+from shmbroker.netbridge.cluster.advert import Queue
+from shmbroker.netbridge.cluster.option import ON_DEMAND, STRICT
+from shmbroker.netbridge.cluster.redistribution import Here
+from shmbroker.netbridge.election.question import Node
+
+HERE: Final = b""
+"""In the place of a node: the queue itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    node: Node
+    is_eligible: bool
+    """Its turns come; if nobody's do, messages stay here."""
+
+
+def sets(
+    mode: str,
+    here: Iterable[Here],
+    there: Mapping[Node, Mapping[str, Queue]],
+    up: frozenset[Node],
+) -> dict[str, tuple[Member, ...]]:
+    """Of each queue that is balanced.  `there`: in the order in which nodes became known."""
+    if mode not in (STRICT, ON_DEMAND):
+        return {}
+    found = {}
+    for queue in here:
+        if not queue.may_be_balanced:
+            continue
+        others = [
+            Member(node, mode == STRICT or (each.is_consumed and node in up))
+            for node, queues in there.items()
+            if (each := queues.get(queue.name)) is not None
+        ]
+        if others:
+            own = Member(HERE, mode == STRICT or queue.is_consumed)
+            found[queue.name] = (own, *others)[:BALANCE_MEMBERS]
+    return found
