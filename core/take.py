@@ -449,6 +449,16 @@ def read_seen(port: int, message: int, position: int, leased: int) -> int:
 
 
 @exported_cold
+def take_to_set_aside(port: int, message: int) -> int:
+    """take_seen, of a paused queue as well: nobody gets the message, it is put elsewhere."""
+    if ring_mode(port) & MODE_REPLICA:
+        return GONE
+    position = load(message + MESSAGE_POSITION)
+    leased = claim(port, position, load(message + MESSAGE_WORD))
+    return read_seen(port, message, position, leased)
+
+
+@exported_cold
 def take_seen(port: int, message: int) -> int:
     """Take just the message that look has found: OK, GONE if it is no longer there, DAMAGED.
 
@@ -456,9 +466,7 @@ def take_seen(port: int, message: int) -> int:
     """
     if ring_mode(port) & (MODE_PAUSED | MODE_REPLICA):
         return GONE
-    position = load(message + MESSAGE_POSITION)
-    leased = claim(port, position, load(message + MESSAGE_WORD))
-    return read_seen(port, message, position, leased)
+    return take_to_set_aside(port, message)
 
 
 @cold

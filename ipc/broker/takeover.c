@@ -20,11 +20,6 @@
 
 /* --- queues ----------------------------------------------------------------------------------- */
 
-static int64_t replicate_of(const restored *queue)
-{
-    return word_load(queue->ring.memory, L_SETTING_REPLICATE_AT);
-}
-
 /* Empty, and of a number that no segment knows.  The row of the former one is free: there may be no
  * other. */
 static int64_t made_anew(sb_applier *all, restored **at)

@@ -2,8 +2,7 @@
  *
  * That is the target, a number made of the queue's name.  So both nodes know it without a table
  * that would have to outlive either of them, and a queue that is made again has it still.  Two
- * names have one number in one of 10^9 clusters of 100,000 queues: then no record goes to either.
- */
+ * names have one number in one of 10^9 clusters of 100,000 queues: no record goes to either. */
 
 #define _GNU_SOURCE
 #include <stdlib.h>

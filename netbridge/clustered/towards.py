@@ -111,9 +111,10 @@ class Ways:
     def _make(self, node: Node, uri: str) -> Link:
         setup, name = self._setup, towards(self._setup.cluster.name, node)
         dead = undeliverable(setup.cluster.name)
-        self._broker.declare_queue(
+        queue = self._broker.declare_queue(
             name, durable=True, max_deliveries=None, dead_letter=dead, replicate="all"
         )
+        queue.pause()  # nobody takes from it; the link reads behind a gate of its own
         return Link(
             self._thread, f"{FORWARDING_LINK} {node.hex()}", options.plan(setup.cluster, uri),
             setup.credential, self._ours, [Shipped(name, node.hex(), TargetKind.NODE)],

@@ -223,6 +223,17 @@ def test_a_batch_of_so_many_messages_or_of_one_however_large(broker: Broker) -> 
         assert follower.read_some(100, 1024) is None
 
 
+def test_what_a_link_sets_aside_is_not_lost_though_the_queue_is_paused(broker: Broker) -> None:
+    """It would be taken for what somebody has set aside before, and be done with."""
+    queue = broker.declare_queue("orders", dead_letter="orders.dead")
+    queue.publish(b"refused there")
+    queue.pause()
+    assert lib.sb_reject_at(queue._queue, 0) == OK
+    [message] = broker.queue("orders.dead").browse()
+    assert message.body == b"refused there"
+    assert queue.statistics().depth == 0
+
+
 def test_who_is_the_only_consumer_retires(broker: Broker) -> None:
     dead = broker.declare_queue("dead")
     queue = broker.declare_queue("orders", slots=64, dead_letter="dead")

@@ -9,9 +9,10 @@ from contextlib import contextmanager
 import pytest
 
 import shmbroker
-from shmbroker import Broker, Empty, Queue
+from shmbroker import Broker, Empty, InvalidArgument, Queue
 from tests.netbridge.clustered.conftest import PATIENCE, Cluster
 
+KEPT = {"durable": True, "max_deliveries": None}
 GIVES = {"durable": True, "redistribution_delay": 0, "max_deliveries": None}
 
 
@@ -131,6 +132,51 @@ def test_each_is_there_once_whoever_is_killed_in_the_middle(cluster: Cluster, vi
             cluster[victim].start().becomes("live")
         found += taken(there, 1200 - len(found))
         assert sorted(map(int, found)) == list(range(1200))
+
+
+def test_nobody_else_takes_what_is_on_its_way_nor_deletes_it(cluster: Cluster) -> None:
+    started(cluster, "east", "west")
+    with at(cluster, "east") as east, at(cluster, "west") as west:
+        here, there = east.declare_queue("orders", **GIVES), west.declare_queue("orders", **KEPT)
+        with pytest.raises(Empty):
+            there.get(timeout=0)
+        here.publish(b"1")
+        assert taken(there, 1) == [b"1"]
+        cluster["west"].kill()
+        cluster.sees("east", missing=("west",))
+        [name] = [each.name for each in east.queues() if each.name.startswith("$sf.")]
+        way = east.queue(name)
+        way.publish(b"by a program")
+        with pytest.raises(Empty):
+            way.get(timeout=0)
+        with pytest.raises(InvalidArgument, match="another node of the cluster"):
+            east.delete_queue(name, force=True)
+        cluster["west"].start().becomes("live")
+        dead = east.queue("town.undeliverable")
+        assert taken(dead, 1) == [b"by a program"]
+        assert there.statistics().depth == 0
+
+
+def test_what_is_for_a_queue_that_was_deleted_there_is_kept(cluster: Cluster) -> None:
+    started(cluster, "east", "west")
+    with at(cluster, "east") as east, at(cluster, "west") as west:
+        here, there = east.declare_queue("orders", **GIVES), west.declare_queue("orders", **KEPT)
+        with pytest.raises(Empty):
+            there.get(timeout=0)
+        here.publish(b"1")
+        assert taken(there, 1) == [b"1"]
+        west.delete_queue("orders", force=True)
+        for body in (b"2", b"3"):  # before the news are here, or after them
+            here.publish(body)
+        late = time.monotonic() + PATIENCE
+        while True:
+            ways = [each.name for each in east.queues() if each.name.startswith("$sf.")]
+            if not any(east.queue(name).statistics().depth for name in ways):
+                break
+            assert time.monotonic() < late
+            time.sleep(0.02)  # nothing tells that a way is empty
+        kept = [*here.browse(), *east.queue("town.undeliverable").browse()]
+        assert sorted(each.body for each in kept) == [b"2", b"3"]
 
 
 def test_what_is_on_its_way_outlives_both_brokers(cluster: Cluster) -> None:
