@@ -47,7 +47,8 @@ def cluster() -> None:
 def list_(folder: Path, as_json: bool, names: bool) -> None:
     """Show the nodes of a cluster, as the broker in DIR knows them now.
 
-    A node that has been seen stays `missing` until it is back, is forgotten, or all others were
+    WAITING is the number of messages on their way to a node, `-` if none go there.  A node that has
+    been seen stays `missing` until it is back, is forgotten, or all others were
     restarted.  The last line says how many lives count, and how many of the others have to say yes
     when a member of a replicated node asks.  Exits with 1 if the broker does not run.
     """
@@ -132,9 +133,10 @@ def in_a_cluster(folder: Path) -> None:
 
 
 def show(told: dict[str, Any]) -> None:
-    print_table(["NAME", "NODE", "ADDRESS", "STATE", "HOPS", "EPOCH", "VERSION", "BACKUPS"], [
+    print_table(["NAME", "NODE", "ADDRESS", "STATE", "HOPS", "EPOCH", "VERSION", "WAITING",
+                 "BACKUPS"], [
         [each["name"], each["node"][:NODE_DIGITS], each["address"], each["state"], each["hops"],
-         each["epoch"], each["version"], " ".join(each["backups"])]
+         each["epoch"], each["version"], each.get("waiting", "-"), " ".join(each["backups"])]
         for each in told.get("nodes", [])
     ])  # fmt: skip
     if told:

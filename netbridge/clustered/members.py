@@ -160,7 +160,8 @@ class Members(Closable):
 
     def show_queues(self) -> None:
         def step() -> None:
-            self._shows(QUEUES_FILE, queues(self._setup.cluster.name, self.machine))
+            told = queues(self._setup.cluster.name, self.machine, self._messages.given)
+            self._shows(QUEUES_FILE, told)
 
         self._thread.ask(step)
 
@@ -441,9 +442,13 @@ class Members(Closable):
 
     def _show(self, *, always: bool = False) -> None:
         shown = whole(self._setup.cluster.name, self.machine, votes=self._witness is not None)
-        if always or shown != self._shown:
+        if shown != self._shown:
             self._shown = shown
             self._shows(FILE, shown)
+        if always:
+            ways = self._messages.show()
+            nodes = [row | ways.get(bytes.fromhex(row["node"]), {}) for row in shown["nodes"]]
+            self._shows(FILE, shown | {"nodes": nodes})
 
     def _forget(self, name: str) -> str:
         nodes = [

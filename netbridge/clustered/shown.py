@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from shmbroker.ipc.base.errors import Error
@@ -56,14 +57,21 @@ def _row(machine: Membership, of: Announcement, state: str, hops: int) -> dict[s
     }
 
 
-def queues(name: str, machine: Membership) -> dict[str, Any]:
-    """Of all nodes, as each has told."""
+def queues(name: str, machine: Membership, given: Mapping[str, int]) -> dict[str, Any]:
+    """Of all nodes, as each has told.
+
+    `given`: of queues here, how many messages were redistributed since this broker is live.
+    """
     rows: list[dict[str, Any]] = []
     bindings: list[dict[str, Any]] = []
     me = machine.me
     if me is not None and me.is_live:
         for advert in machine.adverts.board.adverts:
-            (rows if isinstance(advert, Queue) else bindings).append(_advert(me, "here", advert))
+            row = _advert(me, "here", advert)
+            if isinstance(advert, Queue):
+                rows.append(row | {"redistributed": given.get(advert.name, 0)})
+            else:
+                bindings.append(row)
     for node, live in machine.lives.items():
         state = "up" if machine.is_there(node) else "missing"
         copy = machine.adverts.of(node)

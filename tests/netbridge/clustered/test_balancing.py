@@ -220,3 +220,44 @@ def test_without_its_broker_a_program_goes_on_publishing(cluster: Cluster) -> No
             queues["east"].publish(body)
         cluster["east"].start().becomes("live")
         until(lambda: sum(each.statistics().depth for each in queues.values()) == 20)
+
+
+def passed_on(cluster: Cluster, first: str, second: str) -> None:
+    """What went to a node arrives once, whichever broker of it serves."""
+    with at(cluster, "east") as east:
+        east.declare_queue("orders", durable=True, max_deliveries=None)
+        with at(cluster, first) as west:
+            there = west.declare_queue("orders", durable=True, max_deliveries=None)
+            in_turn(east, {"east": east.queue("orders"), "west": there}, {"east": 5, "west": 5})
+            there.purge()
+        east.queue("orders").purge()
+        for body in numbers(0, 100):
+            east.queue("orders").publish(body)
+        cluster[first].kill()
+        for body in numbers(100, 200):
+            east.queue("orders").publish(body)
+        cluster[second].becomes("live")
+        until(lambda: on_their_way(east) == 0)
+        with at(cluster, second) as west:
+            found = [
+                int(each.body)
+                for queue in (east.queue("orders"), west.queue("orders"))
+                for each in queue.browse(unconfirmed=True)
+            ]
+        assert sorted(found) == list(range(200))
+
+
+def test_a_node_with_a_backup_on_a_shared_store(cluster: Cluster) -> None:
+    started(cluster, "east", "west", mode="strict")
+    more = {"cluster__town__max_hops": 1, "cluster__town__message_load_balancing": "strict"}
+    cluster.add("west2", "backup", shares="west", **more).start().becomes("passive")
+    passed_on(cluster, "west", "west2")
+
+
+def test_a_replicated_node(cluster: Cluster) -> None:
+    more = {"cluster__town__max_hops": 1, "cluster__town__message_load_balancing": "strict"}
+    started(cluster, "east", mode="strict")
+    cluster.add_pair("west", **more)
+    cluster.starts("west")
+    cluster.sees("east", "west")
+    passed_on(cluster, "west", "west2")

@@ -88,7 +88,8 @@ def test_the_command_line(three: Cluster) -> None:
     shell, folder = Shell(three.vhosts["east"]), str(three["east"].folder)
     listed = shell("cluster", "list", folder).lines
     assert listed[0].split() == [
-        "NAME", "NODE", "ADDRESS", "STATE", "HOPS", "EPOCH", "VERSION", "BACKUPS",
+        "NAME", "NODE", "ADDRESS", "STATE", "HOPS", "EPOCH", "VERSION", "WAITING",
+        "BACKUPS",
     ]  # fmt: skip
     assert [line.split()[0] for line in listed[1:4]] == list(NAMES)
     assert listed[-1] == "3 lives: 2 of the others have to say yes"

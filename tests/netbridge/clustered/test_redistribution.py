@@ -10,6 +10,7 @@ import pytest
 
 import shmbroker
 from shmbroker import Broker, Empty, InvalidArgument, Queue
+from tests.cli.command import Shell
 from tests.netbridge.clustered.conftest import PATIENCE, Cluster
 
 KEPT = {"durable": True, "max_deliveries": None}
@@ -63,6 +64,15 @@ def test_they_go_where_somebody_consumes_in_order(cluster: Cluster, durable: boo
             first.ack()
         assert taken(there, 499) == numbers(1, 500)
         assert here.statistics().depth == 0
+    shell, folder = Shell(cluster.vhosts["east"]), str(cluster["east"].folder)
+    [row] = [
+        each
+        for each in shell("cluster", "queues", folder, "--json").json["queues"]
+        if each["state"] == "here" and each["queue"] == "orders"
+    ]
+    assert row["redistributed"] == 500
+    nodes = shell("cluster", "list", folder, "--json").json["nodes"]
+    assert [(each.get("waiting"), each.get("link")) for each in nodes] == [(None, None), (0, "up")]
 
 
 def test_nothing_goes_without_a_delay_or_a_consumer_elsewhere(cluster: Cluster) -> None:

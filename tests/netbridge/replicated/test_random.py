@@ -65,7 +65,10 @@ class Programs:
 
     @property
     def _has_all(self) -> bool:
-        return self.confirmed <= self.taken.keys() or time.monotonic() > self._ends_at
+        """Not before the publisher has ended: it may still be trying its last one."""
+        publisher, _ = self._threads
+        is_whole = not publisher.is_alive() and self.confirmed <= self.taken.keys()
+        return is_whole or time.monotonic() > self._ends_at
 
     def end(self) -> None:
         self._ends_at = time.monotonic() + PATIENCE

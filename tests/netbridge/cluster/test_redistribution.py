@@ -1,0 +1,70 @@
+"""When messages that wait may go, and to whom; and who has turns with what is published."""
+
+from __future__ import annotations
+
+from shmbroker.netbridge.cluster.advert import Queue
+from shmbroker.netbridge.cluster.balancing import HERE, Member, sets
+from shmbroker.netbridge.cluster.option import OFF, ON_DEMAND, STRICT
+from shmbroker.netbridge.cluster.redistribution import NEVER, Gives, Here, Redistribution
+
+WEST, NORTH = b"w" * 16, b"n" * 16
+CONSUMED = Queue("orders", is_durable=True, is_consumed=True)
+IDLE = Queue("orders", is_durable=True, is_consumed=False)
+
+
+def here(*, consumed: bool = False, delay: float | None = 5.0) -> list[Here]:
+    return [Here("orders", consumed, delay)]
+
+
+def test_it_begins_so_long_after_the_last_consumer_left() -> None:
+    redistribution = Redistribution()
+    there = {WEST: [CONSUMED]}
+    assert redistribution.looks(here(consumed=True), there, 0.0) == []
+    assert redistribution.deadline == NEVER
+    assert redistribution.looks(here(), there, 1.0) == []
+    assert redistribution.deadline == 6.0
+    assert redistribution.looks(here(), there, 5.9) == []
+    assert redistribution.looks(here(), there, 6.0) == [Gives("orders", (WEST,))]
+
+
+def test_a_consumer_in_time_cancels_it_and_one_in_the_middle_ends_it() -> None:
+    redistribution = Redistribution()
+    there = {WEST: [CONSUMED]}
+    redistribution.looks(here(), there, 0.0)
+    assert redistribution.looks(here(consumed=True), there, 4.0) == []
+    assert redistribution.looks(here(), there, 5.0) == []
+    assert redistribution.deadline == 10.0
+    assert redistribution.looks(here(), there, 10.0) != []
+    assert redistribution.looks(here(consumed=True), there, 10.1) == []
+
+
+def test_a_consumer_elsewhere_that_comes_later_finds_it_due() -> None:
+    redistribution = Redistribution()
+    assert redistribution.looks(here(), {WEST: [IDLE]}, 0.0) == []
+    assert redistribution.deadline == NEVER
+    found = redistribution.looks(here(), {WEST: [CONSUMED], NORTH: [CONSUMED]}, 60.0)
+    assert found == [Gives("orders", (WEST, NORTH))]
+
+
+def test_nothing_goes_without_a_delay_and_at_once_with_0() -> None:
+    there = {WEST: [CONSUMED]}
+    assert Redistribution().looks(here(delay=None), there, 100.0) == []
+    assert Redistribution().looks(here(delay=0), there, 0.0) == [Gives("orders", (WEST,))]
+
+
+def test_who_has_turns() -> None:
+    queues = {WEST: {"orders": CONSUMED}, NORTH: {"orders": IDLE}}
+    up = frozenset({WEST, NORTH})
+    assert sets(STRICT, here(), queues, frozenset()) == {
+        "orders": (Member(HERE, True), Member(WEST, True), Member(NORTH, True))
+    }
+    assert sets(ON_DEMAND, here(consumed=True), queues, up) == {
+        "orders": (Member(HERE, True), Member(WEST, True), Member(NORTH, False))
+    }
+    assert sets(ON_DEMAND, here(), queues, frozenset({NORTH})) == {
+        "orders": (Member(HERE, False), Member(WEST, False), Member(NORTH, False))
+    }
+    assert sets(OFF, here(consumed=True), queues, up) == {}
+    assert sets(STRICT, here(), {WEST: {"bills": IDLE}}, up) == {}
+    alone = [Here("orders", False, None, may_be_balanced=False)]
+    assert sets(STRICT, alone, queues, up) == {}
