@@ -115,6 +115,20 @@ def test_every_crash_point_of_schedules_and_last_values(
     assert said.endswith(" states are well"), said
 
 
+def test_every_crash_point_of_a_takeover(storage: Path, tmp_path: Path, vhost: str) -> None:
+    """`replicate`: what is not replicated is there as a whole, or gone as a whole."""
+    live, trace, left = (tmp_path / name for name in ("live", "trace", "left"))
+    for store in (live, left):
+        (store / "journal").mkdir(parents=True)
+    script = "tests.support.takeover_script"
+    environment = {"STORAGE_FOLDER": str(live / "journal"), "STORAGE_TRACE": str(trace)}
+    said = run(script, "record", live, vhost, preload=str(storage), **environment)
+    assert said == "recorded", said
+    said = run(script, "check", trace, left, vhost)
+    assert said.endswith(" are well"), said
+    assert " 0 " not in f" {said}", "states of both kinds"
+
+
 def test_damage(tmp_path: Path) -> None:
     said = damage(tmp_path, 400)
     assert said == "400 damages are well", said

@@ -217,8 +217,9 @@ int fallocate(int file, int mode, off_t at, off_t count)
     if (!is_ours(file, &is_folder))
         return REAL(fallocate)(file, mode, at, count);
     pthread_mutex_lock(&mutex);
-    int64_t before = room;
-    int answer = -1;
+    struct stat status;
+    int64_t before = room, end = at + count;
+    int answer = -1, grows = fstat(file, &status) == 0 && status.st_size < end;
     if (!fails(FALLOCATE)) {
         size_t fit = that_fit(file, (size_t)count, at);
         errno = ENOSPC;
@@ -226,6 +227,10 @@ int fallocate(int file, int mode, off_t at, off_t count)
             answer = REAL(fallocate)(file, mode, at, count);
     }
     room = mode & FALLOC_FL_KEEP_SIZE || answer != 0 ? before : room;
+    /* its last byte says how long it is */
+    if (answer == 0 && grows && !(mode & FALLOC_FL_KEEP_SIZE))
+        note(&(struct entry){.kind = WRITTEN, .inode = inode_of(file), .offset = end - 1,
+                             .length = 1}, -1, NULL, NULL, "");
     pthread_mutex_unlock(&mutex);
     return answer;
 }
