@@ -223,6 +223,7 @@ def test_confirms_of_what_is_not_replicated_wait_for_no_replica(node: Made) -> N
         assert queue.confirm(timeout=PATIENCE) == "disk"
         assert queue.publish(b"y", confirm="disk", timeout=PATIENCE) == 1
         assert queue.get(timeout=PATIENCE).body == b"x", "delivered without a replica"
+        queue.publish(b"later", deliver_after=LATER, timeout=PATIENCE)
         broker.declare_exchange("e", "fanout")
         broker.bind("e", value)
         assert broker.exchange("e").publish(b"z", confirm="disk", timeout=PATIENCE) >= 1
