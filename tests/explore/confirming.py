@@ -213,6 +213,7 @@ def _memory() -> Memory:
     memory.word("barrier", RING + at.RING_CONFIRMED_AT)
     memory.word("set", RING + at.RING_BARRIER_SET_AT)
     memory.word("copied", RING + at.RING_COPIED_AT, CONSTANT)
+    memory.word("replicate", RING + at.SETTING_REPLICATE_AT, CONSTANT)
     memory.word("journal's gate", RING + at.RING_JOURNAL_GATE_AT, CONSTANT)
     memory.word("head", RING + at.RING_HEAD_AT)
     memory.word("confirm bell", RING + at.RING_CONFIRM_BELL_AT)
