@@ -74,6 +74,13 @@ class Adverts:
         reading = self._readings.get(node)
         return Copy() if reading is None else reading.whole
 
+    @property
+    def known(self) -> tuple[tuple[Node, bytes, int], ...]:
+        """How far the board of each live was seen: another answer if `of` may have one."""
+        return tuple(
+            (node, each.incarnation, each.version) for node, each in self._readings.items()
+        )
+
     def shows(self, adverts: Iterable[Advert]) -> Iterator[Say]:
         """All that this broker has now."""
         if self.board.shows(adverts):

@@ -39,6 +39,9 @@ class Messages:
         self._node: Node = b""
         """Of which this broker is the live; empty: it is not."""
         self._here: list[Here] = []
+        self._looks = 0
+        self._known: object = None
+        """What was decided by last."""
         self._redistribution = Redistribution()
         self._broker: Broker | None = None
         self._ways: Ways | None = None
@@ -59,13 +62,18 @@ class Messages:
     def sees(self, here: list[Here]) -> None:
         """All queues of the vhost."""
         self._here = here
+        self._looks += 1
 
     def looks(self, machine: Membership) -> None:
         """At all that follows from what is known."""
         if self._ways is None or not self._node:
             return
         self._ways.looks(machine.lives)
-        up = self._ways.up
+        up, now = self._ways.up, time.monotonic()
+        known = self._looks, machine.adverts.known, up, self._ways.made
+        if known == self._known and now < self.deadline:
+            return  # many frames say nothing that matters here
+        self._known = known
         there = {
             node: machine.adverts.of(node).queues
             for node in machine.lives
@@ -74,7 +82,7 @@ class Messages:
         self._balance(sets(self._setup.cluster.balancing, self._here, there, up))
         if self._giving is not None:
             reached = {node: queues.values() for node, queues in there.items() if node in up}
-            gives = self._redistribution.looks(self._here, reached, time.monotonic())
+            gives = self._redistribution.looks(self._here, reached, now)
             self._giving.gives(tuple(gives))
             self.deadline = self._redistribution.deadline
 
@@ -130,6 +138,7 @@ class Messages:
 
     def _let_go(self) -> Ways | None:
         ways, self._ways = self._ways, None
+        self._known = None
         return ways
 
     # --- people -------------------------------------------------------------------------------
