@@ -2,7 +2,7 @@
  *
  * Which of them have turns is a set in the catalog (core/balance.py), which the broker keeps.  A
  * message that goes to another node is published here, into the queue towards it.  If that has no
- * room, others have their turn; if none has, the message stays in this queue.
+ * room, others have their turn; if none of those has, the publisher waits, as for any queue.
  *
  * Messages with an id or the number of a producer stay here: only this ring knows whether they are
  * there already.
@@ -20,7 +20,7 @@
 #include "schedule/schedule.h"
 #include "vhost/vhost.h"
 
-#define TURNS 8 /* of those that have no room, or are gone, before the message stays */
+#define TURNS 8 /* of those that have no room, or are gone, before the publisher waits */
 
 /* The set of this queue, 0 none. */
 static int64_t set_of(sb_queue *queue)
@@ -33,28 +33,37 @@ static int64_t set_of(sb_queue *queue)
     return set;
 }
 
-int64_t balanced_publish(sb_queue *queue, const sb_outgoing *message, sb_receipt *where)
+/* Into the queue towards a node: the answer, or why not. */
+static int64_t publish_towards(sb_queue *way, int64_t number, const sb_outgoing *message,
+                               int64_t timeout_ns, sb_receipt *where)
 {
-    int64_t chosen[L_MEMBER_BYTES / 8], number;
+    int64_t code = ring_publish(way, message, timeout_ns);
+    if (code < 0)
+        return code;
+    *where = (sb_receipt){way, code};
+    return code | number << L_WAY_SHIFT;
+}
+
+int64_t balanced_publish(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns,
+                         sb_receipt *where)
+{
+    int64_t chosen[L_MEMBER_BYTES / 8], number, code = SB_UNDECIDED;
     sb_outgoing copy = *message;
     int64_t set = message->id_length | message->producer || is_scheduled(message) ? 0
                                                                                   : set_of(queue);
-    for (int turn = 0; set && turn < TURNS; turn++) {
+    for (int turn = 1; set && turn <= TURNS; turn++) {
         if (sb_balance_choose(queue->connection->catalog.memory, set, chosen) != SB_OK)
-            break;
+            return SB_UNDECIDED;
         copy.target = chosen[L_MEMBER_TARGET_AT / 8];
         if (copy.target == 0)
-            break;
+            return SB_UNDECIDED;
         sb_queue *way = way_of(queue->connection, chosen[L_MEMBER_QUEUE_AT / 8], &number);
-        int64_t code = way ? ring_publish(way, &copy, 0) : SB_NOT_FOUND;
-        if (code >= 0) {
-            *where = (sb_receipt){way, code};
-            return code | number << L_WAY_SHIFT;
-        }
+        code = way ? publish_towards(way, number, &copy, turn == TURNS ? timeout_ns : 0, where)
+                   : SB_NOT_FOUND;
         if (code != SB_FULL && code != SB_NOT_FOUND)
-            break; /* here it is answered as it should be */
+            return code;
     }
-    return SB_UNDECIDED;
+    return code == SB_FULL ? code : SB_UNDECIDED;
 }
 
 int64_t balanced_publish_many(sb_queue *queue, const char *bodies, const int64_t *lengths,
@@ -66,7 +75,7 @@ int64_t balanced_publish_many(sb_queue *queue, const char *bodies, const int64_t
     for (; done < count; bodies += lengths[done++]) {
         const sb_outgoing message = {.body = bodies, .length = lengths[done]};
         int64_t left = deadline ? deadline - sb_system_clock() : 0;
-        code = balanced_publish(queue, &message, &where);
+        code = balanced_publish(queue, &message, left > 0 ? left : 0, &where);
         if (code == SB_UNDECIDED)
             code = publish_receipt(queue, &message, left > 0 ? left : 0, &where);
         if (code < 0)

@@ -31,7 +31,7 @@ int64_t publish_receipt(sb_queue *queue, const sb_outgoing *message, int64_t tim
 int64_t publish_in_turn(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns,
                         sb_receipt *where)
 {
-    int64_t code = balanced_publish(queue, message, where);
+    int64_t code = balanced_publish(queue, message, timeout_ns, where);
     return code == SB_UNDECIDED ? publish_receipt(queue, message, timeout_ns, where) : code;
 }
 
@@ -75,7 +75,7 @@ int64_t sb_publish_now(sb_queue *queue, const void *body, int64_t length)
         return code;
     const sb_outgoing message = {.body = body, .length = length};
     sb_receipt where;
-    code = balanced_publish(queue, &message, &where);
+    code = balanced_publish(queue, &message, 0, &where);
     if (code != SB_UNDECIDED)
         return code;
     if (queue->pages)

@@ -57,7 +57,8 @@ int64_t publish_receipt(sb_queue *queue, const sb_outgoing *message, int64_t tim
 
 /* Publish where it is the message's turn, if that is another node: the answer, with the number of
  * the ring that has it.  SB_UNDECIDED: it stays in this queue. */
-int64_t balanced_publish(sb_queue *queue, const sb_outgoing *message, sb_receipt *where);
+int64_t balanced_publish(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns,
+                         sb_receipt *where);
 /* Of a queue that has a set: how many, or why there are none. */
 int64_t balanced_publish_many(sb_queue *queue, const char *bodies, const int64_t *lengths,
                               int64_t count, int64_t timeout_ns);

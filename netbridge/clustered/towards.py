@@ -30,6 +30,8 @@ from shmbroker.netbridge.wire.words import FORWARDING_LINK, Role, TargetKind
 
 GOODBYE_SECONDS: Final = 1.0
 REFUSED_RETRY_SECONDS: Final = 1.0
+SLOTS: Final = 1 << 16
+"""Of a queue towards a node: so many may be on their way before publishers wait."""
 UP: Final = "up"
 
 
@@ -112,7 +114,7 @@ class Ways:
         setup, name = self._setup, towards(self._setup.cluster.name, node)
         dead = undeliverable(setup.cluster.name)
         queue = self._broker.declare_queue(
-            name, durable=True, max_deliveries=None, dead_letter=dead, replicate="all"
+            name, slots=SLOTS, durable=True, max_deliveries=None, dead_letter=dead, replicate="all"
         )
         queue.pause()  # nobody takes from it; the link reads behind a gate of its own
         return Link(
