@@ -280,8 +280,9 @@ def test_programs_on_other_hosts_do_not_wait_either(node: Made) -> None:
     two.stands_still("b")
     assert queue.publish(b"x", timeout=PATIENCE) == 0
     assert queue.confirm(timeout=PATIENCE) == "disk"
-    with program.transaction() as one:
-        one.publish(queue, b"t")
+    one = program.transaction()
+    one.publish(queue, b"t")
+    one.commit(timeout=PATIENCE)
     with pytest.raises(InvalidArgument, match="replicate 'all'"):
         one = program.transaction()
         one.publish(queue, b"t")
