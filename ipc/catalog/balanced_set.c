@@ -40,15 +40,16 @@ static int64_t balanced(sb_queue *queue, const int64_t *members, int64_t count, 
     if (count == 0) {
         sb_balance_tell(ring, 0); /* first: who sees it removed sees that, too */
         removed(connection, set);
-        return SB_OK;
+        return 0;
     }
-    if (set)
-        return sb_balance_change(catalog, set, members, count, eligible);
+    if (set) {
+        int64_t code = sb_balance_change(catalog, set, members, count, eligible);
+        return code == SB_OK ? set : code;
+    }
     set = made(connection, members, count, eligible);
-    if (set < 0)
-        return set;
-    sb_balance_tell(ring, set);
-    return SB_OK;
+    if (set >= 0)
+        sb_balance_tell(ring, set);
+    return set;
 }
 
 int64_t sb_queue_balance(sb_queue *queue, const int64_t *members, int64_t count, int64_t eligible)
@@ -66,7 +67,7 @@ int64_t sb_queue_balance(sb_queue *queue, const int64_t *members, int64_t count,
     return code;
 }
 
-int64_t sb_balances_forget(sb_connection *connection)
+int64_t sb_balances_forget(sb_connection *connection, int64_t set)
 {
     void *catalog = connection->catalog.memory;
     int64_t code = change_code(connection);
@@ -74,7 +75,9 @@ int64_t sb_balances_forget(sb_connection *connection)
         code = connection_lock(connection);
     if (code != SB_OK)
         return code;
-    for (int64_t row = 0; (row = sb_row_next(catalog, L_BALANCES, row)) >= 0; row++)
+    if (set)
+        removed(connection, set);
+    for (int64_t row = 0; !set && (row = sb_row_next(catalog, L_BALANCES, row)) >= 0; row++)
         sb_row_remove(catalog, L_BALANCES, row);
     connection_unlock(connection);
     return SB_OK;

@@ -38,10 +38,11 @@ int64_t sb_sink_to_node(sb_sink *sink);
 /* The target of a message that goes to a queue of this name at another node. */
 int64_t sb_target_of(const char *name, int64_t length);
 /* Whose turn it is for messages of this queue: two words for each, the reference to its ring and
- * its target, 0 for the queue itself; bit i of `eligible` is the i-th.  None: the queue itself. */
+ * its target, 0 for the queue itself; bit i of `eligible` is the i-th.  None: the queue itself.
+ * The reference to the set, 0 none. */
 int64_t sb_queue_balance(sb_queue *queue, const int64_t *members, int64_t count, int64_t eligible);
-/* Of all queues: what a former broker has left. */
-int64_t sb_balances_forget(sb_connection *connection);
+/* The set of a queue that was deleted; 0: those of all queues, which a former broker has left. */
+int64_t sb_balances_forget(sb_connection *connection, int64_t set);
 int64_t sb_sink_position(sb_sink *sink, int64_t number);
 /* Of a stream of which each position comes: those that are open, in order, as many as there is room
  * for; how many there are.  And those from `first` on, below `end`, will not come. */

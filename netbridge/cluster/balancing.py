@@ -28,8 +28,11 @@ def sets(
     here: Iterable[Here],
     there: Mapping[Node, Mapping[str, Queue]],
     up: frozenset[Node],
-) -> dict[str, tuple[Member, ...]]:
-    """Of each queue that is balanced.  `there`: in the order in which nodes became known."""
+) -> dict[tuple[str, int], tuple[Member, ...]]:
+    """Of each queue that is balanced, by name and reference.
+
+    `there`: in the order in which nodes became known.
+    """
     if mode not in (STRICT, ON_DEMAND):
         return {}
     found = {}
@@ -43,5 +46,5 @@ def sets(
         ]
         if others:
             own = Member(HERE, mode == STRICT or queue.is_consumed)
-            found[queue.name] = (own, *others)[:BALANCE_MEMBERS]
+            found[queue.name, queue.reference] = (own, *others)[:BALANCE_MEMBERS]
     return found

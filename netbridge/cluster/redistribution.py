@@ -25,6 +25,8 @@ class Here:
     is_consumed: bool
     delay: float | None
     """`redistribution-delay`; None: its messages stay."""
+    reference: int = 0
+    """Another one if it was deleted and made again."""
     may_be_balanced: bool = True
     """Nothing of it, as groups or last values, needs all of its messages in one place."""
 

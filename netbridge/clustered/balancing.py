@@ -15,7 +15,9 @@ from shmbroker.netbridge.cluster.balancing import HERE, Member
 from shmbroker.netbridge.clustered.towards import towards
 from shmbroker.netbridge.election.question import Node
 
-Sets = Mapping[str, tuple[Member, ...]]
+Which = tuple[str, int]
+"""A queue: its name and reference, so that one that is made again is another one."""
+Sets = Mapping[Which, tuple[Member, ...]]
 
 
 class Balancing:
@@ -25,22 +27,31 @@ class Balancing:
         self, broker: Broker, cluster: str, tell: Callable[[Mapping[str, Any]], None]
     ) -> None:
         self._broker, self._cluster, self._tell = broker, cluster, tell
-        self._there: dict[str, tuple[Member, ...]] = {}
-        lib.sb_balances_forget(broker._connection)
+        self._there: dict[Which, tuple[Member, ...]] = {}
+        self._sets: dict[Which, int] = {}
+        """References."""
+        lib.sb_balances_forget(broker._connection, 0)
 
     def sets(self, wanted: Sets) -> None:
         """From now on these, and no others."""
-        for name in self._there.keys() - wanted.keys():
-            self._set(name, ())
-        for name, members in wanted.items():
-            if self._there.get(name) != members:
-                self._set(name, members)
+        for which in self._there.keys() - wanted.keys():
+            self._set(which, ())
+            del self._there[which]
+            if left := self._sets.pop(which, 0):
+                lib.sb_balances_forget(self._broker._connection, left)
+        for which, members in wanted.items():
+            if self._there.get(which) != members:
+                self._set(which, members)
+                self._there[which] = members
 
-    def _set(self, name: str, members: tuple[Member, ...]) -> None:
+    def _set(self, which: Which, members: tuple[Member, ...]) -> None:
+        name, reference = which
         words: list[int] = []
         eligible = 0
-        with suppress(NotFound):  # it was deleted: so was its set
+        with suppress(NotFound):  # it was deleted: the next look tells
             queue = serving(self._broker, name)
+            if lib.sb_queue_reference(queue._queue) != reference:
+                return  # so was this one
             for each in members:
                 way = queue if each.node == HERE else self._way(each.node)
                 if each.is_eligible:
@@ -53,10 +64,8 @@ class Balancing:
                 error = queue._error(code, "balancing")
                 self._tell({"event": "cluster", "level": "error", "state": "not balanced",
                             "queue": name, "detail": str(error)})  # fmt: skip
-        if members:
-            self._there[name] = members
-        else:
-            self._there.pop(name, None)
+            else:
+                self._sets[which] = code
 
     def _way(self, node: Node) -> Any:
         return serving(self._broker, towards(self._cluster, node))

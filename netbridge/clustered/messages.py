@@ -47,7 +47,7 @@ class Messages:
         self._ways: Ways | None = None
         self._giving: Giving | None = None
         self._balancing: Balancing | None = None
-        self._sets: dict[str, tuple[Member, ...]] = {}
+        self._sets: dict[tuple[str, int], tuple[Member, ...]] = {}
         self.deadline = math.inf
 
     # --- of the network thread ----------------------------------------------------------------
@@ -86,7 +86,7 @@ class Messages:
             self._giving.gives(tuple(gives))
             self.deadline = self._redistribution.deadline
 
-    def _balance(self, wanted: dict[str, tuple[Member, ...]]) -> None:
+    def _balance(self, wanted: dict[tuple[str, int], tuple[Member, ...]]) -> None:
         balancing = self._balancing
         if wanted != self._sets and balancing is not None:
             self._sets = wanted

@@ -56,13 +56,13 @@ def test_who_has_turns() -> None:
     queues = {WEST: {"orders": CONSUMED}, NORTH: {"orders": IDLE}}
     up = frozenset({WEST, NORTH})
     assert sets(STRICT, here(), queues, frozenset()) == {
-        "orders": (Member(HERE, True), Member(WEST, True), Member(NORTH, True))
+        ("orders", 0): (Member(HERE, True), Member(WEST, True), Member(NORTH, True))
     }
     assert sets(ON_DEMAND, here(consumed=True), queues, up) == {
-        "orders": (Member(HERE, True), Member(WEST, True), Member(NORTH, False))
+        ("orders", 0): (Member(HERE, True), Member(WEST, True), Member(NORTH, False))
     }
     assert sets(ON_DEMAND, here(), queues, frozenset({NORTH})) == {
-        "orders": (Member(HERE, False), Member(WEST, False), Member(NORTH, False))
+        ("orders", 0): (Member(HERE, False), Member(WEST, False), Member(NORTH, False))
     }
     assert sets(OFF, here(consumed=True), queues, up) == {}
     assert sets(STRICT, here(), {WEST: {"bills": IDLE}}, up) == {}

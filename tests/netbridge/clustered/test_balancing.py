@@ -9,6 +9,7 @@ from contextlib import suppress
 import pytest
 
 from shmbroker import Broker, Empty, Queue
+from shmbroker.core.layout import BALANCES
 from shmbroker.ipc._native import lib
 from tests.netbridge.clustered.conftest import PATIENCE, Cluster
 from tests.netbridge.clustered.test_redistribution import at, numbers, started
@@ -47,6 +48,13 @@ def shares(
         broker.queue("orders").publish(body)
     until(lambda: on_their_way(broker, missing) == 0)
     return {name: each.statistics().depth - before[name] for name, each in queues.items()}
+
+
+def sets_in(broker: Broker) -> int:
+    count = row = 0
+    while (row := lib.sb_row_next(broker._catalog._catalog, BALANCES, row)) >= 0:
+        count, row = count + 1, row + 1
+    return count
 
 
 def in_turn(
@@ -94,6 +102,19 @@ def test_on_demand_goes_where_somebody_consumes(cluster: Cluster) -> None:
         [node] = [each["node"] for each in told["nodes"] if each["name"] == "north"]
         del queues["north"]
         in_turn(east, queues, {"east": 6, "west": 6}, missing=node)
+
+
+def test_a_queue_that_is_made_again_is_balanced_again(cluster: Cluster) -> None:
+    started(cluster, "east", "west", mode="strict")
+    with at(cluster, "east") as east, at(cluster, "west") as west:
+        there = west.declare_queue("orders", durable=True)
+        for _ in range(3):
+            here = east.declare_queue("orders", durable=True)
+            in_turn(east, {"east": here, "west": there}, {"east": 5, "west": 5})
+            east.delete_queue("orders", force=True)
+        here = east.declare_queue("orders", durable=True)
+        in_turn(east, {"east": here, "west": there}, {"east": 5, "west": 5})
+        until(lambda: sets_in(east) == 1)
 
 
 def test_off_leaves_them_where_they_are_published(cluster: Cluster) -> None:
