@@ -34,8 +34,9 @@ class Looked:
 class Looking(Closable):
     """Of one thread at a time."""
 
-    def __init__(self, vhost: str) -> None:
-        self._vhost = vhost
+    def __init__(self, vhost: str, undeliverable: str) -> None:
+        """`undeliverable`: a queue that each node has for itself."""
+        self._vhost, self._undeliverable = vhost, undeliverable
         self._outlines: Outlines | None = None
         self._known: dict[tuple[str, int], Here] = {}
         """By name and reference: settings stay as they were declared."""
@@ -72,6 +73,7 @@ class Looking(Closable):
         settings = opened.explain()
         is_of_one_place = (
             queue.is_temporary
+            or queue.name == self._undeliverable
             or any(settings[each].value for each in OF_ONE_PLACE)
             or settings["when_full"].value == "page"
             or bool(followed_by(opened))

@@ -31,6 +31,7 @@ from shmbroker.netbridge.clustered.looking import LOOK_SECONDS, Looked, Looking
 from shmbroker.netbridge.clustered.messages import Messages
 from shmbroker.netbridge.clustered.setup import Setup
 from shmbroker.netbridge.clustered.shown import FILE, QUEUES_FILE, queues, whole
+from shmbroker.netbridge.clustered.towards import undeliverable
 from shmbroker.netbridge.election.candidate import Electorate
 from shmbroker.netbridge.election.codec import from_voter
 from shmbroker.netbridge.election.question import Node
@@ -118,7 +119,7 @@ class Members(Closable):
         self._made: Witness | None = None
         self._kept: Ledgers | None = None
         self._tries_at = math.inf
-        self._looking = Looking(setup.vhost)
+        self._looking = Looking(setup.vhost, undeliverable(setup.cluster.name))
         self._messages = Messages(thread, self._worker, setup, tell, self._look)
         self._looks_at = math.inf
         self._complaints: set[str] = set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from pathlib import Path
 
 from shmbroker.ipc.instance.config.config import FILE
@@ -101,8 +102,12 @@ password = "{HIDDEN}"
     assert "there is no table [nothing]" in fails(shell, 1, "config", "reload", str(folder)).said
     file.write_text(good)
     os.kill(status["process"], signal.SIGHUP)
+    log, late = folder / "log/shmbroker.log", time.monotonic() + 60
+    while log.read_text().count('"reloaded"') < 2:  # an order could overtake the signal
+        assert time.monotonic() < late
+        time.sleep(0.02)
     assert "is changed" not in shell.does("config", "reload", str(folder)).said
-    lines = [json.loads(each) for each in (folder / "log/shmbroker.log").read_text().splitlines()]
+    lines = [json.loads(each) for each in log.read_text().splitlines()]
     events = [each["event"] for each in lines if each["event"].startswith("reload")]
     assert events == ["reloaded", "reload refused", "reloaded", "reloaded"]
     assert HIDDEN not in str(lines)

@@ -32,7 +32,8 @@ def test_a_look_that_finds_nothing_new_reads_nothing(
     queue = broker.declare_queue("orders")
     found = outlines.look()
     assert found is not None
-    assert found.queues == (QueueOutline("orders", is_durable=False, is_consumed=False),)
+    [row] = found.queues
+    assert row == QueueOutline("orders", row.reference, False, False, False)
     queue.publish(b"one")
     outlines.look()  # who publishes to it is a use as well
     queue.publish(b"two")
