@@ -179,7 +179,8 @@ def test_there_is_one_place_unless_more_are_given(pair: Pair, tmp_path: Path) ->
             wait_for(lambda: first.may_take_over)
             second = opened.enter_context(pair.replica("three"))
             wait_for(lambda: second.state == "waiting")
-            assert pair.lines("three")[-1]["reason"] == "already-replicating"
+            # the line follows the state
+            wait_for(lambda: pair.lines("three")[-1]["reason"] == "already-replicating")
             assert live.in_sync == ("two",)
 
 
