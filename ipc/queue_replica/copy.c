@@ -247,10 +247,23 @@ static bool is_done(const copy *one, int64_t position)
     return bit < 0 || (bit / 8 < one->length && one->bits[bit / 8] >> bit % 8 & 1);
 }
 
-/* What makes room first: it was done with before what follows came. */
+/* Otherwise a part of the moment would be shown. */
+static bool has_room(copy *one)
+{
+    int64_t first = one->head;
+    while (first < one->end && is_done(one, first))
+        first++;
+    one->failed_at = first + one->queue->slots;
+    return one->end - first <= one->queue->slots;
+}
+
+/* What makes room first: it was done with before what follows came.  Only what was here before is
+ * looked at for what came back: a message that was taken there before it was copied is a hole from
+ * the beginning. */
 static int64_t show(copy *one)
 {
-    int64_t code = sb_port_replica_retire(&one->port, one->head);
+    int64_t known = tail_of(one->queue);
+    int64_t code = has_room(one) ? sb_port_replica_retire(&one->port, one->head) : SB_FULL;
     if (code == SB_OK)
         code = sb_port_replica_retire_above(&one->port, one->head, (int64_t)(intptr_t)one->bits,
                                             one->length);
@@ -269,7 +282,7 @@ static int64_t show(copy *one)
     if (code == SB_OK && !one->is_compared)
         one->revived = sb_port_replica_revived(&one->port, one->head,
                                                (int64_t)(intptr_t)one->bits, one->length,
-                                               one->end);
+                                               one->end < known ? one->end : known);
     one->is_compared = true;
     if (one->revived)
         code = SB_STALE;

@@ -120,6 +120,21 @@ def test_nothing_is_shown_before_a_moment_is_whole(pair: Pair) -> None:
     assert content(copy) == content(original)
 
 
+def test_what_is_taken_before_it_is_copied_has_not_come_back(pair: Pair) -> None:
+    """A slow replica of a busy queue would begin anew, again and again."""
+    original, copy = pair.follow("a", slots=512)
+    original.publish_many([bytes(1000)] * 300)
+    found = pair.originals.read()
+    assert found is not None
+    assert found.more
+    pair.copies.take(bytes(found.memory))
+    while len(original):
+        original.receive_many(100, timeout=0)
+    original.publish(b"next")
+    pair.catch_up()
+    assert content(copy) == content(original) == [(300, b"next", None, None)]
+
+
 REFUSED = {
     "publish": lambda queue: queue.publish(b"x"),
     "publish many": lambda queue: queue.publish_many([b"x", b"y"]),
@@ -228,13 +243,17 @@ def test_an_original_that_is_gone_lets_it_be_deleted(pair: Pair) -> None:
 
 def test_too_few_slots_are_told_with_both_numbers(pair: Pair) -> None:
     original = pair.broker.declare_queue("a", slots=16)
-    pair.replica(original, slots=8)
-    original.publish_many([b"x"] * 9)
+    copy = pair.replica(original, slots=8)
+    original.publish(b"before")
+    pair.catch_up()
+    before = content(copy)
+    original.publish_many([b"x"] * 8)
     found = pair.originals.read()
     assert found is not None
     pair.copies.take(bytes(found.memory))
     assert not pair.copies.show()
     assert "message 8 of the original finds no place in 8 slots" in pair.copies.stands(0).why
+    assert content(copy) == before, "not a part of what came"
 
 
 def test_it_goes_on_after_the_ring_of_its_original_went_round_many_times(pair: Pair) -> None:
