@@ -61,8 +61,8 @@ class Replica:
         self.due = NEVER
         """When `tick` is to be called."""
         self._is_linked = False
-        self._is_let = False
-        """Somebody may delete it."""
+        self._is_let: bool | None = False if identity == NOTHING else None
+        """Somebody may delete it; None: not known, because another process has said so."""
         self._stale = NOTHING
         """The identity of an original that says all of it again."""
 
@@ -106,13 +106,13 @@ class Replica:
             yield from self._in_ring(now)
             return
         is_other = said.identity != self.identity
-        if is_other or said.begins > next:
+        if is_other or said.begins != next:
             saves = is_other and said.identity != self._stale
             self.identity = said.identity
             yield Begin(said.identity, said.begins, said.apart_ns, saves)
         else:
             yield GoOn(said.apart_ns)
-        if self._is_let:
+        if self._is_let is not False:
             self._is_let = False
             yield LetDelete(False)
         yield from self._become(State.SYNCING, "")

@@ -23,6 +23,7 @@ from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.sleeper import ANY
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.queue_replica.codec import encode, from_replica
+from shmbroker.netbridge.queue_replica.original import begins_at
 from shmbroker.netbridge.queue_replica.told import (
     CHAIN_MAX,
     Chain,
@@ -202,10 +203,8 @@ class Feeding:
             self._originals = Originals(self._all.thread.broker)
         self._originals.add(queue, said.number, 0)
         stands = self._originals.stands(said.number)
-        goes_on = said.identity == stands.identity and said.next <= stands.tail
-        begins = said.next if goes_on else stands.head
-        if goes_on:
-            self._originals.add(queue, said.number, said.next)
+        begins = begins_at(said, stands.identity, stands.head, stands.tail)
+        self._originals.add(queue, said.number, begins)
         self._queues[said.number] = queue
         if wanted := queue.explain()["confirm_replicas"].value:
             self._identities[said.number] = stands.identity
@@ -230,6 +229,8 @@ class Feeding:
             return
         self._forget(number, queue)
         self._originals.drop(number)
+        for _, ends in self._unshown:
+            ends.pop(number, None)  # it may begin anew, and have nothing
         identity = self._identities.pop(number, None)
         if identity is not None:
             self._all.confirming.gone(self._link, identity)

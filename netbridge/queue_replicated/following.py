@@ -122,6 +122,11 @@ class Following:
         if self._end is not None and (known := self._next(each)) is not None:
             self._does(each, each.machine.linked(known))
 
+    def abandon(self, name: str) -> None:
+        """It has not begun, and is not to any more."""
+        each = self.members.pop(name)
+        self._does(each, each.machine.detach())
+
     def detach(self, name: str) -> None:
         each = self.members.pop(name)
         self._does(each, each.machine.detach())
@@ -141,6 +146,7 @@ class Following:
         except NotFound:
             self.copies.drop(each.machine.number)
             self.members.pop(each.machine.queue, None)
+            self._does(each, each.machine.detach())
             self._changed()
             return None
 

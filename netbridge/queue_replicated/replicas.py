@@ -191,7 +191,7 @@ class QueueReplicas:
         known = self._where(name)
         if known is None or known.members[name].begun.done():
             return
-        del known.members[name]
+        known.abandon(name)
         link = known.link
         state = f"{link.state}: {link.why}" if link is not None else "not reached"
         self._changed()

@@ -15,6 +15,7 @@ from shmbroker.netbridge.queue_replica.action import (
 )
 from shmbroker.netbridge.queue_replica.codec import encode, from_original, from_replica
 from shmbroker.netbridge.queue_replica.machine import ANEW_SECONDS, ASK_SECONDS, Replica, State
+from shmbroker.netbridge.queue_replica.original import begins_at
 from shmbroker.netbridge.queue_replica.source import Source, unpacked
 from shmbroker.netbridge.queue_replica.told import (
     Chained,
@@ -81,7 +82,20 @@ def test_positions_that_the_original_never_had_are_dropped() -> None:
     made = following()
     list(made.lost(""))
     list(made.linked(20))
-    assert list(made.follows(found(begins=21), 20, 0)) == [Begin(ONE, 21, 5, saves=False)]
+    assert list(made.follows(found(begins=15), 20, 0)) == [Begin(ONE, 15, 5, saves=False)]
+
+
+def test_one_that_another_process_has_let_be_deleted_is_not_let_any_more() -> None:
+    made = Replica(0, "q", ONE, HERE)
+    list(made.linked(9))
+    assert list(made.follows(found(begins=9), 9, 0)) == [GoOn(5), LetDelete(False)]
+
+
+def test_it_goes_on_behind_what_the_original_had() -> None:
+    wish = Follow(0, "q", ONE, 9)
+    assert begins_at(wish, ONE, 3, 9) == 9
+    assert begins_at(wish, ONE, 3, 8) == 3, "it has more than there ever was"
+    assert begins_at(wish, TWO, 3, 20) == 3
 
 
 def test_a_deleted_original_is_asked_for_until_it_is_there_again() -> None:
