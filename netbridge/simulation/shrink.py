@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from shmbroker.netbridge.simulation import run
 from shmbroker.netbridge.simulation.pair import run as pair
+from shmbroker.netbridge.simulation.queue_replicas import run as queue_replicas
 from shmbroker.netbridge.simulation.replication import lives
 from shmbroker.netbridge.simulation.replication import run as replication
 from shmbroker.netbridge.simulation.run import Outcome
@@ -15,6 +16,7 @@ WORLDS = {
     "replication": replication,
     "lives": lives,
     "pair": pair,
+    "queue_replicas": queue_replicas,
 }
 
 
