@@ -170,6 +170,9 @@ class Network(Closable):
         self._feedings.node = ours.node
         for listener in self.listeners.values():
             listener.serve(ours, self._sessions)
+        # what the live had while this one was passive: the live is gone, or was this one before
+        missing = self.given.wanted.acceptors.keys() - self.listeners.keys()
+        self.unbound |= {name: self.given.wanted.acceptors[name] for name in missing}
         self.listen()
         wanted = self.given.wanted.bridges
         gates.drop(broker, wanted)

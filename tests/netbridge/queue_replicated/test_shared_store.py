@@ -56,6 +56,28 @@ def test_the_backup_of_an_original_is_followed_when_it_takes_over(
     assert not (run.copy.folder / "saved").exists()
 
 
+def test_a_backup_that_was_live_and_starts_alone_listens_again(two: Made, tmp_path: Path) -> None:
+    """For a moment it is passive, and finds its own address as that of the live."""
+    run = two(original={"store.path": str(tmp_path / "store")})
+    backup, port = backup_of(run, "original", tmp_path / "store")
+    there, here = run.up()
+    backup.start().becomes("passive")
+    original = there.declare_queue(NAME, durable=True)
+    service = f"failover:(tcp://{run.peer},tcp://127.0.0.1:{port})"
+    why = run.orders("follow", queue=NAME, of=service, settings={"slots": 1024})
+    assert not why, why
+    run.original.kill()
+    backup.becomes("live")
+    run.waits("disconnected")
+    run.waits("following")
+    backup.kill()
+    run.waits("disconnected")
+    backup.start().becomes("live")
+    run.waits("following")
+    original.publish(b"again")
+    run.equal(original, here.queue(NAME))
+
+
 def test_the_backup_of_a_replica_goes_on_following(two: Made, tmp_path: Path) -> None:
     run = two(copy={"store.path": str(tmp_path / "store")})
     backup, _ = backup_of(run, "copy", tmp_path / "store")
