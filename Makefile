@@ -44,6 +44,7 @@ crash: $(VENV)/installed  ## Kill producers, consumers and brokers; account for 
 	$(BIN)/python -m tests.crash frames --frames 1000000
 	COMMIT_STRIDE=500 $(BIN)/python -m pytest tests/ipc/transaction
 	$(BIN)/python -m tests.crash replicas --kills 150
+	$(BIN)/python -m tests.crash queue_replicas --kills 200
 
 attack: $(VENV)/installed  ## Attack the broker for an hour, using only its documented interface
 	$(BIN)/python -m tests.attack --minutes 60

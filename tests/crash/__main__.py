@@ -11,6 +11,7 @@ python -m tests.crash stream --kills 500
 python -m tests.crash links --kills 500
 python -m tests.crash frames --frames 1000000
 python -m tests.crash replicas --kills 150
+python -m tests.crash queue_replicas --kills 200
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from tests.crash.frames import play as play_frames
 from tests.crash.growth import grow
 from tests.crash.links import KINDS
 from tests.crash.links import play as play_link
+from tests.crash.queue_replicas import play as play_queue_replicas
 from tests.crash.repair import measure
 from tests.crash.replicas import play as play_replicas
 from tests.crash.round import Fault, crash
@@ -38,7 +40,10 @@ from tests.crash.stream import play as play_stream
 from tests.support.forwarder import limit
 from tests.support.hosts import has_hosts
 
-VERBS = ("kill", "repair", "failover", "growth", "scarce", "stream", "links", "frames", "replicas")
+VERBS = (
+    "kill", "repair", "failover", "growth", "scarce", "stream", "links", "frames", "replicas",
+    "queue_replicas",
+)  # fmt: skip
 SCARCE_STEPS = 30
 FEW = 100
 AT_REST_SECONDS = 0.3
@@ -153,6 +158,14 @@ def replicas(kills: int, seed: int | None) -> int:
     return int(bool(outcome.faults))
 
 
+def queue_replicas(kills: int, seed: int | None) -> int:
+    """So many kills of either broker, cuts of the link and takeovers of either group."""
+    with TemporaryDirectory(prefix="queue-replicas-") as folder:
+        outcome = play_queue_replicas(Path(folder), kills, seed or int.from_bytes(os.urandom(3)))
+    sys.stdout.write(f"{outcome}\n")
+    return int(bool(outcome.faults))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tests.crash",
@@ -182,6 +195,8 @@ def main() -> int:
         return frames(given.frames, given.seed)
     if given.verb == "replicas":
         return replicas(given.kills, given.seed)
+    if given.verb == "queue_replicas":
+        return queue_replicas(given.kills, given.seed)
     if given.verb == "links":
         return links(given.kills, given.seed)
     if given.verb == "failover" and given.backlog:
