@@ -1,0 +1,118 @@
+"""Queues with their settings, exchanges and bindings: told by one broker, made by another one.
+
+In the words of `Makes`: a MessagePack list of maps, so many in each as have room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import msgpack
+
+from shmbroker.ipc.base.errors import (
+    DeclaredDifferently,
+    Error,
+    InvalidArgument,
+    NotFound,
+)
+from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.queue.queue import Queue
+from shmbroker.ipc.queue_replica.copy import match_of
+from shmbroker.netbridge.cluster.codec import MAKES_BYTES_MAX
+
+OWN: Final = "$"
+DEPTH_MAX: Final = 16
+Row = dict[str, Any]
+
+
+def rows(broker: Broker, queues: Iterable[Queue]) -> Iterator[Row]:
+    """What leads to these queues: in the order in which it can be made."""
+    names = set()
+    exchanges = {each.name: each for each in broker.exchanges() if not each.name.startswith(OWN)}
+    for each in exchanges.values():
+        yield {"exchange": each.name, "kind": each.kind}
+    for queue in queues:
+        names.add(queue.name)
+        found = queue.explain()
+        said = {name: each.value for name, each in found.items() if each.source != "default"}
+        is_paused = queue.statistics().is_paused
+        yield {"queue": queue.name, "slots": queue.slots, "settings": said, "paused": is_paused}
+    for each in exchanges.values():
+        if each.alternate is not None and each.alternate in exchanges:
+            yield {"exchange": each.name, "kind": each.kind, "alternate": each.alternate}
+    for bound in broker.bindings():
+        if bound.exchange in exchanges and bound.destination in (
+            exchanges if bound.to == "exchange" else names
+        ):
+            yield {
+                "from": bound.exchange, "to": bound.destination, "is": bound.to, "key": bound.key,
+                "arguments": bound.arguments, "match": match_of(bound),
+                "exclusive": bound.exclusive,
+            }  # fmt: skip
+
+
+def pages(all_rows: Iterable[Row]) -> Iterator[bytes]:
+    """InvalidArgument: one has no room in a page."""
+    page: list[bytes] = []
+    size = 0
+    for row in all_rows:
+        packed = msgpack.packb(row)
+        if len(packed) > MAKES_BYTES_MAX - DEPTH_MAX:
+            raise InvalidArgument(f"{row} is too long to be told to another broker")
+        if size + len(packed) > MAKES_BYTES_MAX - DEPTH_MAX:
+            yield _page(page)
+            page, size = [], 0
+        page.append(packed)
+        size += len(packed)
+    if page:
+        yield _page(page)
+
+
+def _page(packed: list[bytes]) -> bytes:
+    made: bytes = msgpack.Packer().pack_array_header(len(packed)) + b"".join(packed)
+    return made
+
+
+def made(broker: Broker, page: bytes) -> str:
+    """All of it is there; or why it is not."""
+    try:
+        found = msgpack.unpackb(page)
+        for row in found:
+            _make(broker, row)
+    except (ValueError, TypeError, KeyError, AttributeError, msgpack.UnpackException) as error:
+        return f"these are no queues: {type(error).__name__} {error}"
+    except Error as error:
+        return str(error)
+    return ""
+
+
+def _make(broker: Broker, row: Row) -> None:
+    """What is there stays as it is: its owner has made it so."""
+    if "queue" in row:
+        _make_queue(broker, row)
+    elif "exchange" in row:
+        known = {each.name: each for each in broker.exchanges()}.get(row["exchange"])
+        if known is None or (known.alternate is None and row.get("alternate") is not None):
+            broker.declare_exchange(row["exchange"], row["kind"], alternate=row.get("alternate"))
+    elif row["exclusive"]:
+        broker.divert(row["from"], row["to"], exclusive=True, key=row["key"] or None)
+    else:
+        broker.bind(
+            row["from"], row["to"], row["key"], to=row["is"], match=row["match"],
+            arguments=row["arguments"] or None,
+        )  # fmt: skip
+
+
+def _make_queue(broker: Broker, row: Row) -> None:
+    try:
+        broker.queue(row["queue"])
+        return
+    except NotFound:
+        pass
+    try:
+        queue = broker.declare_queue(row["queue"], slots=row["slots"], **row["settings"])
+    except DeclaredDifferently:  # somebody was quicker
+        return
+    if row["paused"]:
+        queue.pause()
