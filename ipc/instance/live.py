@@ -74,7 +74,7 @@ class Live(Candidate):
         former = self.lock.record()
         if former.state == record.SCALED_DOWN:
             leaving.empty(self.store, self.config.vhost)
-        elif self.config.policy == LIVE_ONLY and rings.found(self.config.vhost).identity:
+        elif self.config.policy == LIVE_ONLY and rings.found(self.config.vhost).is_whole:
             moving.serves(self.config.vhost)  # it was killed while it gave away what it had
         self.epoch = former.epoch + 1
         me = Record(self.epoch, record.LIVE, self.config.name, self.process)

@@ -5,7 +5,7 @@ In the words of `Makes`: a MessagePack list of maps, so many in each as have roo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgpack
@@ -16,6 +16,7 @@ from shmbroker.ipc.base.errors import (
     InvalidArgument,
     NotFound,
 )
+from shmbroker.ipc.catalog.catalog import ExchangeInfo
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.queue_replica.copy import match_of
@@ -30,17 +31,14 @@ def rows(broker: Broker, queues: Iterable[Queue]) -> Iterator[Row]:
     """What leads to these queues: in the order in which it can be made."""
     names = set()
     exchanges = {each.name: each for each in broker.exchanges() if not each.name.startswith(OWN)}
-    for each in exchanges.values():
-        yield {"exchange": each.name, "kind": each.kind}
+    for each in _alternates_first(exchanges):
+        yield {"exchange": each.name, "kind": each.kind, "alternate": each.alternate}
     for queue in queues:
         names.add(queue.name)
         found = queue.explain()
         said = {name: each.value for name, each in found.items() if each.source != "default"}
         is_paused = queue.statistics().is_paused
         yield {"queue": queue.name, "slots": queue.slots, "settings": said, "paused": is_paused}
-    for each in exchanges.values():
-        if each.alternate is not None and each.alternate in exchanges:
-            yield {"exchange": each.name, "kind": each.kind, "alternate": each.alternate}
     for bound in broker.bindings():
         if bound.exchange in exchanges and bound.destination in (
             exchanges if bound.to == "exchange" else names
@@ -50,6 +48,16 @@ def rows(broker: Broker, queues: Iterable[Queue]) -> Iterator[Row]:
                 "arguments": bound.arguments, "match": match_of(bound),
                 "exclusive": bound.exclusive,
             }  # fmt: skip
+
+
+def _alternates_first(exchanges: Mapping[str, ExchangeInfo]) -> Iterator[ExchangeInfo]:
+    """One that has an alternate can be made when that is there."""
+    left = dict(exchanges)
+    while left:
+        ready = [each for each in left.values() if each.alternate not in left]
+        for each in ready or list(left.values()):  # else they stand in a ring, and one will fail
+            del left[each.name]
+            yield each
 
 
 def pages(all_rows: Iterable[Row]) -> Iterator[bytes]:
@@ -89,12 +97,14 @@ def made(broker: Broker, page: bytes) -> str:
 
 def _make(broker: Broker, row: Row) -> None:
     """What is there stays as it is: its owner has made it so."""
+    for name in (row.get("queue", ""), row.get("exchange", ""), row.get("from", "")):
+        if name.startswith(OWN):
+            raise InvalidArgument(f"{name!r} is a name of the broker's own")
     if "queue" in row:
         _make_queue(broker, row)
     elif "exchange" in row:
-        known = {each.name: each for each in broker.exchanges()}.get(row["exchange"])
-        if known is None or (known.alternate is None and row.get("alternate") is not None):
-            broker.declare_exchange(row["exchange"], row["kind"], alternate=row.get("alternate"))
+        if row["exchange"] not in {each.name for each in broker.exchanges()}:
+            broker.declare_exchange(row["exchange"], row["kind"], alternate=row["alternate"])
     elif row["exclusive"]:
         broker.divert(row["from"], row["to"], exclusive=True, key=row["key"] or None)
     else:
