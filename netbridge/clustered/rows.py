@@ -33,12 +33,17 @@ def rows(broker: Broker, queues: Iterable[Queue]) -> Iterator[Row]:
     exchanges = {each.name: each for each in broker.exchanges() if not each.name.startswith(OWN)}
     for each in _alternates_first(exchanges):
         yield {"exchange": each.name, "kind": each.kind, "alternate": each.alternate}
+    named = {each.queue: each for each in broker.subscriptions()}
     for queue in queues:
         names.add(queue.name)
         found = queue.explain()
         said = {name: each.value for name, each in found.items() if each.source != "default"}
         is_paused = queue.statistics().is_paused
-        yield {"queue": queue.name, "slots": queue.slots, "settings": said, "paused": is_paused}
+        row = {"queue": queue.name, "slots": queue.slots, "settings": said, "paused": is_paused}
+        if (known := named.get(queue.name)) is not None and known.exchange is not None:
+            row |= {"subscription": known.name, "from": known.exchange, "key": known.key,
+                    "shared": known.shared}  # fmt: skip
+        yield row
     for bound in broker.bindings():
         if bound.exchange in exchanges and bound.destination in (
             exchanges if bound.to == "exchange" else names
@@ -120,6 +125,12 @@ def _make_queue(broker: Broker, row: Row) -> None:
         return
     except NotFound:
         pass
+    if "subscription" in row:
+        broker.subscription(
+            row["subscription"], exchange=row["from"], key=row["key"], durable=True,
+            shared=row["shared"], slots=row["slots"], **row["settings"],
+        ).close()  # fmt: skip
+        return
     try:
         queue = broker.declare_queue(row["queue"], slots=row["slots"], **row["settings"])
     except DeclaredDifferently:  # somebody was quicker

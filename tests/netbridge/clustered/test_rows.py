@@ -57,6 +57,21 @@ def test_queues_exchanges_and_bindings(broker: Broker, there: Broker) -> None:
     assert there.bindings() == [each for each in broker.bindings() if each.destination != "not"]
 
 
+def test_a_durable_subscription_is_one_there(broker: Broker, there: Broker) -> None:
+    broker.declare_exchange("news", "topic")
+    for shared in (True, False):
+        name = "shared" if shared else "own"
+        broker.subscription(name, exchange="news", key="a.#", durable=True, shared=shared).close()
+    for page in pages(rows(broker, [broker.queue("sub.shared"), broker.queue("sub.own")])):
+        assert made(there, page) == ""
+    found = [(each.name, each.key, each.durable, each.shared, each.consumer)
+             for each in there.subscriptions()]  # fmt: skip
+    assert found == [("own", "a.#", True, False, None), ("shared", "a.#", True, True, None)]
+    there.subscription("own", exchange="news", key="a.#", durable=True).close()
+    there.exchange("news").publish(b"x", key="a.b")
+    assert there.queue("sub.shared").statistics().depth == 1
+
+
 def test_many_are_several_pages(broker: Broker, there: Broker) -> None:
     queues = [broker.declare_queue(f"{'q' * 200}.{each}", slots=16) for each in range(200)]
     told = list(pages(rows(broker, queues)))
