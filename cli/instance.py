@@ -211,11 +211,13 @@ def status(folder: Path, wanted: str | None, timeout: float | None, as_json: boo
     critical = critical_queues(configured)
     more = pairing.shown(folder, found) if configured.policy == "pair" else {}
     pid = None if found.process is None else found.process.pid
-    more = more | scale_down.of_status(folder, found.state, pid)
+    moves = scale_down.of_status(folder, found.state, pid)
     if as_json:
-        print_json({**fields(configured, found), **more, "queues": queues, "critical": critical})
+        print_json(
+            {**fields(configured, found), **more, **moves, "queues": queues, "critical": critical}
+        )
     else:
-        shown = {**fields(configured, found), **pairing.as_text(more)}
+        shown = {**fields(configured, found), **pairing.as_text(more), **moves}
         process = shown["process"]
         print_pairs({**shown, "process": None if process is None else str(process)})
         for name, problem in critical.items():

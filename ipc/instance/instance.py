@@ -43,6 +43,7 @@ class Instance(Live):
         while self.machine.state not in LAST_STATES:
             self._guarded(self.inbox.get())
         has_failed = self.left is not None and not self.left.is_whole
+        self.why = self.left.why if self.left is not None and has_failed else self.why
         return 0 if self.machine.state == State.STOPPED and not has_failed else 1
 
     def _act(self, action: Action) -> None:

@@ -247,11 +247,12 @@ class Live(Candidate):
         machine = self.machine
         if machine.state == State.HANDING_OVER and machine.is_stopping and not machine.is_lost:
             if self.network is not None:
-                self.left = self.network.gives_away(self._parts)
+                self.left = self.network.gives_away(self._parts)  # until then what _parts says
 
     def _parts(self, to: str) -> None:
         """Programs go; what serves others here goes on."""
         assert self.broker is not None
+        self.left = leaving.Left(is_whole=False, why="it was stopped before everything was moved")
         moving.remains(self.broker)
         moving.departs(self.config.vhost, to)
 

@@ -164,11 +164,14 @@ def test_without_another_member_everything_stays(cluster: Cluster) -> None:
     assert cluster.bodies("west") == [b"1", b"2"]
 
 
-def test_only_a_node_of_the_group_gets_it(cluster: Cluster) -> None:
+@pytest.mark.parametrize("named", [True, False])
+def test_only_a_node_of_the_group_gets_it(cluster: Cluster, named: bool) -> None:
     blue = {"ha__scale_down__group_name": "blue"}
+    more = {"ha__scale_down__connectors": ["east", "north"]} if named else {}
+    cluster.looks_for = ("east", "north")
     cluster.add("east", **HOPS).start().becomes("live")
-    for name in ("north", "west"):
-        cluster.add(name, **LEAVES, **blue).start().becomes("live")
+    cluster.add("north", **LEAVES, **blue).start().becomes("live")
+    cluster.add("west", **LEAVES, **blue, **more).start().becomes("live")
     cluster.sees("west", "east", "north")
     with at(cluster, "west") as west, at(cluster, "north") as north:
         west.declare_queue("orders", durable=True).publish(b"1")
@@ -204,6 +207,36 @@ def test_time_that_is_over_leaves_the_rest_where_it_is(cluster: Cluster) -> None
         reader.join()
         assert found == numbers(0, 500)
         assert taken(there, 1) == [b"500"]
+
+
+def test_a_second_stop_ends_it_at_once(cluster: Cluster) -> None:
+    started(cluster, "east")
+    with at(cluster, "east") as east, at(cluster, "west") as west:
+        there = east.declare_queue("orders", durable=True, slots=64)  # too small
+        here = west.declare_queue("orders", durable=True)
+        for body in numbers(0, 300):
+            here.publish(body, confirm="shm")
+        here.confirm()
+        found: list[tuple[int, str]] = []
+        first = threading.Thread(target=lambda: found.append(stop(cluster)))
+        first.start()
+        until_shown(cluster, lambda told: told.get("messages", 0) >= 64)
+        shell, folder = Shell(cluster.vhosts["west"]), str(cluster["west"].folder)
+        shown = shell("status", folder).out
+        assert "handing over" in shown
+        assert "queues, 64 of 300 messages to east" in shown
+        assert "peer" not in shown
+        assert cluster["west"].stop() == 1
+        first.join()
+        [(code, said)] = found
+        assert code == 1
+        assert "stopped before" in said
+        kept = bodies(there)
+    cluster["west"].start().becomes("live")
+    with at(cluster, "west") as west:
+        names = [each.name for each in west.queues() if each.name.startswith(("$sf.", "orders"))]
+        found_here = [body for name in names for body in bodies(west.queue(name))]
+    assert sorted(map(int, kept + found_here)) == list(range(300))
 
 
 @pytest.mark.parametrize("victim", ["east", "west"])
