@@ -285,7 +285,8 @@ def _scale_down(
     place: Path,
 ) -> ScaleDown | None:
     values = tables.get("ha.scale-down", {})
-    policy, role = _value(given, "ha.policy"), _value(given, "ha.role")
+    # as they stand there: what is wrong with them is said elsewhere
+    policy, role = str(given.get("ha.policy", "")), str(given.get("ha.role", "live"))
     try:
         return scale_down(values, policy, role, in_cluster, connectors)
     except cluster_option.Refused as error:
