@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shmbroker.cli import pairing
+from shmbroker.cli import pairing, scale_down
 from shmbroker.cli.group import Verb
 from shmbroker.cli.output import json_option, print_json, print_pairs, print_table, say, visible
 from shmbroker.cli.units import DURATION
@@ -126,13 +126,24 @@ def create(
 @click.option(
     "--no-handover", is_flag=True, help="Of a replicated node: nobody becomes live meanwhile."
 )
-def stop(folder: Path, timeout: float | None, no_handover: bool) -> None:
+@click.option(
+    "--no-scale-down", is_flag=True, help="Of a live-only broker: what is there stays there."
+)
+def stop(folder: Path, timeout: float | None, no_handover: bool, no_scale_down: bool) -> None:
     """Stop the broker in DIR.
 
     The broker writes its journal first.  A second `stop` ends it at once.  The option
     ha.failover-on-shutdown says whether a backup takes over.  A live of a replicated node hands
     over, unless --no-handover says that the group waits until it is back.
+
+    A live-only broker with [ha.scale-down] moves everything to another node first, and shows how
+    far it is.  Exits with 1 if something stayed.
     """
+    if scale_down.is_wanted(folder):
+        if not no_scale_down:
+            scale_down.stop(folder, timeout)
+            return
+        scale_down.stay(folder)
     if no_handover:
         from shmbroker.cli.ha import order
         from shmbroker.ipc.instance import status
@@ -199,10 +210,14 @@ def status(folder: Path, wanted: str | None, timeout: float | None, as_json: boo
     queues = queues_of(configured) if found.state == "live" else []
     critical = critical_queues(configured)
     more = pairing.shown(folder, found) if configured.policy == "pair" else {}
+    pid = None if found.process is None else found.process.pid
+    moves = scale_down.of_status(folder, found.state, pid)
     if as_json:
-        print_json({**fields(configured, found), **more, "queues": queues, "critical": critical})
+        print_json(
+            {**fields(configured, found), **more, **moves, "queues": queues, "critical": critical}
+        )
     else:
-        shown = {**fields(configured, found), **pairing.as_text(more)}
+        shown = {**fields(configured, found), **pairing.as_text(more), **moves}
         process = shown["process"]
         print_pairs({**shown, "process": None if process is None else str(process)})
         for name, problem in critical.items():

@@ -38,6 +38,9 @@ static int64_t delete_locked(sb_connection *connection, const char *name, int64_
 {
     sb_queue *queue;
     void *catalog = connection->catalog.memory;
+    if (connection->remains)
+        return fail(SB_MOVED, "the broker of vhost '%s' is leaving: queue '%s' stays as it is",
+                    connection->vhost, name);
     int64_t row = sb_row_find(catalog, L_QUEUES, name, (int64_t)strlen(name));
     if (row < 0)
         return fail(SB_NOT_FOUND, "there is no queue '%s' in vhost '%s'", name, connection->vhost);

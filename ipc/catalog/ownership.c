@@ -43,7 +43,8 @@ bool ownership_give_up(sb_connection *connection, int64_t row, int64_t id)
         ownership_give(connection, entry, heir);
         return false;
     }
-    queue_remove(connection, reference);
+    if (!connection->remains)
+        queue_remove(connection, reference);
     return true;
 }
 

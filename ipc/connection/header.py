@@ -50,6 +50,10 @@ PRIVATE = """\
  * does again, with what is there: who connects anew goes on. */
 int64_t sb_vhost_moves(sb_connection *connection, const char *to);
 int64_t sb_vhost_serves(sb_connection *connection);
+/* The same, when no transaction is half way.  `connection` hears it, too; those that remain do not,
+ * and nobody deletes a queue of theirs. */
+int64_t sb_vhost_departs(sb_connection *connection, const char *to);
+int64_t sb_vhost_remains(sb_connection *connection);
 /* How fast the count of cycles runs; zeroes at first.  For one thread at a time. */
 typedef struct sb_pace {
     int64_t ns, cycles; /* when its measure began */

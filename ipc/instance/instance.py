@@ -42,7 +42,9 @@ class Instance(Live):
         self.inbox.put(lambda: self._do(self.machine.start()))
         while self.machine.state not in LAST_STATES:
             self._guarded(self.inbox.get())
-        return 0 if self.machine.state == State.STOPPED else 1
+        has_failed = self.left is not None and not self.left.is_whole
+        self.why = self.left.why if self.left is not None and has_failed else self.why
+        return 0 if self.machine.state == State.STOPPED and not has_failed else 1
 
     def _act(self, action: Action) -> None:
         ACTIONS[action](self)

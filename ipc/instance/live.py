@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import Final
 
 from shmbroker.ipc.base.errors import (
     ConnectionClosed,
@@ -18,7 +19,7 @@ from shmbroker.ipc.base.errors import (
 from shmbroker.ipc.broker.journaler import Restored
 from shmbroker.ipc.broker.store_writer import StoreWriter
 from shmbroker.ipc.connection.broker import Broker
-from shmbroker.ipc.instance import full_disk, rings
+from shmbroker.ipc.instance import full_disk, leaving, moving, rings
 from shmbroker.ipc.instance.beat import Beat
 from shmbroker.ipc.instance.candidate import Candidate
 from shmbroker.ipc.instance.lock import record
@@ -27,6 +28,8 @@ from shmbroker.ipc.instance.machine import State
 from shmbroker.ipc.instance.spooling import Spooling
 from shmbroker.ipc.instance.whole import read_whole, write_whole
 from shmbroker.ipc.paging.pager import Pager
+
+LIVE_ONLY: Final = "live-only"
 
 
 class Live(Candidate):
@@ -69,6 +72,10 @@ class Live(Candidate):
     def _take_over(self) -> None:
         self.store.check_place(self.lock.fence)
         former = self.lock.record()
+        if former.state == record.SCALED_DOWN:
+            leaving.empty(self.store, self.config.vhost)
+        elif self.config.policy == LIVE_ONLY and rings.found(self.config.vhost).is_whole:
+            moving.serves(self.config.vhost)  # it was killed while it gave away what it had
         self.epoch = former.epoch + 1
         me = Record(self.epoch, record.LIVE, self.config.name, self.process)
         restored: Restored | None = None
@@ -208,6 +215,7 @@ class Live(Candidate):
     def _let_go(self) -> None:
         """Write what is there, and leave the vhost."""
         journaler, pager, broker = self.journaler, self.pager, self.broker
+        self._give_away()
         if self.network is not None:  # while there is somebody who confirms
             self.network.end(at_once=self.machine.is_lost)
         if self.spooling is not None:
@@ -223,14 +231,40 @@ class Live(Candidate):
             pager.close()
         if self.beat is not None:
             self.beat.end()
+        if self.left is not None and self.left.is_whole and broker is not None:
+            why = leaving.left_behind(broker)
+            self.left = leaving.Left(not why, why)
         if broker is not None:
             broker.close()
         if journaler is not None:
             journaler.close()
+        if self.left is not None:
+            self._has_left(self.left)
         self.journaler = self.pager = self.broker = None
         self.followers = []
 
+    def _give_away(self) -> None:
+        machine = self.machine
+        if machine.state == State.HANDING_OVER and machine.is_stopping and not machine.is_lost:
+            if self.network is not None:
+                self.left = self.network.gives_away(self._parts)  # until then what _parts says
+
+    def _parts(self, to: str) -> None:
+        """Programs go; what serves others here goes on."""
+        assert self.broker is not None
+        self.left = leaving.Left(is_whole=False, why="it was stopped before everything was moved")
+        moving.remains(self.broker)
+        moving.departs(self.config.vhost, to)
+
+    def _has_left(self, left: leaving.Left) -> None:
+        if not left.is_whole:
+            self.why = left.why
+            moving.serves(self.config.vhost)  # as after any stop
+            self.log.write("not scaled down", why=left.why)
+
     def _say(self, state: str) -> None:
+        if state == record.STOPPED and self.left is not None and self.left.is_whole:
+            state = record.SCALED_DOWN
         try:
             self.lock.write(replace(self.lock.record(), state=state))
         except (Replaced, OSError) as error:

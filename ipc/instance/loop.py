@@ -35,6 +35,7 @@ from shmbroker.ipc.instance import (
 )
 from shmbroker.ipc.instance.beat import Beat
 from shmbroker.ipc.instance.config.config import FILE, Config, ConfigError
+from shmbroker.ipc.instance.leaving import Left
 from shmbroker.ipc.instance.lock import lock_test, record
 from shmbroker.ipc.instance.lock.file_lock import FileLock
 from shmbroker.ipc.instance.lock.live_lock import LiveLock
@@ -51,7 +52,7 @@ from shmbroker.ipc.paging.pager import Pager
 
 Answer = TypeVar("Answer")
 
-POLICIES: Final = ("shared-store", "pair")
+POLICIES: Final = ("shared-store", "live-only", "pair")
 """A broker of a pair has a store of its own, and its network knows the other one:
 netbridge/paired/.  Of a replicated node: netbridge/replicated/."""
 LAST_STATES: Final = (State.STOPPED, State.FAILED)
@@ -105,6 +106,8 @@ class Loop:
         self.followers: list[threading.Thread] = []
         self.spooling: Spooling | None = None
         self.beat: Beat | None = None
+        self.left: Left | None = None
+        """What came of giving away all that is here, once that was tried."""
         self.attempt = 0
         self.full: dict[str, str] = {}
         """What waits for room on a disk, and why."""

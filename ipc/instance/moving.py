@@ -7,6 +7,7 @@ from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import error_for
 from shmbroker.ipc.broker.journaler import attach
+from shmbroker.ipc.connection.broker import Broker
 
 
 def moves(vhost: str, to: str) -> None:
@@ -18,6 +19,18 @@ def moves(vhost: str, to: str) -> None:
     with attach(vhost) as broker:
         code: int = lib.sb_vhost_moves(broker._connection, ffi.new("char[]", to.encode()))
         _check(code, vhost)
+
+
+def departs(vhost: str, to: str) -> None:
+    """`moves`, when transactions under way have ended.  Those who remain do not hear it."""
+    with attach(vhost) as broker:
+        code: int = lib.sb_vhost_departs(broker._connection, ffi.new("char[]", to.encode()))
+        _check(code, vhost)
+
+
+def remains(broker: Broker) -> None:
+    """This connection goes on with what is there, when programs are told that it has moved."""
+    _check(lib.sb_vhost_remains(broker._connection), broker.vhost)
 
 
 def serves(vhost: str) -> None:

@@ -276,6 +276,8 @@ PRIVATE = """\
 /* Where the last message is that was published, in the ring and in the inbox of a queue that pages:
  * when these are confirmed, all that was published so far is.  How many they are. */
 int64_t sb_published_last(sb_queue *queue, int64_t last[2]);
+/* What others have in hand is given back, as that of a slow consumer is: how many. */
+int64_t sb_take_back(sb_queue *queue);
 /* This handle serves others: it keeps nobody from deleting the queue. */
 void sb_queue_serve(sb_queue *queue);
 /* Other members of a replicated node, if there are any, have its messages when they take over. */

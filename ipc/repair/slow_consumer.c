@@ -102,6 +102,27 @@ static void expel(sb_queue *queue, sb_port *port, int64_t id, int64_t head, int6
         sb_port_wake_all(port);
 }
 
+/* All that others have in hand: they are out of reach, and their ids are no sign of their end. */
+int64_t sb_take_back(sb_queue *queue)
+{
+    int64_t code, count = 0;
+    sb_port port;
+    if (!queue_look(queue, &code))
+        return code;
+    code = port_to_look(queue, &port);
+    int64_t tail = code == SB_OK ? sb_port_true_tail(&port) : 0;
+    int64_t head = word_load(queue->ring.memory, L_RING_HEAD_AT) & L_POSITION_MASK;
+    for (int64_t position = head; code == SB_OK && position < tail; position++) {
+        int64_t word = sb_port_word_of(&port, position);
+        int64_t owner = (word >> L_OWNER_SHIFT) & L_OWNER_MASK;
+        if (word && owner != queue->connection->id &&
+            ((word >> L_STATE_SHIFT) & L_STATE_MASK) == L_LEASED)
+            count += sb_port_revoke(&port, position, word);
+    }
+    queue_looked(queue);
+    return code == SB_OK ? count : code;
+}
+
 void slow_find_out(sb_connection *connection)
 {
     const char *entry = entry_of(connection, connection->id);

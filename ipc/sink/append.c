@@ -14,10 +14,12 @@ typedef struct pouring {
 } pouring;
 
 /* Whether a copy is all that a message needs there; what is full is seen by the kernel. */
-static bool is_simple(const sb_queue *queue)
+static bool is_simple(const outlet *to)
 {
+    const sb_queue *queue = to->queue;
     return (queue->max_messages | queue->max_bytes | queue->ttl_ns | queue->ttl_max_ns |
-            queue->last_value | queue->grouped) == 0;
+            queue->last_value | queue->grouped) == 0 &&
+           !outlet_is_schedule(to);
 }
 
 /* The lane publishes for the origin, until it is given back. */
@@ -54,6 +56,8 @@ static int64_t publish(outlet *to, lane *in, const sb_outgoing *message,
                        const poured_record *record)
 {
     sb_queue *queue = to->queue;
+    if (outlet_is_schedule(to))
+        return scheduled_publish(to, in, message, record);
     int64_t extension[4] = {queue_expiry(queue, message->ttl_ns)};
     int64_t code = queue_within(queue, in, message);
     if (code != SB_OK)
@@ -156,7 +160,7 @@ bool has_no_room(int64_t code)
 
 static int64_t append(outlet *to, lane *in, stretch *part)
 {
-    bool is_many = is_simple(to->queue) && !to->retried;
+    bool is_many = is_simple(to) && !to->retried;
     int64_t code = SB_OK;
     while (code == SB_OK && part->at < part->end) {
         code = is_many ? append_many(to, in, part) : SB_UNDECIDED;

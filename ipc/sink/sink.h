@@ -100,6 +100,14 @@ bool has_no_room(int64_t code);
 /* These positions are in the queue's inbox: for who waits until they are confirmed. */
 void answers_in_inbox(sb_queue *queue, int64_t *first, const int64_t *end);
 
+/* --- scheduled.c ------------------------------------------------------------------------------ */
+
+/* Whether it is the schedule of a queue. */
+bool outlet_is_schedule(const outlet *to);
+/* What was scheduled elsewhere is scheduled here: its position, or why not. */
+int64_t scheduled_publish(outlet *to, struct lane *in, const sb_outgoing *message,
+                          const poured_record *record);
+
 /* --- counted.c -------------------------------------------------------------------------------- */
 
 /* All numbers of the stream up to this one are known, or open. */

@@ -2,7 +2,9 @@
  *
  * That is the target, a number made of the queue's name.  So both nodes know it without a table
  * that would have to outlive either of them, and a queue that is made again has it still.  Two
- * names have one number in one of 10^9 clusters of 100,000 queues: no record goes to either. */
+ * names have one number in one of 10^9 clusters of 100,000 queues: no record goes to either.
+ *
+ * The number of a queue is odd.  The even one below it is that of its schedule. */
 
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -11,6 +13,7 @@
 #include "base/base.h"
 #include "catalog/catalog.h"
 #include "ring/ring.h"
+#include "schedule/schedule.h"
 #include "sink/sink.h"
 #include "vhost/vhost.h"
 
@@ -59,6 +62,18 @@ static int64_t target_search(sb_connection *connection, int64_t target)
     return found >= 0 ? found : fail(SB_NOT_FOUND, "its queue is not there any more");
 }
 
+/* The schedule of this queue, which somebody moves from now on. */
+static sb_queue *schedule_for(sb_queue *queue, int64_t *code)
+{
+    if (!queue_look(queue, code))
+        return NULL;
+    sb_queue *schedule = schedule_of(queue, true, code);
+    if (schedule)
+        mover_attend(queue, true);
+    queue_looked(queue);
+    return schedule;
+}
+
 static int64_t target_add(sb_connection *connection, int64_t target, int64_t reference,
                           target_queue **at)
 {
@@ -71,6 +86,13 @@ static int64_t target_add(sb_connection *connection, int64_t target, int64_t ref
     if (code == SB_OK)
         sb_share_queue(made->queue);
     pthread_mutex_unlock(&connection->mutex);
+    if (code == SB_OK && !(target & 1)) {
+        sb_queue *owner = made->queue;
+        made->queue = schedule_for(owner, &code);
+        if (made->queue)
+            sb_share_queue(made->queue);
+        sb_close_queue(owner);
+    }
     if (code == SB_OK)
         *at = made;
     else
@@ -85,7 +107,7 @@ int64_t target_queue_of(destination *to, const sb_sink *sink, int64_t target, sb
             *queue = each->queue;
             return SB_OK;
         }
-    int64_t reference = target_search(sink->connection, target);
+    int64_t reference = target_search(sink->connection, target | 1);
     int64_t code = reference < 0 ? reference
                                  : target_add(sink->connection, target, reference, &to->targets);
     if (code == SB_OK)

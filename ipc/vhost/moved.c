@@ -5,11 +5,16 @@
  * finds its queue gone looks here.  Calls without a queue look at the word themselves.  Of a vhost
  * that is retired the same is said, and its rows never come back (delete.c).
  *
+ * A broker that leaves, and gives away what is there, remains meanwhile: its own connections have a
+ * copy of the catalog, in which all rows are as they were, and nobody else has one.
+ *
  * The word is stored before the first row changes, and cleared after the last: so nobody takes a
  * row that has moved for one that is free. */
 
 #define _GNU_SOURCE
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "vhost/vhost.h"
@@ -49,6 +54,51 @@ int64_t moved_code(sb_connection *connection)
     return fail(SB_MOVED, "vhost '%s' has moved: its broker here is live no more; %s%.*s",
                 connection->vhost, *to ? "connect to " : "it is not known who is",
                 (int)L_CATALOG_MOVED_TO_BYTES - 1, to);
+}
+
+/* What the file has, without memory for what was never written. */
+static int64_t file_copied(const segment *from, char *to)
+{
+    off_t end = 0, start;
+    while ((start = lseek(from->file, end, SEEK_DATA)) >= 0) {
+        end = lseek(from->file, start, SEEK_HOLE);
+        while (start < end) {
+            ssize_t count = pread(from->file, to + start, (size_t)(end - start), start);
+            if (count <= 0)
+                return fail_system("reading a catalog");
+            start += count;
+        }
+    }
+    return errno == ENXIO ? SB_OK : fail_system("reading a catalog");
+}
+
+/* The copy takes the place of the segment, at its address: who reads there now finds the same. */
+static int64_t catalog_copied(sb_connection *connection)
+{
+    segment *catalog = &connection->catalog;
+    size_t bytes = (size_t)catalog->bytes;
+    void *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (copy == MAP_FAILED)
+        return fail_system("memory for a copy of the catalog");
+    int64_t code = file_copied(catalog, copy);
+    if (code == SB_OK && mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+                                catalog->memory) == MAP_FAILED)
+        code = fail_system("a copy of the catalog in its place");
+    if (code != SB_OK)
+        munmap(copy, bytes);
+    return code;
+}
+
+int64_t sb_vhost_remains(sb_connection *connection)
+{
+    int64_t code = connection_lock(connection);
+    if (code != SB_OK)
+        return code;
+    if (!connection->remains)
+        code = catalog_copied(connection);
+    connection->remains |= code == SB_OK;
+    connection_unlock(connection);
+    return code;
 }
 
 int64_t sb_vhost_moves(sb_connection *connection, const char *to)

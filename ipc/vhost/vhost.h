@@ -59,6 +59,7 @@ struct sb_connection {
     bool waits_in_slices;  /* and answers SB_INTERRUPTED after each: the caller looks for signals */
     trust whose;   /* segments these may be */
     bool restores; /* the vhost; to others it does not exist until that is done */
+    bool remains;  /* with a copy of the catalog, when programs are told to go: moved.c */
     pthread_mutex_t mutex;  /* handles, our list of queues, the catalog's lock within the process */
     pthread_mutex_t repair; /* one thread at a time repairs for us */
     pthread_mutex_t slow;   /* one thread at a time looks for slow consumers */

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from shmbroker.ipc.base.errors import Error, InvalidArgument
 from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.instance.config.config import FILE, Config
+from shmbroker.ipc.instance.leaving import Left
 from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.process import memory
 from shmbroker.ipc.latency.latency import Counts
@@ -80,6 +81,10 @@ class Owner:
         """It is passive, and another one of its group is live with this epoch."""
         ours = Identity(node, self._incarnation, self._config.name, Standing.BACKUP, epoch)
         self._orders.put(lambda: self._wait(ours))
+
+    def gives_away(self, parts: Callable[[str], None]) -> Left | None:
+        """Only a member of a cluster does."""
+        return None
 
     def end(self, *, at_once: bool) -> None:
         """It is live no more; returns when nothing of its network is left."""

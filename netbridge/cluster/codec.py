@@ -6,7 +6,19 @@ from typing import Final
 
 from shmbroker.netbridge.cluster.advert import Binding, Queue
 from shmbroker.netbridge.cluster.board import ROWS_MAX
-from shmbroker.netbridge.cluster.said import Announcement, Ask, Forgotten, Here, Known, Said, Told
+from shmbroker.netbridge.cluster.said import (
+    Announcement,
+    Answers,
+    Ask,
+    Forgotten,
+    Here,
+    Known,
+    Leaving,
+    Makes,
+    Offers,
+    Said,
+    Told,
+)
 from shmbroker.netbridge.election.codec import NODE
 from shmbroker.netbridge.wire.field import NAME_BYTES_MAX, URI_BYTES_MAX, Flag, Number, Octets, Text
 from shmbroker.netbridge.wire.frame import ID_BYTES, Body
@@ -25,6 +37,8 @@ ANNOUNCEMENT: Final = Made(
 )  # fmt: skip
 LISTED: Final = Text(3 * NAME_BYTES_MAX, 1)
 """A name in the catalog, for the same reason."""
+MAKES_BYTES_MAX: Final = 28 << 10
+WHY_BYTES_MAX: Final = 2048
 LIFE: Final = Octets(ID_BYTES, ID_BYTES)
 QUEUE: Final = Made(Queue, LISTED, Flag(), Flag())
 BINDING: Final = Made(
@@ -40,15 +54,18 @@ WORDS: Final = Vocabulary(
         Told, LIFE, Flag(), COUNT, COUNT, Many(QUEUE, ROWS_MAX), Many(BINDING, ROWS_MAX),
         Many(LISTED, ROWS_MAX), Many(BINDING, ROWS_MAX),
     )),
+    (Offers, Made(Offers, COUNT, Text(NAME_BYTES_MAX))),
+    (Makes, Made(Makes, COUNT, Octets(0, MAKES_BYTES_MAX))),
+    (Answers, Made(Answers, COUNT, Text(WHY_BYTES_MAX), Text(URI_BYTES_MAX))),
     array_max=ROWS_MAX,
 )  # fmt: skip
 
 
-def encode(said: Said) -> bytes:
+def encode(said: Said | Leaving) -> bytes:
     return WORDS.encode(said)
 
 
-def decode(body: Body) -> Said:
+def decode(body: Body) -> Said | Leaving:
     """Malformed, and no other error, says what is wrong."""
-    said: Said = WORDS.decode(body)
+    said: Said | Leaving = WORDS.decode(body)
     return said

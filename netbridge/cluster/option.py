@@ -37,7 +37,7 @@ class Refused(ValueError):
     """Options that are missing or do not go together; the message says which."""
 
 
-def _names(given: object) -> tuple[str, ...]:
+def names(given: object) -> tuple[str, ...]:
     if (
         not isinstance(given, list)
         or not given
@@ -81,7 +81,7 @@ CLUSTERS: Final = (
     _row("password", SECRET, None, "The same on every broker."),
     _row("credentials", TEXT, None,
          'A [credentials.NAME] of role "cluster", in the place of user and password.'),
-    _row("static-connectors", Kind("names", _names), None,
+    _row("static-connectors", Kind("names", names), None,
          "[connectors.NAME] of members; any one that is reached tells of the others."),
     _row("discovery-group", TEXT, None, "The [discovery.NAME] that finds members."),
     _row("allow-direct-connections-only", FLAG, False,

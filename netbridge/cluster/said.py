@@ -86,7 +86,35 @@ class Told:
     gone_bindings: tuple[Binding, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """It is being stopped: would you have all that is here?  Answered, as `Makes` is."""
+
+    number: int
+    group: str
+    """Only one of this group may; empty: anybody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Makes:
+    """Exchanges, queues and bindings that are to be there (`netbridge/clustered/rows.py`)."""
+
+    number: int
+    rows: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    number: int
+    why: str
+    """Why not; empty: it is done."""
+    uri: str
+    """Where programs come to, if they do."""
+
+
 Said = Here | Known | Forgotten | Ask | Told
+Leaving = Offers | Makes | Answers
+"""What a node that leaves says to the one that takes its place, and is answered."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -25,12 +26,13 @@ from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.cluster.codec import decode, encode
 from shmbroker.netbridge.cluster.machine import Action, KeepLives, Membership
-from shmbroker.netbridge.cluster.said import Say
+from shmbroker.netbridge.cluster.said import Answers, Leaving, Say
 from shmbroker.netbridge.clustered import options
 from shmbroker.netbridge.clustered.looking import LOOK_SECONDS, Looked, Looking
 from shmbroker.netbridge.clustered.messages import Messages
 from shmbroker.netbridge.clustered.setup import Setup
 from shmbroker.netbridge.clustered.shown import FILE, QUEUES_FILE, queues, whole
+from shmbroker.netbridge.clustered.successor import Successor
 from shmbroker.netbridge.clustered.towards import undeliverable
 from shmbroker.netbridge.election.candidate import Electorate
 from shmbroker.netbridge.election.codec import from_voter
@@ -121,6 +123,7 @@ class Members(Closable):
         self._tries_at = math.inf
         self._looking = Looking(setup.vhost, undeliverable(setup.cluster.name))
         self._messages = Messages(thread, self._worker, setup, tell, self._look)
+        self.successor = Successor(setup, self._worker, lambda: self._messages.broker)
         self._looks_at = math.inf
         self._complaints: set[str] = set()
         self._is_closed = False
@@ -165,6 +168,62 @@ class Members(Closable):
             self._shows(QUEUES_FILE, told)
 
         self._thread.ask(step)
+
+    # --- of a broker that leaves, in a thread of its own --------------------------------------
+
+    @property
+    def messages(self) -> Messages:
+        return self._messages
+
+    def reached(self) -> list[tuple[Node, str]]:
+        """Lives that are up, and their addresses."""
+        machine = self.machine
+        return self._thread.ask(
+            lambda: [(node, each.uri) for node, each in machine.lives.items()
+                     if machine.is_there(node)]
+        )  # fmt: skip
+
+    def name_of(self, node: Node) -> str:
+        live = self.machine.lives.get(node)
+        return node.hex() if live is None else live.name
+
+    def asks(self, node: Node, word: Callable[[int], Leaving]) -> Answers:
+        """Waits for the answer of its live, which may be that the link was lost."""
+
+        def ask() -> Future[Answers] | None:
+            for end, link in self._ends.items():
+                at, live = self.machine.present[link], self.machine.lives.get(node)
+                if at is not None and live is not None and at.incarnation == live.incarnation:
+                    return self.successor.ask(end, word)
+            return None
+
+        answer = self._thread.ask(ask)
+        return Answers(0, "there is no link to it", "") if answer is None else answer.result()
+
+    def leaves(self) -> None:
+        """From now on it takes the place of nobody."""
+
+        def step() -> None:
+            self.successor.is_leaving = True
+
+        self._thread.ask(step)
+        self._messages.leaves()
+
+    def listens_no_more(self) -> None:
+        """What others send is confirmed before their links end."""
+        done: Future[None] = Future()
+
+        def work() -> None:
+            self._unbound.clear()
+            for each in self._listeners:
+                each.close()
+            self._listeners.clear()
+
+        def ended(error: Exception | None) -> None:
+            done.set_result(None) if error is None else done.set_exception(error)
+
+        self._worker.do(work, ended)
+        done.result()
 
     def close(self) -> None:
         """In good order: for members that vote that is a release."""
@@ -324,7 +383,11 @@ class Members(Closable):
             return
         try:
             if isinstance(frame, Talk):
-                self._does(self.machine.heard(link, decode(frame.body), time.monotonic()))
+                said = decode(frame.body)
+                if isinstance(said, Leaving):
+                    self.successor.heard(end, said)
+                else:
+                    self._does(self.machine.heard(link, said, time.monotonic()))
             elif isinstance(frame, Vote) and end not in self._accepted:
                 what = from_voter(frame.body)
                 voter = next((name for name, each in self._voters.items() if each is end), "")
@@ -339,6 +402,7 @@ class Members(Closable):
         link = self._ends.pop(end, None)
         if link is None:
             return
+        self.successor.gone(end)
         if end in self._accepted:
             self._accepted.discard(end)
             if self._witness is not None:

@@ -141,6 +141,23 @@ class Messages:
         self._known = None
         return ways
 
+    # --- of a broker that leaves, in a thread of its own --------------------------------------
+
+    @property
+    def broker(self) -> Broker | None:
+        return self._broker
+
+    def leaves(self) -> None:
+        """Nothing is given to several nodes any more: all goes to one."""
+        if self._giving is not None:
+            self._giving.close()
+        if self._balancing is not None:
+            self._balancing.end()
+
+    def is_up(self, node: Node) -> bool:
+        ways = self._ways
+        return ways is not None and node in self._thread.ask(lambda: ways.up)
+
     # --- people -------------------------------------------------------------------------------
 
     def show(self) -> dict[Node, dict[str, Any]]:

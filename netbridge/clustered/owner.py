@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.instance.config.config import Config
+from shmbroker.ipc.instance.leaving import Left
 from shmbroker.ipc.instance.log import Log
 from shmbroker.netbridge.broker.owner import Owner
 from shmbroker.netbridge.clustered import options
 from shmbroker.netbridge.config.config import Network as Wanted
 from shmbroker.netbridge.election.question import Node
+from shmbroker.netbridge.remote.topology import Node as Told
 from shmbroker.netbridge.security.credential import Credentials
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 CLUSTER: Final = "cluster"
 """The noun of orders."""
+STAY: Final = "stay"
+"""The verb of `stop --no-scale-down`."""
 VOTES: Final = "votes"
 """In the store: what this live has granted to members of other nodes."""
 
@@ -31,6 +35,8 @@ class ClusterOwner(Owner):
         self._whole = wanted
         self._members: Members | None = None
         self._thread: NetworkThread | None = None
+        self._stays = False
+        """What is here stays here when it is stopped."""
         super().__init__(config, options.without_cluster(wanted), credentials, log)
 
     # --- of the instance ----------------------------------------------------------------------
@@ -43,9 +49,40 @@ class ClusterOwner(Owner):
         super().waits(node, epoch)
         self._orders.put(lambda: self._is(node, epoch, is_live=False))
 
+    def gives_away(self, parts: Callable[[str], None]) -> Left | None:
+        """None: [ha.scale-down] does not say so, or whoever stops it does not want it."""
+        wanted = self._whole.scale_down
+        if wanted is None or not wanted.is_enabled or self._stays:
+            return None
+        self._asked(lambda: None)  # what was said before is done: that it is live
+        members = self._members
+        if members is None:
+            return Left(is_whole=False, why="not scaled down: it is in no cluster yet")
+        from shmbroker.netbridge.clustered.departure import Departure
+        from shmbroker.netbridge.clustered.setup import show
+
+        assert self._whole.cluster is not None, "the configuration was checked"
+        departure = Departure(
+            members, self._whole.cluster.name, wanted, self._lines.tell, partial(show, self._config)
+        )
+        return departure.run(parts, self._programs_end)
+
+    def _programs_end(self, node: Node, name: str, uri: str) -> None:
+        """Sessions are told who has their queues from now on, and nobody else comes."""
+
+        def step() -> None:
+            network = self._network
+            if network is not None:
+                network.tell_topology((Told(node, 0, name, uri),) if uri else ())
+            Owner._end(self, at_once=False)
+
+        self._asked(step)
+
     def order(self, given: Mapping[str, object]) -> None:
         """Of the cluster, and those of links."""
-        if given.get("noun") == CLUSTER:
+        if given.get("noun") == CLUSTER and given.get("verb") == STAY:
+            self._stays = True
+        elif given.get("noun") == CLUSTER:
             self._asked(lambda: self._of_cluster(given))
         else:
             super().order(given)

@@ -15,6 +15,7 @@ from shmbroker.ipc.instance.whole import read_whole, write_whole
 from shmbroker.netbridge.broker.network import Given
 from shmbroker.netbridge.cluster.option import Cluster
 from shmbroker.netbridge.clustered import options
+from shmbroker.netbridge.config.config import Network
 from shmbroker.netbridge.election.threshold import Quorum
 from shmbroker.netbridge.link.option import times_of
 from shmbroker.netbridge.link.peer import Identity
@@ -22,7 +23,7 @@ from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.security.credential import Credential, Credentials
 from shmbroker.netbridge.security.key_file import KeyPair
 from shmbroker.netbridge.security.stretched import Stretched
-from shmbroker.netbridge.wire.words import Standing
+from shmbroker.netbridge.wire.words import OF_PROGRAMS, Standing
 
 LIVES: Final = "cluster-lives"
 """In the store: the most lives ever seen, where only `cluster forget` lowers it."""
@@ -45,6 +46,10 @@ class Setup:
     quorum: Quorum
     vhost: str
     """Whose queues the others are told of."""
+    group_name: str = ""
+    """Of brokers that take each other's place when one leaves."""
+    programs: str = ""
+    """Where programs come to, as others are told when they leave."""
 
 
 def setup(config: Config, given: Given) -> Setup | None:
@@ -65,7 +70,24 @@ def setup(config: Config, given: Given) -> Setup | None:
         given.pair,
         _quorum(config, given),
         config.vhost,
+        _group_name(network),
+        _programs(network),
     )
+
+
+def _group_name(network: Network) -> str:
+    if network.scale_down is not None:
+        return network.scale_down.group
+    return (network.replication.group_name or "") if network.replication is not None else ""
+
+
+def _programs(network: Network) -> str:
+    """Where it listens for them, on the host that other members are told of."""
+    theirs = [each.uri for each in network.acceptors.values() if OF_PROGRAMS & set(each.roles)]
+    if not theirs or network.cluster is None:
+        return ""
+    host = network.cluster.connector.host if theirs[0].is_anywhere else theirs[0].host
+    return f"tcp://[{host}]:{theirs[0].port}" if ":" in host else f"tcp://{host}:{theirs[0].port}"
 
 
 def _quorum(config: Config, given: Given) -> Quorum:

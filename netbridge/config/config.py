@@ -26,6 +26,7 @@ from shmbroker.ipc.instance.config.secret import Secret
 from shmbroker.ipc.instance.config.sources import NAME, Layers
 from shmbroker.netbridge.cluster import option as cluster_option
 from shmbroker.netbridge.cluster.option import CLUSTERS, Cluster
+from shmbroker.netbridge.cluster.scale_down import SCALE_DOWN, ScaleDown, scale_down
 from shmbroker.netbridge.engine import option as engine
 from shmbroker.netbridge.engine.option import ZOOKEEPER, ZooKeeperOptions, zookeeper
 from shmbroker.netbridge.link.option import (
@@ -56,6 +57,7 @@ OURS: Final = (
     *ZOOKEEPER,
     *PAIR,
     *CLUSTERS,
+    *SCALE_DOWN,
 )
 ALL: Final = (*OPTIONS, *OURS)
 """Every option of shmbroker.toml."""
@@ -139,6 +141,8 @@ class Network:
     """So long confirms wait for a queue elsewhere that follows, and does not answer."""
     cluster: Cluster | None = None
     """[cluster.NAME]; None: it is in none."""
+    scale_down: ScaleDown | None = None
+    """[ha.scale-down]; None: a stop moves nothing."""
 
     @property
     def may_be_followed(self) -> bool:
@@ -227,6 +231,7 @@ def network(folder: Path, given: Given) -> Network:
         _queue_replication(given, logins, place),
         _value(given, REPLICA_TIMEOUT),
         in_cluster,
+        _scale_down(given, tables, in_cluster, connectors, place),
     )
     return _listening_for_cluster(_with_keys(found, place), place)
 
@@ -270,6 +275,22 @@ def _cluster(
             )
         return found
     return None
+
+
+def _scale_down(
+    given: Given,
+    tables: Mapping[str, dict[str, Any]],
+    in_cluster: Cluster | None,
+    connectors: Mapping[str, Single],
+    place: Path,
+) -> ScaleDown | None:
+    values = tables.get("ha.scale-down", {})
+    # as they stand there: what is wrong with them is said elsewhere
+    policy, role = str(given.get("ha.policy", "")), str(given.get("ha.role", "live"))
+    try:
+        return scale_down(values, policy, role, in_cluster, connectors)
+    except cluster_option.Refused as error:
+        raise ConfigError(f"{place}: {error}") from None
 
 
 def _listening_for_cluster(found: Network, place: Path) -> Network:

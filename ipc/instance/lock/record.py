@@ -31,8 +31,10 @@ NONE: Final = "none"
 LIVE: Final = "live"
 STOPPED: Final = "stopped"
 HANDED_OVER: Final = "handed over"
-ENDS: Final = (NONE, LIVE, STOPPED, HANDED_OVER)
-"""Nobody was live yet; somebody is, or has crashed; was stopped; was stopped for another one."""
+SCALED_DOWN: Final = "scaled down"
+ENDS: Final = (NONE, LIVE, STOPPED, HANDED_OVER, SCALED_DOWN)
+"""Nobody was live yet; somebody is, or has crashed; was stopped; was stopped for another one; has
+given away all that it had."""
 
 
 WRITING_SECONDS_MAX: Final = 1.0

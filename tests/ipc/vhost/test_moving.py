@@ -12,7 +12,8 @@ import pytest
 import shmbroker
 import shmbroker.aio
 from shmbroker import Broker, ConnectionClosed, Moved
-from shmbroker.ipc.instance.moving import moves, serves
+from shmbroker.ipc._native import lib
+from shmbroker.ipc.instance.moving import departs, moves, remains, serves
 
 THERE = "tcp://there.example:61616"
 
@@ -114,3 +115,49 @@ def test_an_address_that_is_too_long_is_refused(vhost: str) -> None:
         moves(vhost, "x" * 1024)
     with shmbroker.connect(f"shm://{vhost}") as program:
         program.declare_queue("q")
+
+
+def test_who_remains_goes_on_when_programs_are_told(vhost: str) -> None:
+    with (
+        shmbroker.connect(f"shm://{vhost}") as program,
+        shmbroker.connect(f"shm://{vhost}") as ours,
+    ):
+        queue = program.declare_queue("q", auto_delete=True)
+        queue.publish_many([b"1", b"2"])
+        held = queue.get(timeout=5)
+        mine = program.temporary_queue()
+        mine.publish(b"mine")
+        before = ours.queue("q")
+        remains(ours)
+        departs(vhost, THERE)
+        with pytest.raises(Moved, match=THERE):
+            queue.publish(b"3")
+        with pytest.raises(Moved):
+            shmbroker.connect(f"shm://{vhost}")
+        before.publish(b"4")
+        assert lib.sb_take_back(before._queue) == 1
+        assert lib.sb_take_back(before._queue) == 0
+        program.close()
+        ours.repair()  # neither the temporary queue of the one that left goes, nor an unused one
+        assert ours.queue(mine.name).statistics().depth == 1
+        with pytest.raises(Moved, match="is leaving"):
+            ours.delete_queue("q", force=True)
+        assert [bytes(each.body) for each in ours.queue("q").browse()] == [b"1", b"2", b"4"]
+        with pytest.raises(shmbroker.Error):
+            held.ack()
+    serves(vhost)
+    with shmbroker.connect(f"shm://{vhost}") as again:
+        assert again.queue("q").receive_many(10, timeout=5) == [b"1", b"2", b"4"]
+
+
+def test_only_what_others_have_in_hand_is_taken_back(vhost: str) -> None:
+    with (
+        shmbroker.connect(f"shm://{vhost}") as program,
+        shmbroker.connect(f"shm://{vhost}") as ours,
+    ):
+        queue = program.declare_queue("q")
+        queue.publish(b"1")
+        with queue.get(timeout=5) as message:
+            assert lib.sb_take_back(queue._queue) == 0  # our own
+            message.ack()
+        assert lib.sb_take_back(ours.queue("q")._queue) == 0

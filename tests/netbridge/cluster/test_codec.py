@@ -6,8 +6,20 @@ import msgpack
 import pytest
 
 from shmbroker.netbridge.cluster.advert import Binding, Queue
-from shmbroker.netbridge.cluster.codec import decode, encode
-from shmbroker.netbridge.cluster.said import Announcement, Ask, Forgotten, Here, Known, Said, Told
+from shmbroker.netbridge.cluster.codec import MAKES_BYTES_MAX, decode, encode
+from shmbroker.netbridge.cluster.said import (
+    Announcement,
+    Answers,
+    Ask,
+    Forgotten,
+    Here,
+    Known,
+    Leaving,
+    Makes,
+    Offers,
+    Said,
+    Told,
+)
 from shmbroker.netbridge.wire.malformed import Malformed
 
 NODE, LIFE = b"N" * 16, b"L" * 16
@@ -29,9 +41,12 @@ AS_SENT = [NODE, LIFE, 7, 2, "east", "tcp://east:61619", True, ["east", "west"]]
         (Forgotten(NODE, 9), [2, NODE, 9]),
         (Ask(LIFE, 5), [3, LIFE, 5]),
         (TOLD, [4, *TOLD_AS_SENT]),
+        (Offers(1, "blue"), [5, 1, "blue"]),
+        (Makes(2, b"\x90"), [6, 2, b"\x90"]),
+        (Answers(2, "no", "tcp://east:61616"), [7, 2, "no", "tcp://east:61616"]),
     ],
 )
-def test_words_and_bytes(said: Said, sent: list[object]) -> None:
+def test_words_and_bytes(said: Said | Leaving, sent: list[object]) -> None:
     assert encode(said) == msgpack.packb(sent)
     assert decode(encode(said)) == said
 
@@ -39,7 +54,7 @@ def test_words_and_bytes(said: Said, sent: list[object]) -> None:
 @pytest.mark.parametrize(
     ("sent", "complaint"),
     [
-        ([5, NODE], "a word of a cluster of kind 5"),
+        ([8, NODE], "a word of a cluster of kind 8"),
         ([], "of kind None"),
         ([0, AS_SENT, 0, 5], "here: lives is 0"),
         ([1, AS_SENT[:-1]], "is no list of"),
@@ -48,6 +63,9 @@ def test_words_and_bytes(said: Said, sent: list[object]) -> None:
         ([1, [*AS_SENT[:5], "", *AS_SENT[6:]]], "uri has 0 bytes"),
         ([2, NODE, -1], "epoch is -1"),
         ([3, LIFE, -1], "ask: version is -1"),
+        ([5, 1, "x" * 256], "offers: group has 256 bytes"),
+        ([6, 1, b"x" * (MAKES_BYTES_MAX + 1)], "makes: rows has"),
+        ([7, -1, "", ""], "answers: number is -1"),
         ([4, *TOLD_AS_SENT[:6], ["old"] * 257, []], "a word of a cluster that is not MessagePack"),
         ([4, *TOLD_AS_SENT[:4], [["", True, False]], [], [], []], "queues name has 0 bytes"),
     ],

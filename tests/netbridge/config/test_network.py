@@ -205,6 +205,17 @@ BAD |= {
     }.items()
 }
 BAD |= {
+    f"ha.scale-down.{name}": bad
+    for name, bad in {
+        "enabled": ("maybe", ""),
+        "connectors": ([], 'names of connectors, as in ["one", "two"]'),
+        "discovery-group": (1, "text, as in"),
+        "group-name": (1, "text, as in"),
+        "commit-interval": (0, "in 1…1000000, -1: no limit"),
+        "timeout": (0, "in 1ms…1d, -1: no limit"),
+    }.items()
+}
+BAD |= {
     f"ha.zookeeper.{name}": bad
     for name, bad in {
         "connect": ("one", "servers, as in"),

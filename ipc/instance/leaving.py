@@ -1,0 +1,64 @@
+"""A broker that gives away what it has before it ends, and begins with nothing when it is back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from shmbroker.core.layout import QUEUE_FLAGS_AT, QUEUE_TEMPORARY
+from shmbroker.ipc.base.errors import NotFound
+from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.instance.store import Store
+from shmbroker.ipc.queue.queue import Queue
+from shmbroker.ipc.queue_replica.copy import followed_by
+from shmbroker.ipc.vhost import vhost as vhosts
+
+OWN: Final = "$"
+"""Names of the broker's own queues begin so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What has come of it."""
+
+    is_whole: bool
+    why: str = ""
+    """Of what is still here."""
+
+
+def that_go(broker: Broker) -> Iterator[Queue]:
+    """Queues whose messages belong to nobody here: those towards other nodes are not among them.
+
+    A temporary queue is that of a program, and a queue that follows another one has copies.
+    """
+    for row in broker._catalog.queues():
+        if row.name.startswith(OWN) or row.word(QUEUE_FLAGS_AT) & QUEUE_TEMPORARY:
+            continue
+        with suppress(NotFound):  # deleted since
+            queue = broker.queue(row.name)
+            if not followed_by(queue):
+                yield queue
+
+
+def count_in(queue: Queue) -> int:
+    found = queue.statistics()
+    return found.depth + found.scheduled
+
+
+def left_behind(broker: Broker) -> str:
+    """Of one that should have nothing any more: what it still has, or nothing."""
+    found = {each.name: count_in(each) for each in that_go(broker)}
+    here = [f"{count} in queue {name!r}" for name, count in found.items() if count]
+    return f"came too late to be moved: {', '.join(here)}" if here else ""
+
+
+def empty(store: Store, vhost: str) -> None:
+    """All of it is elsewhere.  The node stays what it is."""
+    if vhosts.exists(vhost):
+        vhosts.delete(vhost, force=True)
+    for folder in (store.journal, store.pages):
+        for each in folder.glob("*") if folder.is_dir() else ():
+            if each.is_file():
+                each.unlink()

@@ -1,0 +1,261 @@
+"""A stop of a node that gives all that it has to another one first ([ha.scale-down]).
+
+Programs go first.  Then what is in its queues goes the way of redistributed messages: in
+transactions into the queue towards that node, and from there as that one confirms it.  So whoever
+is killed in between, each message is at one of both, and the next stop goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from shmbroker.ipc._native import lib
+from shmbroker.ipc.base.errors import Error, NotFound
+from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.instance.leaving import Left, count_in, that_go
+from shmbroker.ipc.instance.moving import remains
+from shmbroker.ipc.queue.moving import pass_over
+from shmbroker.ipc.queue.queue import Queue
+from shmbroker.ipc.schedule.scheduled import ring_of
+from shmbroker.ipc.sink.target import target_of
+from shmbroker.netbridge.broker.gates import TOWARDS
+from shmbroker.netbridge.carrier.reached import serving
+from shmbroker.netbridge.cluster.said import Answers, Makes, Offers
+from shmbroker.netbridge.cluster.scale_down import ScaleDown, order_of
+from shmbroker.netbridge.clustered.members import Members
+from shmbroker.netbridge.clustered.rows import pages, rows
+from shmbroker.netbridge.clustered.towards import towards
+from shmbroker.netbridge.election.question import Node
+
+FILE: Final = "scale-down"
+"""In run/: how far it is."""
+ROOM_SECONDS: Final = 0.2
+"""So long it waits for room towards the other node; then others have their turn."""
+LOOK_SECONDS: Final = 0.05
+"""Nothing tells that all has arrived."""
+FOUND_SECONDS: Final = 5.0
+"""So long it looks for somebody."""
+LOST_SECONDS: Final = 10.0
+"""A node that is not reached for so long does not get the rest."""
+TOLD_SECONDS: Final = 1.0
+"""Then the others know that nothing more is to be sent here."""
+
+
+class Stuck(Exception):
+    """It cannot go on: the rest stays here."""
+
+
+class _Source:
+    """What is to be moved of the ring of a queue, or of its schedule, with the same verbs."""
+
+    def __init__(self, queue: Queue, ring: Any) -> None:
+        self._owner, self.name, self._queue = queue, queue.name, ring
+
+    def _error(self, code: int, doing: str) -> Error:
+        error: Error = self._owner._error(code, doing)
+        return error
+
+
+@dataclass(slots=True)
+class _Progress:
+    to: str = ""
+    queues: int = 0
+    of_queues: int = 0
+    messages: int = 0
+    of_messages: int = 0
+
+
+class Departure:
+    """Of one thread, which waits."""
+
+    def __init__(
+        self, members: Members, cluster: str, wanted: ScaleDown,
+        tell: Callable[[Mapping[str, Any]], None],
+        shows: Callable[[str, Mapping[str, Any]], None],
+    ) -> None:  # fmt: skip
+        self._members, self._cluster, self._wanted = members, cluster, wanted
+        self._tell, self._shows = tell, shows
+        timeout = wanted.timeout
+        self._late = None if timeout is None else time.monotonic() + timeout
+        self._progress = _Progress()
+        self._reached_at = time.monotonic()
+        self._pause = threading.Event()
+        """Never set: a wait for it ends with its time."""
+
+    def run(self, parts: Callable[[str], None], ends: Callable[[Node, str, str], None]) -> Left:
+        """`parts`: programs in shared memory go; `ends`: those on other hosts, told of this node,
+        its name and its address."""
+        try:
+            node, uri = self._target()
+            self._go(node, uri, parts, ends)
+        except (Stuck, Error, OSError) as error:
+            return self._failed(str(error))
+        done = self._progress
+        self._say("info", "scaled down", f"{done.messages} messages of {done.of_queues} queues are "
+                  f"at {done.to}")  # fmt: skip
+        self._show("done")
+        return Left(is_whole=True)
+
+    def _failed(self, why: str) -> Left:
+        done = self._progress
+        if done.to:
+            why = (f"{why}; {done.messages} of {done.of_messages} messages went to {done.to}, the "
+                   "rest stays in the journal")  # fmt: skip
+        self._say("error", "not scaled down", why)
+        self._show("failed", why)
+        return Left(is_whole=False, why=f"not scaled down: {why}")
+
+    # --- to whom ------------------------------------------------------------------------------
+
+    def _target(self) -> tuple[Node, str]:
+        refused = []
+        for node in self._candidates():
+            answer = self._members.asks(node, lambda number: Offers(number, self._wanted.group))
+            if not answer.why:
+                return node, answer.uri
+            refused.append(f"{self._members.name_of(node)}: {answer.why}")
+        named = f"none of {', '.join(self._wanted.connectors)}" if self._wanted.connectors else (
+            f"no other member of the cluster {self._cluster}")  # fmt: skip
+        raise Stuck("; ".join(refused) or f"{named} is up")
+
+    def _candidates(self) -> list[Node]:
+        """One that was just started may not have reached them yet."""
+        late = time.monotonic() + FOUND_SECONDS
+        while not (found := order_of(self._wanted, self._members.reached())):
+            if time.monotonic() >= late or self._is_over:
+                break
+            self._pause.wait(LOOK_SECONDS)
+        return found
+
+    @property
+    def _is_over(self) -> bool:
+        return self._late is not None and time.monotonic() >= self._late
+
+    def _go(
+        self, node: Node, uri: str, parts: Callable[[str], None],
+        ends: Callable[[Node, str, str], None],
+    ) -> None:  # fmt: skip
+        broker = self._members.messages.broker
+        if broker is None:
+            raise Stuck("it is not a member of the cluster yet")
+        self._members.leaves()
+        name = self._progress.to = self._members.name_of(node)
+        ends(node, name, uri)
+        remains(broker)
+        parts(uri)
+        parted = time.monotonic()
+        queues = list(that_go(broker))
+        self._counts(broker, queues)
+        self._say("info", "scaling down", f"{self._progress.of_messages} messages of "
+                  f"{len(queues)} queues go to {name}")  # fmt: skip
+        for page in pages(rows(broker, queues)):
+            self._made(node, page)
+        self._drain(broker, queues, node)
+        while (left := parted + TOLD_SECONDS - time.monotonic()) > 0:
+            self._wait(node, left)
+        self._members.listens_no_more()
+        self._drain(broker, queues, node)
+
+    def _counts(self, broker: Broker, queues: list[Queue]) -> None:
+        told = self._progress
+        told.of_queues = len(queues)
+        told.of_messages = sum(map(count_in, queues)) + sum(self._ways(broker).values())
+        self._show("moving")
+
+    def _made(self, node: Node, page: bytes) -> None:
+        answer: Answers = self._members.asks(node, lambda number: Makes(number, page))
+        if answer.why:
+            raise Stuck(f"{self._progress.to} cannot have these queues: {answer.why}")
+
+    # --- what is moved ------------------------------------------------------------------------
+
+    def _drain(self, broker: Broker, queues: list[Queue], node: Node) -> None:
+        """Returns when nothing is here any more, and all of it is confirmed there."""
+        way = serving(broker, towards(self._cluster, node))
+        while True:
+            moved = sum(self._moves(queue, way) for queue in queues)
+            left = sum(map(count_in, queues))
+            waiting = self._ways(broker)
+            self._told(queues, left + sum(waiting.values()))
+            if left == 0 and not any(waiting.values()):
+                return
+            self._check(node, waiting)
+            if not moved:
+                self._pause.wait(LOOK_SECONDS)
+
+    def _moves(self, queue: Queue, way: Queue) -> int:
+        """As many as there is room for: how many."""
+        moved = 0
+        with suppress(NotFound):  # deleted by its settings, or with its owner
+            if queue.statistics().is_paused:
+                queue.resume()
+            lib.sb_take_back(queue._queue)
+            target = target_of(queue.name)
+            moved = self._batch(queue, way, target)
+            schedule = ring_of(queue)
+            if schedule is not None:
+                moved += self._batch(_Source(queue, schedule), way, target & ~1)
+        return moved
+
+    def _batch(self, source: Any, way: Queue, target: int) -> int:
+        return pass_over(
+            source, way, self._wanted.commit_interval, None, ROOM_SECONDS, copies=False,
+            towards=target,
+        )  # fmt: skip
+
+    def _ways(self, broker: Broker) -> dict[str, int]:
+        """What is on its way to other nodes."""
+        begin = f"{TOWARDS}{self._cluster}."
+        return {each.name: broker.queue(each.name).statistics().depth
+                for each in broker.queues() if each.name.startswith(begin)}  # fmt: skip
+
+    # --- until when ---------------------------------------------------------------------------
+
+    def _wait(self, node: Node, seconds: float) -> None:
+        self._pause.wait(min(seconds, LOOK_SECONDS))
+        self._check(node, {})
+
+    def _check(self, node: Node, waiting: Mapping[str, int]) -> None:
+        """Stuck: it has no time left, or nobody gets what is here."""
+        now = time.monotonic()
+        if self._is_over:
+            raise Stuck(f"ha.scale-down.timeout ({self._wanted.timeout:g}s) is over")
+        messages = self._members.messages
+        missing = [each for each in self._towards(waiting) if not messages.is_up(each)]
+        if messages.is_up(node) and not missing:
+            self._reached_at = now
+        elif now >= self._reached_at + LOST_SECONDS:
+            who = " and ".join(self._members.name_of(each) for each in missing or [node])
+            raise Stuck(f"{who} is not reached, and messages wait for it")
+
+    def _towards(self, waiting: Mapping[str, int]) -> Iterator[Node]:
+        """Nodes for which some wait; nothing but they themselves may know that they have them."""
+        for name, count in waiting.items():
+            if count:
+                yield bytes.fromhex(name.rpartition(".")[2])
+
+    # --- people -------------------------------------------------------------------------------
+
+    def _told(self, queues: list[Queue], left: int) -> None:
+        told = self._progress
+        told.messages = max(told.messages, told.of_messages - left)
+        told.queues = sum(count_in(each) == 0 for each in queues)
+        self._show("moving")
+
+    def _show(self, state: str, why: str = "") -> None:
+        told = self._progress
+        self._shows(FILE, {
+            "state": state, "to": told.to, "queues": told.queues, "of-queues": told.of_queues,
+            "messages": told.messages, "of-messages": told.of_messages, "why": why,
+            "process": os.getpid(),
+        })  # fmt: skip
+
+    def _say(self, level: str, state: str, detail: str) -> None:
+        self._tell({"event": "cluster", "level": level, "cluster": self._cluster, "state": state,
+                    "detail": detail})  # fmt: skip

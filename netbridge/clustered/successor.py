@@ -1,0 +1,83 @@
+"""The questions of a node that leaves, and the answers of the one that is to have all that it has.
+
+At the one that leaves a thread asks and waits; all else is of the network thread, and making queues
+of the worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from itertools import count
+
+from shmbroker.ipc.connection.broker import Broker
+from shmbroker.netbridge.carrier.end import End
+from shmbroker.netbridge.carrier.worker import Worker
+from shmbroker.netbridge.cluster.codec import WHY_BYTES_MAX, encode
+from shmbroker.netbridge.cluster.said import Answers, Leaving, Makes, Offers
+from shmbroker.netbridge.clustered.rows import made
+from shmbroker.netbridge.clustered.setup import Setup
+from shmbroker.netbridge.wire.frame import Talk
+
+
+class Successor:
+    def __init__(self, setup: Setup, worker: Worker, broker: Callable[[], Broker | None]) -> None:
+        """`broker`: the connection to our vhost, through which messages of others come."""
+        self._setup, self._worker, self._broker = setup, worker, broker
+        self.is_leaving = False
+        """This node leaves itself."""
+        self._numbers = count(1)
+        self._asked: dict[int, tuple[End, Future[Answers]]] = {}
+
+    def heard(self, end: End, what: Leaving) -> None:
+        match what:
+            case Offers():
+                self._answer(end, what.number, self._why_not(what))
+            case Makes():
+                broker = self._broker()
+                if broker is None or self.is_leaving:
+                    self._answer(end, what.number, "it is live no more")
+                else:
+                    work = partial(made, broker, what.rows)
+                    self._worker.do(work, partial(self._made, end, what.number))
+            case Answers():
+                asked = self._asked.get(what.number)
+                if asked is not None and asked[0] is end:
+                    del self._asked[what.number]
+                    asked[1].set_result(what)
+
+    def _made(self, end: End, number: int, why: str | Exception) -> None:
+        if isinstance(why, Exception):
+            self._answer(end, number, "it has failed there")
+            raise why
+        self._answer(end, number, why)
+
+    def _why_not(self, offers: Offers) -> str:
+        ours = self._setup
+        if self.is_leaving or self._broker() is None:
+            return "it leaves itself, or is not live yet"
+        if offers.group and offers.group != ours.group_name:
+            said = f"in group {ours.group_name!r}" if ours.group_name else "in no group"
+            return f"it is {said}"
+        return ""
+
+    def _answer(self, end: End, number: int, why: str) -> None:
+        short = why.encode()[:WHY_BYTES_MAX].decode(errors="ignore")
+        end.say(Talk(encode(Answers(number, short, self._setup.programs))))
+
+    # --- who leaves ---------------------------------------------------------------------------
+
+    def ask(self, end: End, word: Callable[[int], Leaving]) -> Future[Answers]:
+        """`word`: with this number."""
+        number, answer = next(self._numbers), Future[Answers]()
+        self._asked[number] = end, answer
+        end.say(Talk(encode(word(number))))
+        return answer
+
+    def gone(self, end: End) -> None:
+        """Nobody answers over it any more."""
+        for number, (asked, answer) in list(self._asked.items()):
+            if asked is end:
+                del self._asked[number]
+                answer.set_result(Answers(number, "the link to it was lost", ""))

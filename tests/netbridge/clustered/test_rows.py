@@ -1,0 +1,98 @@
+"""What leads to queues is made at another broker as it is here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgpack
+import pytest
+
+import shmbroker
+from shmbroker import Broker
+from shmbroker.netbridge.cluster.codec import MAKES_BYTES_MAX
+from shmbroker.netbridge.clustered.rows import made, pages, rows
+from tests.conftest import vhost_for_a_while
+
+
+@pytest.fixture
+def there() -> Iterator[Broker]:
+    with (
+        vhost_for_a_while() as vhost,
+        shmbroker.connect(f"shm://{vhost}", create=True, arena_bytes=1 << 24) as broker,
+    ):
+        yield broker
+
+
+def test_queues_exchanges_and_bindings(broker: Broker, there: Broker) -> None:
+    broker.settings("orders.#", ttl=60.0)
+    queues = [
+        broker.declare_queue("orders.eu", durable=True, slots=64, dead_letter="dead"),
+        broker.declare_queue("plain"),
+    ]
+    queues[1].pause()
+    left_out = broker.declare_queue("not")
+    broker.declare_exchange("zero", "fanout")
+    broker.declare_exchange("lost", "fanout", alternate="zero")
+    broker.declare_exchange("news", "topic", alternate="lost")
+    broker.declare_exchange("heads", "headers")
+    broker.bind("news", "orders.eu", "eu.#")
+    broker.bind("heads", "plain", arguments={"kind": "tea", "n": 3}, match="any")
+    broker.bind("news", "heads", "#", to="exchange")
+    broker.bind("news", left_out, "#")
+    broker.divert("lost", "heads", exclusive=True)
+    kept = there.declare_queue("plain", slots=128)
+    for page in pages(rows(broker, queues)):
+        assert made(there, page) == ""
+        assert made(there, page) == ""  # once more changes nothing
+    assert kept.slots == 128
+    assert not kept.statistics().is_paused
+    found = there.queue("orders.eu")
+    settings = {name: each.value for name, each in found.explain().items()}
+    assert (found.slots, settings["durable"], settings["ttl"]) == (64, True, 60.0)
+    assert settings["dead_letter"] == "dead"
+    assert {(each.name, each.kind, each.alternate) for each in there.exchanges()} == {
+        ("zero", "fanout", None), ("lost", "fanout", "zero"), ("news", "topic", "lost"),
+        ("heads", "headers", None),
+    }  # fmt: skip
+    assert there.bindings() == [each for each in broker.bindings() if each.destination != "not"]
+
+
+def test_a_durable_subscription_is_one_there(broker: Broker, there: Broker) -> None:
+    broker.declare_exchange("news", "topic")
+    for shared in (True, False):
+        name = "shared" if shared else "own"
+        broker.subscription(name, exchange="news", key="a.#", durable=True, shared=shared).close()
+    for page in pages(rows(broker, [broker.queue("sub.shared"), broker.queue("sub.own")])):
+        assert made(there, page) == ""
+    found = [(each.name, each.key, each.durable, each.shared, each.consumer)
+             for each in there.subscriptions()]  # fmt: skip
+    assert found == [("own", "a.#", True, False, None), ("shared", "a.#", True, True, None)]
+    there.subscription("own", exchange="news", key="a.#", durable=True).close()
+    there.exchange("news").publish(b"x", key="a.b")
+    assert there.queue("sub.shared").statistics().depth == 1
+
+
+def test_many_are_several_pages(broker: Broker, there: Broker) -> None:
+    queues = [broker.declare_queue(f"{'q' * 200}.{each}", slots=16) for each in range(200)]
+    told = list(pages(rows(broker, queues)))
+    assert len(told) > 1
+    assert max(map(len, told)) <= MAKES_BYTES_MAX
+    assert [made(there, each) for each in told] == [""] * len(told)
+    assert {each.name for each in there.queues()} == {each.name for each in queues}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        b"", b"\xc1", msgpack.packb(7), msgpack.packb([7]), msgpack.packb([{"queue": 7}]),
+        msgpack.packb([{"queue": "q"}]), msgpack.packb([{"to": "q"}]),
+        msgpack.packb([{"queue": "q", "slots": 16, "settings": {"x": 1}, "paused": False}]),
+        msgpack.packb([{"queue": "$sf.town.x", "slots": 16, "settings": {}, "paused": False}]),
+        msgpack.packb([{"exchange": "$x", "kind": "topic"}]),
+        msgpack.packb([{"exchange": "x", "kind": "y"}]),
+    ],
+)  # fmt: skip
+def test_what_is_no_page_is_told(there: Broker, page: bytes) -> None:
+    assert made(there, page)
+    assert not there.queues()
+    assert not there.exchanges()

@@ -1,0 +1,89 @@
+"""ha.policy = "live-only" and [ha.scale-down]: what is read, and what is refused, in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shmbroker.ipc.instance.config.config import FILE, ConfigError
+from shmbroker.netbridge.cluster.scale_down import ScaleDown, order_of
+from shmbroker.netbridge.config.config import load
+
+CLUSTER = """
+[connectors]
+east.uri = "tcp://one:61619"
+north.uri = "tcp://two:61619"
+[acceptors.town]
+uri = "tcp://*:61619"
+roles = ["cluster"]
+[cluster.town]
+connector = "east"
+user = "town"
+password = "correct horse battery"
+static-connectors = ["north"]
+[ha]
+policy = "live-only"
+"""
+TABLE = '[ha.scale-down]\nconnectors = ["north"]\n'
+GOOD = CLUSTER + TABLE
+
+
+def loaded(folder: Path, text: str) -> ScaleDown | None:
+    (folder / FILE).write_text(text)
+    return load(folder)[1].scale_down
+
+
+def test_defaults(tmp_path: Path) -> None:
+    assert loaded(tmp_path, GOOD) == ScaleDown(("tcp://two:61619",), "", None, None)
+
+
+def test_without_the_table_a_live_only_broker_just_stops(tmp_path: Path) -> None:
+    assert loaded(tmp_path, CLUSTER) is None
+    assert loaded(tmp_path, '[ha]\npolicy = "live-only"') is None
+
+
+def test_what_is_said(tmp_path: Path) -> None:
+    more = 'enabled = false\ngroup-name = "blue"\ncommit-interval = 5\ntimeout = "2m"\n'
+    wanted = ScaleDown(("tcp://two:61619",), "blue", 5, 120.0, is_enabled=False)
+    assert loaded(tmp_path, GOOD + more) == wanted
+    alone = CLUSTER + '[ha.scale-down]\ngroup-name = "blue"\ntimeout = -1\ncommit-interval = -1\n'
+    assert loaded(tmp_path, alone) == ScaleDown((), "blue", None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (CLUSTER + "[ha.scale-down]\nenabled = true", "does not say to whom"),
+        (GOOD.replace('["north"]\n[ha]', '["north"]\nmax-hops = 0\n[ha]'), "max-hops is not 0"),
+        ('[ha]\npolicy = "live-only"\n[ha.scale-down]\ngroup-name = "a"', "needs a [cluster.NAME]"),
+        (GOOD.replace("live-only", "shared-store"), 'needs ha.policy = "live-only"'),
+        (
+            GOOD.replace('"live-only"', '"shared-store"\nrole = "backup"'),
+            "a backup that drains into another live is not there yet",
+        ),
+        (GOOD.replace('"live-only"', '"live-only"\nrole = "backup"'), "there is no backup"),
+        (GOOD + 'discovery-group = "lan"', "ha.scale-down.discovery-group is not there yet"),
+        (GOOD.replace('["north"]\n', '["x"]\n').replace('= ["x"]\n[ha]', '= ["north"]\n[ha]'),
+         "ha.scale-down.connectors names [connectors.x], which is not there"),
+        (CLUSTER + '[ha.scale-down]\nconnectors = ["east"]', "which is this broker itself"),
+        (CLUSTER + "[ha.scale-down]\nconnectors = []", "connectors is names of connectors"),
+        (GOOD + "commit-interval = 0", "commit-interval is in 1…1000000, -1: no limit, not 0"),
+        (GOOD + "commit-interval = -2", "commit-interval is in"),
+        (GOOD + "timeout = 0", "ha.scale-down.timeout is in 1ms…1d, -1: no limit, not 0"),
+        (GOOD + "enabled = 7", "ha.scale-down.enabled is"),
+        (GOOD + "intervall = 1", "there is no option ha.scale-down.intervall"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, complaint: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        loaded(tmp_path, text)
+    assert complaint in str(error.value)
+    assert str(error.value).startswith(f"{tmp_path / FILE}: ")
+
+
+def test_named_brokers_are_asked_in_their_order_and_others_as_they_became_known() -> None:
+    up = [(b"1", "tcp://one:1"), (b"2", "tcp://two:1"), (b"3", "tcp://three:1")]
+    named = ScaleDown(("tcp://three:1", "tcp://gone:1", "tcp://one:1"), "", None, None)
+    assert order_of(named, up) == [b"3", b"1"]
+    assert order_of(ScaleDown((), "blue", None, None), up) == [b"1", b"2", b"3"]
