@@ -15,6 +15,7 @@ from shmbroker.ipc.instance.whole import read_whole, write_whole
 from shmbroker.netbridge.broker.network import Given
 from shmbroker.netbridge.cluster.option import Cluster
 from shmbroker.netbridge.clustered import options
+from shmbroker.netbridge.discovery.option import Discovery
 from shmbroker.netbridge.election.threshold import Quorum
 from shmbroker.netbridge.link.option import times_of
 from shmbroker.netbridge.link.peer import Identity
@@ -45,6 +46,8 @@ class Setup:
     quorum: Quorum
     vhost: str
     """Whose queues the others are told of."""
+    discovery: Discovery | None = None
+    """What finds its members; None: it has static connectors."""
 
 
 def setup(config: Config, given: Given) -> Setup | None:
@@ -65,6 +68,7 @@ def setup(config: Config, given: Given) -> Setup | None:
         given.pair,
         _quorum(config, given),
         config.vhost,
+        network.discoveries.get(network.cluster.discovery_group or ""),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +26,8 @@ from shmbroker.ipc.instance.config.secret import Secret
 from shmbroker.ipc.instance.config.sources import NAME, Layers
 from shmbroker.netbridge.cluster import option as cluster_option
 from shmbroker.netbridge.cluster.option import CLUSTERS, Cluster
+from shmbroker.netbridge.discovery import option as discoveries
+from shmbroker.netbridge.discovery.option import BROADCASTS, DISCOVERIES, Broadcast, Discovery
 from shmbroker.netbridge.engine import option as engine
 from shmbroker.netbridge.engine.option import ZOOKEEPER, ZooKeeperOptions, zookeeper
 from shmbroker.netbridge.link.option import (
@@ -56,6 +58,8 @@ OURS: Final = (
     *ZOOKEEPER,
     *PAIR,
     *CLUSTERS,
+    *BROADCASTS,
+    *DISCOVERIES,
 )
 ALL: Final = (*OPTIONS, *OURS)
 """Every option of shmbroker.toml."""
@@ -139,6 +143,8 @@ class Network:
     """So long confirms wait for a queue elsewhere that follows, and does not answer."""
     cluster: Cluster | None = None
     """[cluster.NAME]; None: it is in none."""
+    broadcasts: Mapping[str, Broadcast] = field(default_factory=dict)
+    discoveries: Mapping[str, Discovery] = field(default_factory=dict)
 
     @property
     def may_be_followed(self) -> bool:
@@ -190,6 +196,7 @@ def network(folder: Path, given: Given) -> Network:
             table, _, name = key.rpartition(".")
             tables.setdefault(table, {})[name] = _parsed(key, value, place)
     _check_clusters(tables, place)
+    _check_discovery(tables, place)
     for table, values in tables.items():
         _fill(table, values, place)
     links = tables.get("link-defaults", {})
@@ -227,6 +234,7 @@ def network(folder: Path, given: Given) -> Network:
         _queue_replication(given, logins, place),
         _value(given, REPLICA_TIMEOUT),
         in_cluster,
+        *_discovery(tables, folder, connectors, logins, in_cluster, place),
     )
     return _listening_for_cluster(_with_keys(found, place), place)
 
@@ -270,6 +278,40 @@ def _cluster(
             )
         return found
     return None
+
+
+def _check_discovery(tables: Mapping[str, dict[str, Any]], place: Path) -> None:
+    """What the file says, before defaults stand beside it."""
+    for root in (discoveries.BROADCAST, discoveries.DISCOVERY):
+        for name, values in _named(tables, root).items():
+            try:
+                discoveries.check(root, name, values)
+            except discoveries.Refused as error:
+                raise ConfigError(f"{place}: {error}") from None
+
+
+def _discovery(
+    tables: Mapping[str, dict[str, Any]],
+    folder: Path,
+    connectors: Mapping[str, Single],
+    logins: Mapping[str, Login],
+    cluster: Cluster | None,
+    place: Path,
+) -> tuple[dict[str, Broadcast], dict[str, Discovery]]:
+    try:
+        announced = {
+            name: discoveries.broadcast(name, each, folder, connectors, logins, cluster)
+            for name, each in _named(tables, discoveries.BROADCAST).items()
+        }
+        looked = {
+            name: discoveries.discovery(name, each, folder, logins, cluster)
+            for name, each in _named(tables, discoveries.DISCOVERY).items()
+        }
+        if cluster is not None:
+            discoveries.of_cluster(cluster, looked)
+    except discoveries.Refused as error:
+        raise ConfigError(f"{place}: {error}") from None
+    return announced, looked
 
 
 def _listening_for_cluster(found: Network, place: Path) -> Network:
