@@ -475,13 +475,16 @@ class Members(Closable):
         shown = whole(self._setup.cluster.name, self.machine, votes=self._witness is not None)
         if shown != self._shown:
             self._shown = shown
-            self._shows(FILE, shown)
+            self._shows(FILE, shown | self._discovery)
         if always:
             ways = self._messages.show()
             nodes = [row | ways.get(bytes.fromhex(row["node"]), {}) for row in shown["nodes"]]
-            found = self._discoverer
-            discovery = {} if found is None else {"discovery": found.show()}
-            self._shows(FILE, shown | {"nodes": nodes} | discovery)
+            self._shows(FILE, shown | {"nodes": nodes} | self._discovery)
+
+    @property
+    def _discovery(self) -> dict[str, Any]:
+        found = self._discoverer
+        return {} if found is None else {"discovery": found.show()}
 
     def _forget(self, name: str) -> str:
         nodes = [

@@ -37,6 +37,7 @@ def test_three_hosts_by_multicast(lan: Lan, hosts: Rack) -> None:
         more: dict[str, object] = {
             f"connectors__{name}__uri": f"tcp://{address}:61619",
             "acceptors__town__uri": "tcp://*:61619",
+            "link_defaults__heartbeat_interval": "500ms",
         }
         run = lan.add(name, lan.udp(address), **more)
         run.before = hosts[name].enter
@@ -57,8 +58,9 @@ def test_three_hosts_by_multicast(lan: Lan, hosts: Rack) -> None:
 
 
 def test_by_a_registry_an_expired_entry_closes_no_link(lan: Lan) -> None:
+    """Though nothing but discovery has named the others."""
     for name in NAMES:
-        lan.add(name, lan.registry).start()
+        lan.add(name, lan.registry, cluster__town__allow_direct_connections_only=True).start()
     all_see(lan)
     lan.folder.rename(lan.folder.with_name("away"))
     lan.logs("east", "expired", times=3)

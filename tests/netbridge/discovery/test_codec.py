@@ -43,6 +43,9 @@ def test_the_longest_is_one_packet() -> None:
     data = encode(longest, TOWN)
     assert len(data) <= BYTES_MAX
     assert decode(data, TOWN) == longest
+    body = bytes(BYTES_MAX - HEAD_BYTES + 1)
+    with pytest.raises(Stranger):  # though it is signed
+        decode(LABEL + TOWN.of(body) + body, TOWN)
 
 
 @pytest.mark.parametrize(
