@@ -16,15 +16,35 @@ from shmbroker.ipc.instance.config.config import FILE
 from shmbroker.ipc.instance.watch import Watch
 from shmbroker.perf.machine.port import free_port
 from tests.netbridge.clustered.conftest import PATIENCE, Cluster
+from tests.support.runs import Run
 
 PROGRAMS = "staple battery horse correct"
+
+
+@dataclass
+class Finding(Cluster):
+    """All of them find each other by these means."""
+
+    means: dict[str, object] = field(default_factory=dict)
+
+    def add(self, name: str, role: str = "live", *, shares: str = "", **more: object) -> Run:
+        given: dict[str, object] = {
+            "cluster__town__static-connectors": None,
+            "cluster__town__discovery-group": "lan",
+            "broadcast__lan__connector": name,
+            "broadcast__lan__broadcast-period": "200ms",
+            "discovery__lan__refresh-timeout": "1s",
+        }
+        for root in ("broadcast", "discovery"):
+            given |= {f"{root}__lan__{key}": value for key, value in self.means.items()}
+        return super().add(name, role, shares=shares, **(given | more))
 
 
 @dataclass
 class Lan:
     """Of a cluster whose members have no static connectors."""
 
-    cluster: Cluster
+    cluster: Finding
     folder: Path
     port: int = field(default_factory=free_port)
 
@@ -40,17 +60,12 @@ class Lan:
             "local-bind-address": interface,
         }
 
-    def add(self, name: str, means: dict[str, object], role: str = "live", **more: object) -> Any:
-        given: dict[str, object] = {
-            "cluster__town__static-connectors": None,
-            "cluster__town__discovery-group": "lan",
-            "broadcast__lan__connector": name,
-            "broadcast__lan__broadcast-period": "200ms",
-            "discovery__lan__refresh-timeout": "1s",
-        }
-        for root in ("broadcast", "discovery"):
-            given |= {f"{root}__lan__{key}": value for key, value in means.items()}
-        return self.cluster.add(name, role, **(given | more))
+    def add(
+        self, name: str, means: dict[str, object], role: str = "live", *, shares: str = "",
+        **more: object,
+    ) -> Run:  # fmt: skip
+        self.cluster.means = means
+        return self.cluster.add(name, role, shares=shares, **more)
 
     def discovered(self, name: str) -> dict[str, Any]:
         assert self.cluster.order(name, verb="show") == ""
@@ -91,4 +106,4 @@ class Lan:
 @pytest.fixture
 def lan(tmp_path: Path) -> Iterator[Lan]:
     with ExitStack() as opened:
-        yield Lan(Cluster(tmp_path, opened, looks_for=()), tmp_path / "registry")
+        yield Lan(Finding(tmp_path, opened, looks_for=()), tmp_path / "registry")

@@ -177,6 +177,7 @@ def test_what_is_not_there_is_one_line_and_tried_again(tmp_path: Path) -> None:
         place.looks()
         place.announces("east")
         waits_for(lambda: {"hears nothing", "not announced"} <= set(place.states()))
+        time.sleep(1.5)  # several tries of both
         folder.mkdir()
         place.until("east")
         assert sorted(place.states()) == [

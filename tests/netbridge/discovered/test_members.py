@@ -111,6 +111,21 @@ def test_a_backup_is_announced_as_one_and_finds_the_others(lan: Lan) -> None:
     lan.cluster.sees("east", "west2")
 
 
+def test_a_pair_of_a_replicated_node_and_its_passive_member(lan: Lan) -> None:
+    """The passive one is announced as a backup, finds the other node, and takes over there."""
+    soon: dict[str, object] = {"link_defaults__heartbeat_interval": "500ms"}
+    lan.add("west", lan.registry, **soon).start()
+    lan.cluster.add_pair("east", ha__replication__quorum_size=2, **soon)
+    lan.cluster.starts("east")
+    lan.cluster.sees("west", "east")
+    lan.cluster.sees("east2", "west")
+    lan.logs("west", "found", times=3)
+    standings = {each["name"]: each["standing"] for each in lan.discovered("west")["entries"]}
+    assert standings == {"west": "live", "east": "live", "east2": "backup"}
+    lan.cluster["east"].kill()
+    lan.cluster.sees("west", "east2")
+
+
 def test_a_reload_changes_how_long_an_entry_stays(lan: Lan) -> None:
     """Too short for the period: one warning."""
     lan.add("east", lan.registry).start().becomes("live")

@@ -11,6 +11,7 @@ import pytest
 import shmbroker
 from shmbroker import ConnectionClosed, InvalidArgument, aio
 from shmbroker.perf.machine.port import free_port
+from tests.netbridge.clustered.conftest import Cluster
 from tests.netbridge.discovered.conftest import PROGRAMS, Lan
 
 FAR = "prefer-shared-memory=false"
@@ -36,7 +37,7 @@ def serves(
     none = dict.fromkeys(f"cluster__town__{key}" for key in of_cluster)
     none |= dict.fromkeys((f"connectors__{name}__uri", "acceptors__town__uri"))
     none |= {"acceptors__town__roles": None}
-    return lan.cluster.add(name, role, **(none | given | more))
+    return Cluster.add(lan.cluster, name, role, **(none | given | more))
 
 
 def uri_of(lan: Lan, means: str, more: str = FAR) -> str:
