@@ -115,6 +115,7 @@ def test_a_pair_of_a_replicated_node_and_its_passive_member(lan: Lan) -> None:
     """The passive one is announced as a backup, finds the other node, and takes over there."""
     soon: dict[str, object] = {"link_defaults__heartbeat_interval": "500ms"}
     lan.add("west", lan.registry, **soon).start()
+    soon |= {"ha__replication__quorum_vote_wait": "1s"}
     lan.cluster.add_pair("east", ha__replication__quorum_size=2, **soon)
     lan.cluster.starts("east")
     lan.cluster.sees("west", "east")
