@@ -50,7 +50,9 @@ def list_(folder: Path, as_json: bool, names: bool) -> None:
     WAITING is the number of messages on their way to a node, `-` if none go there.  A node that has
     been seen stays `missing` until it is back, is forgotten, or all others were
     restarted.  The last line says how many lives count, and how many of the others have to say yes
-    when a member of a replicated node asks.  Exits with 1 if the broker does not run.
+    when a member of a replicated node asks.  With `discovery-group` one more line says how many
+    brokers are announced, and what was ignored; `--json` has the entries.  Exits with 1 if the
+    broker does not run.
     """
     told = known(folder)
     if names:
@@ -142,6 +144,14 @@ def show(told: dict[str, Any]) -> None:
     if told:
         click.echo()
         click.echo(quorum(told))
+        if found := told.get("discovery"):
+            click.echo(discovery(found))
+
+
+def discovery(found: dict[str, Any]) -> str:
+    ignored = [f"{count} {why}" for why, count in found["ignored"].items() if count]
+    text = f"discovery {found['group']}: {len(found['entries'])} brokers"
+    return text + (f"; ignored: {', '.join(ignored)}" if ignored else "")
 
 
 def quorum(told: dict[str, Any]) -> str:

@@ -25,6 +25,7 @@ from shmbroker.netbridge.broker import table, whereabouts
 from shmbroker.netbridge.broker.group import Group, OfStore
 from shmbroker.netbridge.broker.lines import Lines
 from shmbroker.netbridge.config.config import Network as Wanted
+from shmbroker.netbridge.discovered.broadcasts import Broadcasts, signed
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.remote.topology import Node
 from shmbroker.netbridge.security.credential import Credentials
@@ -67,6 +68,8 @@ class Owner:
         self._stopped: set[str] = set()
         self._watches = False
         self._lines = Lines(log.write, time.monotonic)
+        self._broadcasts = Broadcasts(config.name, self._lines.tell)
+        self._broadcasts.wants(signed(wanted.broadcasts, credentials))
         self._orders: SimpleQueue[Callable[[], None]] = SimpleQueue()
         threading.Thread(target=self._run, name="network owner", daemon=True).start()
 
@@ -240,10 +243,18 @@ class Owner:
         """Of this broker, for programs; empty if they are not told."""
         return whereabouts.of(0, self._wanted).uri
 
+    def _announce(self, ours: Identity) -> None:
+        if any(ours.node):  # a member that has not met its live yet knows no node
+            is_live = ours.standing is Standing.LIVE
+            self._broadcasts.becomes(ours.node, ours.epoch, is_live=is_live)
+
     def _begin(self, ours: Identity) -> None:
         self._ours = ours
-        if not self._has_tables(ours) or (self._network is not None and self._network.is_live):
-            return
+        if self._has_tables(ours) and (self._network is None or not self._network.is_live):
+            self._serve(ours)
+        self._announce(ours)  # whoever hears it comes at once
+
+    def _serve(self, ours: Identity) -> None:
         self._made(ours).serve(ours)
         self._group.serves(whereabouts.of(ours.epoch, self._wanted))
         self._watch_backups()
@@ -269,6 +280,7 @@ class Owner:
     def _wait(self, ours: Identity) -> None:
         """As soon as the live has said where it is; it may never do."""
         self._ours = ours
+        self._announce(ours)
         self._live = self._group.live(ours.epoch)
         if self._live is not None and self._has_tables(ours):
             self._made(ours).wait(self._live)
@@ -277,6 +289,7 @@ class Owner:
     def _end(self, at_once: bool) -> None:
         network, self._network, self._ours = self._network, None, None
         self._live = None
+        self._broadcasts.close()
         if network is not None:
             self._group.leaves()
             network.close(at_once=at_once)
@@ -285,6 +298,7 @@ class Owner:
         # where it listens needs a restart
         self._wanted = wanted.listening_as(self._wanted)
         self._credentials = credentials
+        self._broadcasts.wants(signed(wanted.broadcasts, credentials, self._broadcasts.wanted))
         if self._network is None:
             self._go_on()
             return

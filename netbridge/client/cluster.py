@@ -12,7 +12,7 @@ from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.netbridge.client.connecting import NEAR, Login, separated
 from shmbroker.netbridge.plan.terms import of_session
 from shmbroker.netbridge.plan.text import parse
-from shmbroker.netbridge.plan.uri import FAILOVER, Members, Single, singles
+from shmbroker.netbridge.plan.uri import FAILOVER, Found, Members, Single, singles
 
 
 class Cluster:
@@ -25,6 +25,11 @@ class Cluster:
     def __init__(self, login: Login, connect: Callable[[Login], Any]) -> None:
         where, user, password = separated(login.uri, login.user, login.password)
         found = parse(where)
+        if isinstance(found, Found):
+            raise InvalidArgument(
+                f"{where!r} is not there yet for several sessions: connect finds a broker by it, "
+                "and a list names several"
+            )
         self._login = Login(where, user, password, login.name)
         self._connect = connect
         self._values = dict(getattr(found, "values", ()))

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.netbridge.client.closing import Closing
+from shmbroker.netbridge.client.discovered import Discovered
 from shmbroker.netbridge.client.face import AWAITING, BLOCKING
 from shmbroker.netbridge.client.near import near
 from shmbroker.netbridge.client.session import Session
@@ -17,13 +18,15 @@ from shmbroker.netbridge.client.waiting import Awaiting, Blocking, Way, finished
 from shmbroker.netbridge.link.option import LINK_DEFAULTS, times_of
 from shmbroker.netbridge.plan.terms import of_session
 from shmbroker.netbridge.plan.text import parse
-from shmbroker.netbridge.plan.uri import Single, Uri, singles
+from shmbroker.netbridge.plan.uri import Found, Single, Uri, singles
 from shmbroker.netbridge.remote.options import Mode, SessionOptions
 from shmbroker.netbridge.security.credential import Credential
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.words import Role
 
 USER: Final = re.compile(r"tcp://([^/@,()?]*)@", re.IGNORECASE)
+OPENING_SECONDS: Final = 1.0
+"""At least, for one of the brokers that were found."""
 NEAR: Final = "prefer-shared-memory"
 OF_LINKS: Final = {option.name for option in LINK_DEFAULTS}
 
@@ -70,23 +73,43 @@ def prefers_shared_memory(found: Uri) -> bool:
     return bool(of_session(values)["prefer-shared-memory"] if is_list or NEAR in values else False)
 
 
-def session_of(way: Way, login: Login) -> tuple[Session, str, bool]:
-    """A session that has begun, the vhost that it asks for, and whether it may be had nearer."""
+async def opened(way: Way, login: Login) -> tuple[Session, str, bool]:
+    """A session, the vhost that it asks for, and whether it may be had nearer."""
     where, user, password = separated(login.uri, login.user, login.password)
+    found = parse(where)
+    keys = Stretched(user, password)
+    credential = Credential("client", user, (Role.CLIENT,), (keys,))
+    name = login.name or f"pid-{os.getpid()}"
+    if not isinstance(found, Found):
+        return await _opened(way, where, credential, name)
+    discovered = Discovered(way, found, keys)
+    try:
+        where = str(await discovered.first())
+        return await _opened(way, where, credential, name, discovered)
+    except BaseException:
+        discovered.close()
+        raise
+
+
+async def _opened(
+    way: Way, where: str, credential: Credential, name: str, discovered: Discovered | None = None
+) -> tuple[Session, str, bool]:
     found = parse(where)
     members = list(singles(found))
     if not members:
         raise InvalidArgument(f"{where!r} names no broker that is reached over TCP")
     of_link = {key: value for key, value in members[0].values if key in OF_LINKS}
-    credential = Credential("client", user, (Role.CLIENT,), (Stretched(user, password),))
-    name = login.name or f"pid-{os.getpid()}"
     session = Session(way, where, credential, options_of(found), times_of(of_link), name)
+    if discovered is None:
+        await session.open()
+    else:  # an entry may be of a broker that is gone, and the next one of one that is there
+        session.follows(discovered)
+        await session.open(max(discovered.patience, OPENING_SECONDS))
     return session, members[0].vhost, prefers_shared_memory(found)
 
 
 def connect(login: Login) -> Any:
-    session, vhost, prefers = session_of(Blocking(), login)
-    finished(session.open())
+    session, vhost, prefers = finished(opened(Blocking(), login))
     broker = BLOCKING["Broker"](session, vhost)
     return near(broker, login.name) if prefers else broker
 
@@ -99,8 +122,7 @@ class ConnectingOver(Closing):
         self._broker: Any = None
 
     async def _connect(self) -> Any:
-        session, vhost, prefers = session_of(Awaiting(), self._login)
-        await session.open()
+        session, vhost, prefers = await opened(Awaiting(), self._login)
         broker = AWAITING["Broker"](session, vhost)
         return near(broker, self._login.name) if prefers else broker
 

@@ -15,6 +15,7 @@ from shmbroker.ipc.base.errors import ConnectionClosed, Error, InvalidArgument
 from shmbroker.ipc.base.timeout import Seconds, nanoseconds
 from shmbroker.ipc.instance.process import memory
 from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.client.discovered import Discovered
 from shmbroker.netbridge.client.link import ProgramLink
 from shmbroker.netbridge.client.member import Member
 from shmbroker.netbridge.client.pending import Pending
@@ -94,6 +95,7 @@ class Session:
         ours = Identity(node, incarnation, name, Standing.NONE, 0)
         self.link: ProgramLink | None = None
         self._over: Any = None
+        self._discovered: Discovered | None = None
         self._thread.ask(self._begin)
         try:
             ProgramLink(
@@ -106,6 +108,16 @@ class Session:
     def _begin(self) -> None:
         self._thread.members.append(self)
         self._does(self._client.start(time.monotonic()))
+
+    def follows(self, discovered: Discovered) -> None:
+        """Whom it finds is tried, from the next round on; it ends with this session."""
+
+        def takes(members: tuple[Single, ...]) -> None:
+            if self.link is not None:
+                self._thread.call(partial(self.link.takes_list, members))
+
+        self._discovered = discovered
+        discovered.gives(takes)
 
     def topology(self) -> tuple[Member, ...]:
         """As far as it is known, without asking anybody."""
@@ -124,10 +136,11 @@ class Session:
         is_here = node is not None and bool(node.vhost) and node.memory == memory()
         return node if is_here else None
 
-    async def open(self) -> None:
+    async def open(self, patience: float | None = None) -> None:
         """Until it is attached to a broker; ConnectionClosed says what each member has said."""
         try:
-            await self.way.wait(self._opened)
+            if not await self.way.wait(self._opened, patience):
+                self._failure = f"nobody has answered in {patience:g} s"
         except BaseException:
             self.shut()
             raise
@@ -300,6 +313,8 @@ class Session:
     def end(self) -> None:
         """The thread ends: whoever still waits is told."""
         self._does(self._client.abandon())
+        if self._discovered is not None:
+            self._discovered.close()
 
     def link_is_up(self) -> None:
         self._does(self._client.connected(time.monotonic()))

@@ -96,6 +96,8 @@ class Membership:
         """Who is at the other end of each link, if it has said so."""
         self.forgotten: dict[Node, int] = {}
         """Up to which epoch."""
+        self.found: frozenset[str] = frozenset()
+        """Uris of lives that discovery has found, as long as it does or somebody is there."""
         self.adverts = Adverts(incarnation)
         """What the lives tell each other of their queues."""
         self._claims: dict[Node, int] = {}
@@ -127,6 +129,11 @@ class Membership:
     def shows(self, adverts: Iterable[Advert]) -> Actions:
         """All queues and bindings that this broker has now, as others are to know them."""
         yield from self.adverts.shows(adverts)
+
+    def finds(self, uris: Iterable[str]) -> None:
+        """By discovery, all that it knows now: first contacts, as the static connectors are."""
+        there = {each.uri for each in self.present.values() if each is not None}
+        self.found = frozenset(uris) | (self.found & there)
 
     def up(self, link: Link, now: float) -> Actions:
         self.present[link] = None
@@ -217,7 +224,7 @@ class Membership:
     def wanted(self) -> frozenset[str]:
         """Uris to which links are to be."""
         learned = {each.uri for each in self.lives.values()} if self.terms.learns else set()
-        return frozenset(learned.union(self.terms.statics) - {self.terms.uri})
+        return frozenset(learned.union(self.terms.statics, self.found) - {self.terms.uri})
 
     @property
     def count(self) -> Quorum:

@@ -57,7 +57,6 @@ def _row(
 OF_MESSAGES: Final = "no message goes between the brokers of a cluster"
 OF_LINKS: Final = "[link-defaults] has the times of its links"
 NOT_YET: Final = {
-    "discovery-group": "nothing is discovered, name static-connectors",
     "address": OF_MESSAGES,
     "use-duplicate-detection": OF_MESSAGES,
     "confirmation-window-size": OF_MESSAGES,
@@ -83,9 +82,11 @@ CLUSTERS: Final = (
          'A [credentials.NAME] of role "cluster", in the place of user and password.'),
     _row("static-connectors", Kind("names", names), None,
          "[connectors.NAME] of members; any one that is reached tells of the others."),
-    _row("discovery-group", TEXT, None, "The [discovery.NAME] that finds members."),
+    _row("discovery-group", TEXT, None,
+         "The [discovery.NAME] that finds members, in the place of static-connectors."),
     _row("allow-direct-connections-only", FLAG, False,
-         "Link with the static connectors only, and not with members that others tell of."),
+         "Link with the static connectors only, or those that are discovered, and not with members "
+         "that others tell of."),
     _row("address", TEXT, None, "Which queues and exchanges it is for, by prefixes."),
     _row("message-load-balancing", choice(*BALANCING), "on-demand",
          "Where messages go."),
@@ -125,6 +126,8 @@ class Cluster:
     credentials: str
     """The name of those by which its members know each other."""
     statics: tuple[Single, ...]
+    discovery_group: str | None
+    """The name of a [discovery.NAME]; None: there are static connectors."""
     allow_direct_connections_only: bool
     retry_interval: float
     retry_interval_multiplier: float
@@ -151,8 +154,13 @@ def check(name: str, given: Mapping[str, Any]) -> None:
         raise Refused(
             f"[{ROOT}.{name}]: max-hops is {hops}, and messages go one hop yet: link all members"
         )
-    if "static-connectors" not in given:
-        raise Refused(f"[{ROOT}.{name}] has no static-connectors: whom does it look for?")
+    if "static-connectors" not in given and "discovery-group" not in given:
+        raise Refused(
+            f"[{ROOT}.{name}] has no static-connectors and no discovery-group: whom does it look "
+            "for?"
+        )
+    if "static-connectors" in given and "discovery-group" in given:
+        raise Refused(f"[{ROOT}.{name}] has static-connectors and discovery-group: say one of them")
     if ("user" in given) != ("password" in given):
         raise Refused(f"[{ROOT}.{name}]: user and password go together")
     if ("password" in given) == ("credentials" in given):
@@ -172,7 +180,8 @@ def cluster(name: str, values: Mapping[str, Any], connectors: Mapping[str, Singl
         name,
         reached("connector", values["connector"]),
         values["credentials"] or own_login(name),
-        tuple(reached("static-connectors", each) for each in values["static-connectors"]),
+        tuple(reached("static-connectors", each) for each in values["static-connectors"] or ()),
+        values["discovery-group"],
         values["allow-direct-connections-only"],
         values["retry-interval"],
         values["retry-interval-multiplier"],

@@ -34,6 +34,9 @@ from shmbroker.netbridge.clustered.setup import Setup
 from shmbroker.netbridge.clustered.shown import FILE, QUEUES_FILE, queues, whole
 from shmbroker.netbridge.clustered.successor import Successor
 from shmbroker.netbridge.clustered.towards import undeliverable
+from shmbroker.netbridge.discovered.discoverer import Discoverer
+from shmbroker.netbridge.discovery.entries import Entry
+from shmbroker.netbridge.discovery.option import Discovery
 from shmbroker.netbridge.election.candidate import Electorate
 from shmbroker.netbridge.election.codec import from_voter
 from shmbroker.netbridge.election.question import Node
@@ -127,7 +130,9 @@ class Members(Closable):
         self._looks_at = math.inf
         self._complaints: set[str] = set()
         self._is_closed = False
+        self._discoverer: Discoverer | None = None
         thread.call(self._begin)
+        self._discovers_by(setup.discovery)
 
     def _begin(self) -> None:
         self._thread.members.append(self)
@@ -147,6 +152,26 @@ class Members(Closable):
             self._look()
 
         self._thread.call(step)
+
+    def reload(self, discoveries: Mapping[str, Discovery]) -> None:
+        """Of one thread at a time."""
+        wanted = discoveries.get(self._setup.cluster.discovery_group or "")
+        if wanted is not None and self._discoverer is not None:
+            if wanted != self._discoverer.discovery:
+                self._discovers_by(wanted)
+
+    def _discovers_by(self, discovery: Discovery | None) -> None:
+        if self._discoverer is not None:
+            self._discoverer.close()
+            self._discoverer = None
+        if discovery is not None:
+            keys = self._setup.credential.keys
+            self._discoverer = Discoverer(discovery, keys, self._discovered, self._tell)
+
+    def _discovered(self, entries: tuple[Entry, ...]) -> None:
+        """Backups do not listen for the cluster."""
+        uris = [each.uri for each in entries if each.is_live]
+        self._thread.call(lambda: self._finds(uris))
 
     def doubts(self, is_in_doubt: bool) -> None:
         def step() -> None:
@@ -227,6 +252,7 @@ class Members(Closable):
 
     def close(self) -> None:
         """In good order: for members that vote that is a release."""
+        self._discovers_by(None)
         dials = self._thread.ask(self._stop)
         ends_at = time.monotonic() + GOODBYE_SECONDS
         for each in dials:
@@ -257,6 +283,10 @@ class Members(Closable):
             self._looks_at = math.inf
             self._worker.do(self._looking.look, self._looked)
         self._does(self.machine.tick(now))
+
+    def _finds(self, uris: list[str]) -> None:
+        self.machine.finds(uris)
+        self._look()
 
     def _becomes(self, standing: Standing, ledgers: Callable[[], Ledgers] | None) -> None:
         if standing == self._standing or self._is_closed:
@@ -509,11 +539,16 @@ class Members(Closable):
         shown = whole(self._setup.cluster.name, self.machine, votes=self._witness is not None)
         if shown != self._shown:
             self._shown = shown
-            self._shows(FILE, shown)
+            self._shows(FILE, shown | self._discovery)
         if always:
             ways = self._messages.show()
             nodes = [row | ways.get(bytes.fromhex(row["node"]), {}) for row in shown["nodes"]]
-            self._shows(FILE, shown | {"nodes": nodes})
+            self._shows(FILE, shown | {"nodes": nodes} | self._discovery)
+
+    @property
+    def _discovery(self) -> dict[str, Any]:
+        found = self._discoverer
+        return {} if found is None else {"discovery": found.show()}
 
     def _forget(self, name: str) -> str:
         nodes = [

@@ -123,7 +123,9 @@ class ClusterOwner(Owner):
         super()._end(at_once)
 
     def _reload(self, wanted: Wanted, credentials: Credentials) -> None:
-        """What is said of the cluster needs a restart."""
+        """What is said of the cluster needs a restart, but for how its members are found."""
+        if self._members is not None:
+            self._members.reload(wanted.discoveries)
         super()._reload(options.without_cluster(wanted), credentials)
 
     def _of_cluster(self, given: Mapping[str, object]) -> None:

@@ -16,6 +16,7 @@ from shmbroker.netbridge.broker.network import Given
 from shmbroker.netbridge.cluster.option import Cluster
 from shmbroker.netbridge.clustered import options
 from shmbroker.netbridge.config.config import Network
+from shmbroker.netbridge.discovery.option import Discovery
 from shmbroker.netbridge.election.threshold import Quorum
 from shmbroker.netbridge.link.option import times_of
 from shmbroker.netbridge.link.peer import Identity
@@ -50,6 +51,8 @@ class Setup:
     """Of brokers that take each other's place when one leaves."""
     programs: str = ""
     """Where programs come to, as others are told when they leave."""
+    discovery: Discovery | None = None
+    """What finds its members; None: it has static connectors."""
 
 
 def setup(config: Config, given: Given) -> Setup | None:
@@ -72,6 +75,7 @@ def setup(config: Config, given: Given) -> Setup | None:
         config.vhost,
         _group_name(network),
         _programs(network),
+        network.discoveries.get(network.cluster.discovery_group or ""),
     )
 
 

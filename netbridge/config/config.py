@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +27,8 @@ from shmbroker.ipc.instance.config.sources import NAME, Layers
 from shmbroker.netbridge.cluster import option as cluster_option
 from shmbroker.netbridge.cluster.option import CLUSTERS, Cluster
 from shmbroker.netbridge.cluster.scale_down import SCALE_DOWN, ScaleDown, scale_down
+from shmbroker.netbridge.discovery import option as discoveries
+from shmbroker.netbridge.discovery.option import BROADCASTS, DISCOVERIES, Broadcast, Discovery
 from shmbroker.netbridge.engine import option as engine
 from shmbroker.netbridge.engine.option import ZOOKEEPER, ZooKeeperOptions, zookeeper
 from shmbroker.netbridge.link.option import (
@@ -58,6 +60,8 @@ OURS: Final = (
     *PAIR,
     *CLUSTERS,
     *SCALE_DOWN,
+    *BROADCASTS,
+    *DISCOVERIES,
 )
 ALL: Final = (*OPTIONS, *OURS)
 """Every option of shmbroker.toml."""
@@ -143,6 +147,8 @@ class Network:
     """[cluster.NAME]; None: it is in none."""
     scale_down: ScaleDown | None = None
     """[ha.scale-down]; None: a stop moves nothing."""
+    broadcasts: Mapping[str, Broadcast] = field(default_factory=dict)
+    discoveries: Mapping[str, Discovery] = field(default_factory=dict)
 
     @property
     def may_be_followed(self) -> bool:
@@ -194,6 +200,7 @@ def network(folder: Path, given: Given) -> Network:
             table, _, name = key.rpartition(".")
             tables.setdefault(table, {})[name] = _parsed(key, value, place)
     _check_clusters(tables, place)
+    _check_discovery(tables, place)
     for table, values in tables.items():
         _fill(table, values, place)
     links = tables.get("link-defaults", {})
@@ -232,6 +239,7 @@ def network(folder: Path, given: Given) -> Network:
         _value(given, REPLICA_TIMEOUT),
         in_cluster,
         _scale_down(given, tables, in_cluster, connectors, place),
+        *_discovery(tables, folder, connectors, logins, in_cluster, place),
     )
     return _listening_for_cluster(_with_keys(found, place), place)
 
@@ -291,6 +299,40 @@ def _scale_down(
         return scale_down(values, policy, role, in_cluster, connectors)
     except cluster_option.Refused as error:
         raise ConfigError(f"{place}: {error}") from None
+
+
+def _check_discovery(tables: Mapping[str, dict[str, Any]], place: Path) -> None:
+    """What the file says, before defaults stand beside it."""
+    for root in (discoveries.BROADCAST, discoveries.DISCOVERY):
+        for name, values in _named(tables, root).items():
+            try:
+                discoveries.check(root, name, values)
+            except discoveries.Refused as error:
+                raise ConfigError(f"{place}: {error}") from None
+
+
+def _discovery(
+    tables: Mapping[str, dict[str, Any]],
+    folder: Path,
+    connectors: Mapping[str, Single],
+    logins: Mapping[str, Login],
+    cluster: Cluster | None,
+    place: Path,
+) -> tuple[dict[str, Broadcast], dict[str, Discovery]]:
+    try:
+        announced = {
+            name: discoveries.broadcast(name, each, folder, connectors, logins, cluster)
+            for name, each in _named(tables, discoveries.BROADCAST).items()
+        }
+        looked = {
+            name: discoveries.discovery(name, each, folder, logins, cluster)
+            for name, each in _named(tables, discoveries.DISCOVERY).items()
+        }
+        if cluster is not None:
+            discoveries.of_cluster(cluster, looked)
+    except discoveries.Refused as error:
+        raise ConfigError(f"{place}: {error}") from None
+    return announced, looked
 
 
 def _listening_for_cluster(found: Network, place: Path) -> Network:

@@ -11,7 +11,7 @@ from shmbroker.ipc.instance.config.option import Default, Option
 from shmbroker.netbridge.link.option import LINK_DEFAULTS
 from shmbroker.netbridge.plan.plans import drafts
 from shmbroker.netbridge.plan.text import parse
-from shmbroker.netbridge.plan.uri import FAILOVER, STATIC, Members, Single
+from shmbroker.netbridge.plan.uri import FAILOVER, STATIC, Found, Members, Single
 from shmbroker.netbridge.wire.words import TargetKind
 
 HOUR: Final = 3600.0
@@ -33,6 +33,8 @@ STATIC_PACES: Final = {
 
 def _service(given: object) -> Members | Single:
     found = parse(given) if isinstance(given, str) else None
+    if isinstance(found, Found):
+        raise ValueError("the address of a broker or a list: a bridge cannot discover its yet")
     if not isinstance(found, (Members, Single)) or len(drafts(found)) != 1:
         raise ValueError('one broker or one service, as in "tcp://host" or "masterslave:(a,b)"')
     return found

@@ -111,8 +111,8 @@ SESSION: Final = _table(
 PIN: Final = _table("tcp:", ("key", KEY, None, "The public key that the broker must have."))
 DISCOVERY: Final = _table(
     "discovery:",
-    ("local-bind-address", TEXT, None, "Which interface listens."),
-    ("channel", TEXT, None, "Which channel of the registry."),
+    ("local-bind-address", TEXT, None, "The address of the interface that listens."),
+    ("channel", TEXT, "shmbroker", "Which channel of the registry."),
     ("refresh-timeout", duration(0.1, HOUR), "10s", "An entry that is not renewed is dropped."),
 )
 # fmt: on

@@ -275,6 +275,7 @@ class ReplicatedInstance:
             self._voters.close()
         if self._in_cluster is not None:
             self._in_cluster.members.close()
+        self.owner.end(at_once=True)  # of one that was passive; a live's has ended before
         return 1 if is_failure else 0
 
     def _in_thread(self, step: Callable[[Acting], object]) -> None:
@@ -301,6 +302,8 @@ class ReplicatedInstance:
         found = network.replication
         self._in_thread(lambda acting: acting.reloaded(found))
         self._look_around(found)
+        if self._in_cluster is not None:
+            self._in_cluster.members.reload(network.discoveries)
         self.owner.reload(without_cluster(options.without_members(network)), known)
 
     def _asked_to(self) -> None:

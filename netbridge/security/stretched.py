@@ -1,8 +1,9 @@
 """The keys of a credential: user and password, stretched, so that guessing one is slow.
 
-    seed      = scrypt(password, salt = a label and the user)
-    listening = HMAC(seed, "listening")     the secret CURVE key of an acceptor
-    proof     = HMAC(seed, "proof")         what both ends show that they know
+    seed       = scrypt(password, salt = a label and the user)
+    listening  = HMAC(seed, "listening")    the secret CURVE key of an acceptor
+    proof      = HMAC(seed, "proof")        what both ends show that they know
+    announcing = HMAC(seed, "announcing")   what signs an announcement (signature.py)
 
 Who knows user and password knows the public key of the acceptor before the first byte, so nothing
 is fetched, and whoever does not know them gets no answer. The salt is the user, because that is all
@@ -53,6 +54,10 @@ class Stretched:
     @property
     def proof(self) -> bytes:
         return self._derived(b"proof")
+
+    @property
+    def announcing(self) -> bytes:
+        return self._derived(b"announcing")
 
     def _derived(self, what: bytes) -> bytes:
         return hmac.digest(self._seed, what, "sha256")

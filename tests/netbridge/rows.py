@@ -253,6 +253,9 @@ SHOWN: Final[dict[str, tuple[str, ...]]] = {
         PASSIVE + "a_passive_broker_says_so_and_the_next_member_is_taken",
         PASSIVE + "a_program_is_told_of_a_backup_that_its_list_does_not_have",
     ),
+    "option: discovery-initial-wait": (
+        "netbridge/discovered/test_programs.py::test_nobody_in_time",
+    ),
     "option: prefer-shared-memory": (
         NEAR + "what_is_not_local_is_there_in_shared_memory",
         NEAR + "who_does_not_prefer_it_has_a_link",
@@ -266,5 +269,4 @@ SHOWN: Final[dict[str, tuple[str, ...]]] = {
 
 OPEN: Final = {
     "option: use-topology-for-load-balancing": "there are no clusters yet",
-    "option: discovery-initial-wait": "there is no discovery yet",
 }

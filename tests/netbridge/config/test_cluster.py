@@ -33,6 +33,7 @@ static-connectors = ["north", "east"]
 max-hops = 0
 """
 OWN = 'user = "town"\npassword = "correct horse battery"\n'
+STATICS = 'static-connectors = ["north", "east"]'
 GOOD = BEFORE + ACCEPTOR + TABLE + OWN
 
 
@@ -73,7 +74,7 @@ def test_most_brokers_are_in_none(tmp_path: Path) -> None:
 
 
 GIVEN: dict[str, object] = {
-    "discovery-group": "lan", "address": "orders", "message-load-balancing": "strict",
+    "address": "orders", "message-load-balancing": "strict",
     "use-duplicate-detection": True, "confirmation-window-size": -1,
     "producer-window-size": -1, "min-large-message-size": "1KiB", "client-id": "me",
     "call-timeout": "1s", "call-failover-timeout": "1s", "check-period": "1s",
@@ -103,7 +104,8 @@ def test_what_is_not_there_yet_is_an_error(tmp_path: Path, name: str) -> None:
         (GOOD.replace('connector = "east"', "", 1), "[cluster.town] has no connector"),
         (GOOD.replace('connector = "east"', 'connector = "x"', 1), "[connectors.x], which is not"),
         (GOOD.replace('"north", ', '"south", '), "names [connectors.south], which is not there"),
-        (GOOD.replace('static-connectors = ["north", "east"]', ""), "has no static-connectors"),
+        (GOOD.replace(STATICS, ""), "has no static-connectors and no discovery-group"),
+        (GOOD + 'discovery-group = "lan"', "has static-connectors and discovery-group: say one"),
         (GOOD.replace('["north", "east"]', "[]"), "static-connectors is names of connectors"),
         (GOOD.replace('user = "town"', ""), "user and password go together"),
         (GOOD.replace(OWN, ""), "needs user and password, or credentials, and not both"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -226,6 +226,27 @@ BAD |= {
         "tls-cert": (1, "a folder"),
         "tls-key": (1, "a folder"),
     }.items()
+}
+OF_BOTH: Final = {
+    "type": ("jgroups", '"udp" or "registry"'),
+    "group-address": ("224.0.0.0", "an address of a multicast group"),
+    "group-port": (0, "in 1…65535"),
+    "local-bind-address": ("eth0", "the IPv4 address of an interface"),
+    "registry": ("", "text, as in"),
+    "channel": ("a/b", "a name of up to 64"),
+    "credentials": (1, "text, as in"),
+}
+BAD |= {
+    f"{table}.x.{name}": bad
+    for table, own in {
+        "broadcast": {
+            "local-bind-port": (0, "a port in 1…65535"),
+            "broadcast-period": (99, "in 100ms…1h"),
+            "connector": (1, "text, as in"),
+        },
+        "discovery": {"refresh-timeout": ("2h", "in 100ms…1h")},
+    }.items()
+    for name, bad in (OF_BOTH | own).items()
 }
 BAD |= {
     f"cluster.x.{name}": bad
