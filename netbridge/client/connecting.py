@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -19,12 +19,14 @@ from shmbroker.netbridge.plan.terms import of_session
 from shmbroker.netbridge.plan.text import parse
 from shmbroker.netbridge.plan.uri import Single, Uri, singles
 from shmbroker.netbridge.remote.options import Mode, SessionOptions
+from shmbroker.netbridge.remote.topology import Node
 from shmbroker.netbridge.security.credential import Credential
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.words import Role
 
 USER: Final = re.compile(r"tcp://([^/@,()?]*)@", re.IGNORECASE)
 NEAR: Final = "prefer-shared-memory"
+Learns = Callable[[tuple[Node, ...]], None]
 OF_LINKS: Final = {option.name for option in LINK_DEFAULTS}
 
 
@@ -55,12 +57,18 @@ def options_of(found: Uri) -> SessionOptions:
     )
 
 
+def nothing(_: tuple[Node, ...]) -> None:
+    """Is made of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Login:
     uri: str
     user: str | None = field(repr=False)
     password: str | None = field(repr=False)
     name: str | None
+    learns: Learns = field(default=nothing, repr=False)
+    """Called with the nodes that its broker tells it of, in the session's thread."""
 
 
 def prefers_shared_memory(found: Uri) -> bool:
@@ -80,7 +88,9 @@ def session_of(way: Way, login: Login) -> tuple[Session, str, bool]:
     of_link = {key: value for key, value in members[0].values if key in OF_LINKS}
     credential = Credential("client", user, (Role.CLIENT,), (Stretched(user, password),))
     name = login.name or f"pid-{os.getpid()}"
-    session = Session(way, where, credential, options_of(found), times_of(of_link), name)
+    session = Session(
+        way, where, credential, options_of(found), times_of(of_link), name, login.learns
+    )
     return session, members[0].vhost, prefers_shared_memory(found)
 
 

@@ -25,7 +25,8 @@ from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.cluster.codec import decode, encode
 from shmbroker.netbridge.cluster.machine import Action, KeepLives, Membership
-from shmbroker.netbridge.cluster.said import Say
+from shmbroker.netbridge.cluster.programs import Other, others
+from shmbroker.netbridge.cluster.said import Ask, Say, Told
 from shmbroker.netbridge.clustered import options
 from shmbroker.netbridge.clustered.looking import LOOK_SECONDS, Looked, Looking
 from shmbroker.netbridge.clustered.messages import Messages
@@ -86,20 +87,24 @@ class Members(Closable):
         tell: Tell,
         shows: Shows,
         keeps: Callable[[int], None] = lambda lives: None,
+        others_are: Callable[[tuple[Other, ...]], None] = lambda others: None,
     ) -> None:
-        """`shows`: is given what people see, in the network thread; `keeps`: the number of lives.
+        """`shows`: is given what people see, in the network thread; `keeps`: the number of lives;
+        `others_are`: the other nodes, as programs are told of them.
 
         Close it before the thread.
         """
         ours = setup.ours
         self.machine = Membership(
-            options.terms(setup.cluster, ours.name, setup.group), ours.incarnation, setup.quorum
-        )
+            options.terms(setup.cluster, ours.name, setup.group, setup.programs),
+            ours.incarnation, setup.quorum,
+        )  # fmt: skip
         self.hears: Hears | None = None
         """Who asks the other lives for votes."""
         self.due = math.inf
         self._thread, self._setup, self._tell = thread, setup, tell
-        self._shows, self._keeps = shows, keeps
+        self._shows, self._keeps, self._others_are = shows, keeps, others_are
+        self._others: tuple[Other, ...] = ()
         # other processes of a node may have this name, and a link by an epoch would end with it
         self._ours = replace(ours, node=ours.incarnation, epoch=0)
         self._worker = Worker(thread.call)
@@ -324,12 +329,15 @@ class Members(Closable):
             return
         try:
             if isinstance(frame, Talk):
-                self._does(self.machine.heard(link, decode(frame.body), time.monotonic()))
+                what = decode(frame.body)
+                self._does(self.machine.heard(link, what, time.monotonic()))
+                if not isinstance(what, (Ask, Told)):
+                    self._tell_others()
             elif isinstance(frame, Vote) and end not in self._accepted:
-                what = from_voter(frame.body)
+                said = from_voter(frame.body)
                 voter = next((name for name, each in self._voters.items() if each is end), "")
                 if voter and self.hears is not None:
-                    self.hears.voter_said(voter, what)
+                    self.hears.voter_said(voter, said)
             elif self._witness is not None:
                 self._witness.heard(end, frame)
         except Malformed as error:
@@ -344,6 +352,12 @@ class Members(Closable):
             if self._witness is not None:
                 self._witness.gone(end)
         self._does(self.machine.down(link, time.monotonic()))
+        self._tell_others()
+
+    def _tell_others(self) -> None:
+        if (found := others(self.machine)) != self._others:
+            self._others = found
+            self._others_are(found)
 
     # --- what the machine says ----------------------------------------------------------------
 

@@ -45,9 +45,11 @@ class Setup:
     quorum: Quorum
     vhost: str
     """Whose queues the others are told of."""
+    programs: str
+    """Where programs reach this broker; empty if they do not."""
 
 
-def setup(config: Config, given: Given) -> Setup | None:
+def setup(config: Config, given: Given, programs: str) -> Setup | None:
     """None: it is in no cluster."""
     network = given.wanted
     if network.cluster is None:
@@ -65,6 +67,7 @@ def setup(config: Config, given: Given) -> Setup | None:
         given.pair,
         _quorum(config, given),
         config.vhost,
+        programs,
     )
 
 

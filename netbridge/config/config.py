@@ -41,6 +41,7 @@ from shmbroker.netbridge.pair import option as pairs
 from shmbroker.netbridge.pair.option import PAIR
 from shmbroker.netbridge.plan.bridge import BRIDGES, paced
 from shmbroker.netbridge.plan.option import ACCEPTORS, CONNECTORS
+from shmbroker.netbridge.plan.telling import Telling
 from shmbroker.netbridge.plan.uri import Members, Single
 from shmbroker.netbridge.security.option import CREDENTIALS, SECURITY
 from shmbroker.netbridge.wire.words import Role
@@ -80,12 +81,9 @@ class Acceptor:
     credentials: str | None
     """Whose password gives its key pair; None: it has that of the key file."""
     session_ttl: float
-    update_cluster_clients: bool
-    update_cluster_clients_on_remove: bool
-    rebalance_cluster_clients: bool
+    telling: Telling
     queue_replicas: bool
     """Of a member of a replicated node: other members come elsewhere."""
-    update_cluster_filter: tuple[str, ...]
     times: LinkTimes
 
 
@@ -138,6 +136,8 @@ class Network:
     replica_timeout: float = 1.0
     """So long confirms wait for a queue elsewhere that follows, and does not answer."""
     cluster: Cluster | None = None
+    between: tuple[Single, ...] = ()
+    """Addresses by which the members of its cluster reach each other, and programs do not."""
     """[cluster.NAME]; None: it is in none."""
 
     @property
@@ -456,8 +456,15 @@ def _acceptor(
         times = times_of(overridden(defaults, own))
     except Contradiction as error:
         raise ConfigError(f"{place}: [acceptors.{name}]: {error}") from None
-    said = {key.replace("-", "_"): value for key, value in values.items()}
-    return Acceptor(name, times=times, **said)
+    if values["rebalance-cluster-clients"]:
+        raise ConfigError(
+            f"{place}: [acceptors.{name}] has rebalance-cluster-clients, which is not there yet: "
+            "sessions that begin are spread, and those that are there stay"
+        )
+    return Acceptor(
+        name, values["uri"], values["roles"], values["credentials"], values["session-ttl"],
+        Telling.of(values), values["queue-replicas"], times,
+    )  # fmt: skip
 
 
 def _login(name: str, values: Mapping[str, Any]) -> Login:
