@@ -124,7 +124,8 @@ class Members(Closable):
         self._made: Witness | None = None
         self._kept: Ledgers | None = None
         self._tries_at = math.inf
-        self._looking = Looking(setup.vhost, undeliverable(setup.cluster.name))
+        own = undeliverable(setup.cluster.name)
+        self._looking = Looking(setup.vhost, own, setup.cluster.addresses)
         self._messages = Messages(thread, self._worker, setup, tell, self._look)
         self._looks_at = math.inf
         self._complaints: set[str] = set()

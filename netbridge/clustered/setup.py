@@ -16,7 +16,7 @@ from shmbroker.netbridge.broker.network import Given
 from shmbroker.netbridge.cluster.option import Cluster
 from shmbroker.netbridge.clustered import options
 from shmbroker.netbridge.election.threshold import Quorum
-from shmbroker.netbridge.link.option import times_of
+from shmbroker.netbridge.link.option import overridden, times_of
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.security.credential import Credential, Credentials
@@ -63,7 +63,7 @@ def setup(config: Config, given: Given, programs: str) -> Setup | None:
         given.credentials,
         Identity(bytes(16), os.urandom(16), config.name, Standing.NONE, 0),
         tuple(name for name, _ in config.members),
-        times_of(network.link_defaults),
+        times_of(overridden(network.link_defaults, network.cluster.of_links)),
         given.pair,
         _quorum(config, given),
         config.vhost,
