@@ -28,6 +28,7 @@ from shmbroker.netbridge.carrier.link import Link
 from shmbroker.netbridge.carrier.listener import Listener, Serving
 from shmbroker.netbridge.carrier.source import Shipped
 from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.cluster.programs import Other
 from shmbroker.netbridge.config.config import Acceptor, Bridge
 from shmbroker.netbridge.config.config import Network as Wanted
 from shmbroker.netbridge.link.option import times_of
@@ -43,6 +44,7 @@ from shmbroker.netbridge.security import key_file
 from shmbroker.netbridge.security.credential import Credential, Credentials
 from shmbroker.netbridge.security.key_file import KeyPair
 from shmbroker.netbridge.security.stretched import Stretched
+from shmbroker.netbridge.serving.audience import Audience
 from shmbroker.netbridge.serving.orders import CarryOut
 from shmbroker.netbridge.serving.service import Service
 from shmbroker.netbridge.wire.words import OF_PROGRAMS, QUEUES_LINK, Role
@@ -153,8 +155,10 @@ class Network(Closable):
         """Queues that follow those of other brokers; None: none may."""
         self._sessions: Service | None = None
         self._table: Table | None = None
+        self._audiences: dict[str, Audience] = {}
+        """By acceptor."""
         self._told: set[str] = set()
-        self._nodes: tuple[Node, ...] = ()
+        self._nodes: tuple[Node, tuple[Other, ...]] | None = None
 
     @property
     def is_live(self) -> bool:
@@ -168,8 +172,8 @@ class Network(Closable):
         self._thread.serve(broker)
         self._sessions = self._serving()
         self._feedings.node = ours.node
-        for listener in self.listeners.values():
-            listener.serve(ours, self._sessions)
+        for name, listener in self.listeners.items():
+            listener.serve(ours, self._audience(name))
         # what the live had while this one was passive: the live is gone, or was this one before
         missing = self.given.wanted.acceptors.keys() - self.listeners.keys()
         self.unbound |= {name: self.given.wanted.acceptors[name] for name in missing}
@@ -196,11 +200,31 @@ class Network(Closable):
             pair=self.given.pair, shows=following.shows,
         )  # fmt: skip
 
-    def tell_topology(self, nodes: tuple[Node, ...]) -> None:
-        """All programs that are connected, and those that come."""
-        if nodes != self._nodes and self._sessions is not None:
-            self._nodes = nodes
-            self._sessions.tell_topology(nodes)
+    def tell_topology(self, ours: Node, others: tuple[Other, ...]) -> None:
+        """All programs that are connected, and those that come: as their acceptor wishes."""
+        if self._nodes != (ours, others):
+            self._nodes = ours, others
+            for name, audience in self._audiences.items():
+                self._tell(name, audience)
+
+    def _audience(self, name: str) -> Audience | None:
+        """None: this broker has no sessions of programs."""
+        if self._sessions is None:
+            return None
+        audience = self._audiences.get(name)
+        if audience is None:
+            audience = self._audiences[name] = Audience(self._sessions)
+            self._tell(name, audience)
+        return audience
+
+    def _tell(self, name: str, audience: Audience) -> None:
+        if self._nodes is not None:
+            ours, others = self._nodes
+            telling = self.given.wanted.acceptors[name].telling
+            audience.tell((ours, *(
+                each.node for each in others
+                if telling.includes(each.node.name, is_there=each.is_there)
+            )))  # fmt: skip
 
     def wait(self, live: Whereabouts) -> None:
         """The broker is passive: say who is live.  Of addresses the live on this host has those
@@ -244,7 +268,7 @@ class Network(Closable):
                     roles=frozenset(acceptor.roles),
                     vhosts=self.place.served,
                     times=acceptor.times,
-                    serves=self._sessions,
+                    serves=self._audience(name),
                     replicates=self._feedings,
                     pairs=self.pairs,
                     gate=self.gate,
@@ -384,6 +408,8 @@ class Network(Closable):
                 self.unbound[name] = acceptor
             else:
                 listener.admit(given.credentials, frozenset(acceptor.roles))
+        for name, audience in self._audiences.items():
+            self._tell(name, audience)
         self.listen()
         if self.is_live:
             self._bridge(given.wanted.bridges)

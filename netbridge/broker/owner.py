@@ -33,6 +33,7 @@ from shmbroker.netbridge.wire.words import Standing
 
 if TYPE_CHECKING:
     from shmbroker.netbridge.broker.network import Given, Network, Place
+    from shmbroker.netbridge.cluster.programs import Other
     from shmbroker.netbridge.queue_replicated.replicas import QueueReplicas
 
 RETRY_SECONDS: Final = 0.2
@@ -65,6 +66,7 @@ class Owner:
         self._network: Network | None = None
         self._live: whereabouts.Whereabouts | None = None
         """Of the live, while this broker is passive."""
+        self._others: tuple[Other, ...] = ()
         self._stopped: set[str] = set()
         self._watches = False
         self._lines = Lines(log.write, time.monotonic)
@@ -270,7 +272,15 @@ class Owner:
         node = Node(
             ours.node, ours.epoch, ours.name, self.uri, backups, memory(), self._config.vhost
         )  # fmt: skip
-        network.tell_topology((node,))
+        network.tell_topology(node, self._others)
+
+    def others_are(self, others: tuple[Other, ...]) -> None:
+        """The other nodes of its cluster; from any thread."""
+        self._orders.put(lambda: self._others_are(others))
+
+    def _others_are(self, others: tuple[Other, ...]) -> None:
+        self._others = others
+        self._tell_topology()
 
     def _watch_backups(self) -> None:
         if not self._watches:

@@ -44,7 +44,8 @@ class Whereabouts:
 def of(epoch: int, wanted: Wanted) -> Whereabouts:
     """Of this broker.  Without connectors, where it listens, if others can connect to that."""
     acceptors = [each.uri for each in wanted.acceptors.values()]
-    reached = [*wanted.connectors.values(), *(each for each in acceptors if not each.is_anywhere)]
+    connectors = [each for each in wanted.connectors.values() if each not in wanted.between]
+    reached = [*connectors, *(each for each in acceptors if not each.is_anywhere)]
     listens = tuple((each.host, each.port) for each in acceptors)
     return Whereabouts(epoch, str(reached[0]) if reached else "", this_host(), listens)
 

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import pkgutil
 import random
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from shmbroker.ipc.base.errors import InvalidArgument
-from shmbroker.netbridge.client.connecting import NEAR, Login, separated
+from shmbroker.netbridge.client.connecting import NEAR, OF_LINKS, Login, separated
+from shmbroker.netbridge.client.member import single
 from shmbroker.netbridge.plan.terms import of_session
 from shmbroker.netbridge.plan.text import parse
 from shmbroker.netbridge.plan.uri import FAILOVER, Found, Members, Single, singles
+from shmbroker.netbridge.remote.topology import Node, Topology
 
 
 class Cluster:
-    """Made by `shmbroker.cluster`: sessions spread over the members of its list.
+    """Made by `shmbroker.cluster`: sessions spread over the members of its list, and over all
+    nodes that brokers tell its sessions of.
 
     The policy, `load-balancing`, is asked once for each session.  One that loses its broker goes on
-    to the next members of the list.
+    to the next members.
     """
 
     def __init__(self, login: Login, connect: Callable[[Login], Any]) -> None:
@@ -30,42 +34,77 @@ class Cluster:
                 f"{where!r} is not there yet for several sessions: connect finds a broker by it, "
                 "and a list names several"
             )
-        self._login = Login(where, user, password, login.name)
+        self._login = Login(where, user, password, login.name, self._learns)
         self._connect = connect
         self._values = dict(getattr(found, "values", ()))
-        self._members: list[Single] = list(dict.fromkeys(singles(found)))
-        if not self._members:
+        self._given: list[Single] = list(dict.fromkeys(singles(found)))
+        if not self._given:
             raise InvalidArgument(f"{where!r} names no broker that is reached over TCP")
         is_failover = isinstance(found, Members) and found.scheme == FAILOVER
         chosen = {NEAR: self._values[NEAR]} if NEAR in self._values else {}
         self._kept = self._values if is_failover else chosen
-        self._policy: str = of_session(self._values)["load-balancing"]
-        self._next = random.randrange(len(self._members))
+        of_sessions = of_session(self._values)
+        self._policy: str = of_sessions["load-balancing"]
+        self._uses_topology: bool = of_sessions["use-topology-for-load-balancing"]
+        self._lock = threading.Lock()
+        self._topology = Topology()
+        """As its sessions were told last; each tells it in a thread of its own."""
+        self._last: Single | None = None
+        """Chosen for the session before."""
 
     @property
     def members(self) -> list[str]:
-        """Their addresses, in the order of the list."""
-        return [each.peer for each in self._members]
+        """The addresses of those that serve, as far as that is known: in the order of the list,
+        then those that brokers have told of."""
+        return [each.peer for each in self._members()]
 
     def session(self) -> Any:
         """A connection, as `connect` answers one."""
-        first = self._chosen() % len(self._members)
-        ordered = (*self._members[first:], *self._members[:first])
+        members = self._members()
+        first = self._chosen(members) % len(members)
+        self._last = members[first]
+        ordered = (*members[first:], *members[:first])
+        others = [each for each in self._given if each not in ordered]
         values = tuple({**self._kept, "randomize": False}.items())
-        uri = str(Members(FAILOVER, ordered, values))
+        uri = str(Members(FAILOVER, (*ordered, *others), values))
         return self._connect(replace(self._login, uri=uri))
 
-    def _chosen(self) -> int:
+    def _learns(self, told: tuple[Node, ...]) -> None:
+        with self._lock:
+            self._topology.take(told)
+
+    def _members(self) -> list[Single]:
+        """Nobody who is known to wait for another one's end."""
+        with self._lock:
+            nodes = list(self._topology.nodes.values()) if self._uses_topology else []
+        lives = [found for each in nodes if (found := single(each.live)) is not None]
+        waiting = {
+            found.place[:2]
+            for each in nodes
+            for uri in each.backups
+            if (found := single(uri)) is not None
+        }
+        serving = [each for each in self._given if each.place[:2] not in waiting]
+        known = {each.place[:2] for each in self._given}
+        first = self._given[0]
+        values = tuple(each for each in first.values if each[0] in OF_LINKS)
+        told = [
+            replace(each, vhost=first.vhost, values=values)
+            for each in lives
+            if each.place[:2] not in known
+        ]
+        return [*serving, *told] or self._given
+
+    def _chosen(self, members: list[Single]) -> int:
         if self._policy == "first":
             return 0
         if self._policy == "random":
-            return random.randrange(len(self._members))
-        if self._policy == "random-sticky":
-            return self._next
-        if self._policy == "round-robin":
-            self._next += 1
-            return self._next
-        return int(pkgutil.resolve_name(self._policy)(self.members))
+            return random.randrange(len(members))
+        if self._policy in ("random-sticky", "round-robin"):
+            if self._last not in members:
+                return random.randrange(len(members))
+            return members.index(self._last) + (self._policy == "round-robin")
+        return int(pkgutil.resolve_name(self._policy)([each.peer for each in members]))
 
     def __repr__(self) -> str:
         return f"<Cluster of {', '.join(self.members)}>"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from shmbroker.netbridge.plan.terms import of_session
 from shmbroker.netbridge.plan.text import parse
 from shmbroker.netbridge.plan.uri import Found, Single, Uri, singles
 from shmbroker.netbridge.remote.options import Mode, SessionOptions
+from shmbroker.netbridge.remote.topology import Node
 from shmbroker.netbridge.security.credential import Credential
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.words import Role
@@ -28,6 +29,7 @@ USER: Final = re.compile(r"tcp://([^/@,()?]*)@", re.IGNORECASE)
 OPENING_SECONDS: Final = 1.0
 """At least, for one of the brokers that were found."""
 NEAR: Final = "prefer-shared-memory"
+Learns = Callable[[tuple[Node, ...]], None]
 OF_LINKS: Final = {option.name for option in LINK_DEFAULTS}
 
 
@@ -58,12 +60,18 @@ def options_of(found: Uri) -> SessionOptions:
     )
 
 
+def nothing(_: tuple[Node, ...]) -> None:
+    """Is made of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Login:
     uri: str
     user: str | None = field(repr=False)
     password: str | None = field(repr=False)
     name: str | None
+    learns: Learns = field(default=nothing, repr=False)
+    """Called with the nodes that its broker tells it of, in the session's thread."""
 
 
 def prefers_shared_memory(found: Uri) -> bool:
@@ -81,25 +89,32 @@ async def opened(way: Way, login: Login) -> tuple[Session, str, bool]:
     credential = Credential("client", user, (Role.CLIENT,), (keys,))
     name = login.name or f"pid-{os.getpid()}"
     if not isinstance(found, Found):
-        return await _opened(way, where, credential, name)
+        return await _opened(way, where, credential, name, login.learns)
     discovered = Discovered(way, found, keys)
     try:
         where = str(await discovered.first())
-        return await _opened(way, where, credential, name, discovered)
+        return await _opened(way, where, credential, name, login.learns, discovered)
     except BaseException:
         discovered.close()
         raise
 
 
 async def _opened(
-    way: Way, where: str, credential: Credential, name: str, discovered: Discovered | None = None
+    way: Way,
+    where: str,
+    credential: Credential,
+    name: str,
+    learns: Learns,
+    discovered: Discovered | None = None,
 ) -> tuple[Session, str, bool]:
     found = parse(where)
     members = list(singles(found))
     if not members:
         raise InvalidArgument(f"{where!r} names no broker that is reached over TCP")
     of_link = {key: value for key, value in members[0].values if key in OF_LINKS}
-    session = Session(way, where, credential, options_of(found), times_of(of_link), name)
+    session = Session(
+        way, where, credential, options_of(found), times_of(of_link), name, learns
+    )
     if discovered is None:
         await session.open()
     else:  # an entry may be of a broker that is gone, and the next one of one that is there

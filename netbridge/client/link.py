@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, Protocol
 
@@ -17,7 +17,7 @@ from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.plan.plans import Draft
 from shmbroker.netbridge.plan.uri import ROOT, Member, Single, singles
 from shmbroker.netbridge.remote.action import Event
-from shmbroker.netbridge.remote.topology import Topology, unpacked
+from shmbroker.netbridge.remote.topology import Node, Topology, unpacked
 from shmbroker.netbridge.security.credential import Credential
 from shmbroker.netbridge.wire.frame import Frame, Nodes
 from shmbroker.netbridge.wire.malformed import Malformed
@@ -32,6 +32,7 @@ class Speaker(Protocol):
     """A session; all of it is called in the network thread."""
 
     link: ProgramLink | None
+    learns: Callable[[tuple[Node, ...]], None]
 
     def link_is_up(self) -> None: ...
 
@@ -111,11 +112,12 @@ class ProgramLink(Link):
     def _told(self, end: End, frame: Nodes) -> None:
         """Who serves, and who waits: it counts from the next round on."""
         try:
-            is_news = self.topology.take(unpacked(frame.body))
+            told = unpacked(frame.body)
         except Malformed as error:
             end.does(end.machine.malformed(error, time.monotonic()))
             return
-        if is_news:
+        self._speaker.learns(told)
+        if self.topology.take(told):
             self._given = self._given or self._plan.listed
             self._offer(was_read=False)
 

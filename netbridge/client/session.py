@@ -75,8 +75,11 @@ class Session:
         options: SessionOptions,
         times: LinkTimes,
         name: str,
+        learns: Callable[[tuple[Node, ...]], None] = lambda nodes: None,
     ) -> None:
+        """`learns`: is told of the nodes that the broker tells of, in the session's thread."""
         self.way = way
+        self.learns = learns
         self.options = options
         self.uri = uri
         self.targets = count(1)

@@ -33,7 +33,7 @@ DIGEST_MAX: Final = (1 << 32) - 1
 NAME: Final = Text(NAME_BYTES_MAX, 1)
 ANNOUNCEMENT: Final = Made(
     Announcement, NODE, Octets(ID_BYTES, ID_BYTES), COUNT, COUNT, NAME, Text(URI_BYTES_MAX, 1),
-    Flag(), Many(NAME, GROUP_MAX),
+    Flag(), Many(NAME, GROUP_MAX), Text(URI_BYTES_MAX),
 )  # fmt: skip
 LISTED: Final = Text(3 * NAME_BYTES_MAX, 1)
 """A name in the catalog, for the same reason."""

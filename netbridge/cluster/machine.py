@@ -74,6 +74,8 @@ class Terms:
     """`notification-interval`."""
     attempts: int = 2
     """`notification-attempts`."""
+    programs: str = ""
+    """Where programs reach us; empty if they do not."""
 
 
 @dataclass(slots=True)
@@ -118,8 +120,9 @@ class Membership:
         version = self.me.version + 1 if self.me is not None else 1
         terms = self.terms
         self.me = Announcement(
-            node, self._incarnation, epoch, version, terms.name, terms.uri, is_live, terms.group
-        )
+            node, self._incarnation, epoch, version, terms.name, terms.uri, is_live, terms.group,
+            terms.programs,
+        )  # fmt: skip
         self.lives.pop(node, None)
         self.adverts.forget(node)
         yield from self._count()

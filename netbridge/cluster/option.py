@@ -19,6 +19,9 @@ from shmbroker.ipc.instance.config.kind import (
     size,
 )
 from shmbroker.ipc.instance.config.option import Default, Option
+from shmbroker.netbridge.cluster.address import EXCLUDES, Addresses
+from shmbroker.netbridge.link.option import Contradiction, heartbeat
+from shmbroker.netbridge.link.times import NO_LIMIT
 from shmbroker.netbridge.plan.uri import Single
 from shmbroker.netbridge.security.option import USER
 
@@ -31,6 +34,16 @@ OFF_WITH_REDISTRIBUTION: Final = "off-with-redistribution"
 ON_DEMAND: Final = "on-demand"
 STRICT: Final = "strict"
 BALANCING: Final = (ON_DEMAND, STRICT, OFF, OFF_WITH_REDISTRIBUTION)
+
+
+def _addresses(given: object) -> Addresses:
+    if not isinstance(given, str):
+        raise ValueError('prefixes with commas, as in "orders,!orders.local"')
+    return Addresses.parse(given)
+
+
+def _prefixes(of: Addresses) -> str:
+    return ",".join([*of.included, *(f"{EXCLUDES}{each}" for each in of.excluded)])
 
 
 class Refused(ValueError):
@@ -54,19 +67,11 @@ def _row(
     return Option(TABLE, name, kind, default, help, is_required=is_required)
 
 
-OF_MESSAGES: Final = "no message goes between the brokers of a cluster"
-OF_LINKS: Final = "[link-defaults] has the times of its links"
 NOT_YET: Final = {
-    "address": OF_MESSAGES,
-    "use-duplicate-detection": OF_MESSAGES,
-    "confirmation-window-size": OF_MESSAGES,
-    "producer-window-size": OF_MESSAGES,
-    "min-large-message-size": OF_MESSAGES,
-    "client-id": OF_MESSAGES,
+    "min-large-message-size": "a message travels in parts if it is longer than max-frame-size",
+    "client-id": "a link has the name of its broker",
     "call-timeout": "members ask each other for nothing but votes",
     "call-failover-timeout": "members ask each other for nothing but votes",
-    "check-period": OF_LINKS,
-    "connection-ttl": OF_LINKS,
     "topology-scanner-attempts": "a member that is missing is tried as reconnect-attempts says",
 }
 """What this version does not do, and why: each of these is an error."""
@@ -87,7 +92,9 @@ CLUSTERS: Final = (
     _row("allow-direct-connections-only", FLAG, False,
          "Link with the static connectors only, or those that are discovered, and not with members "
          "that others tell of."),
-    _row("address", TEXT, None, "Which queues and exchanges it is for, by prefixes."),
+    _row("address", Kind("prefixes", _addresses, text=_prefixes), "",
+         "Which queues and exchanges it is for, by prefixes with commas; `!` before one excludes. "
+         "Empty: all."),
     _row("message-load-balancing", choice(*BALANCING), "on-demand",
          "Where messages go."),
     _row("max-hops", count(0, HOPS_MAX), 1,
@@ -98,16 +105,22 @@ CLUSTERS: Final = (
     _row("initial-connect-attempts", count(is_endless=True), -1,
          "To a member that was never reached; then it is left alone until it comes by itself."),
     _row("reconnect-attempts", count(is_endless=True), -1, "To one that was lost."),
-    _row("use-duplicate-detection", FLAG, True, "Messages between brokers come once."),
-    _row("confirmation-window-size", size(is_endless=True), "1MiB", "What may be unconfirmed."),
-    _row("producer-window-size", size(is_endless=True), "1MiB", "Credit of a broker that sends."),
+    _row("use-duplicate-detection", FLAG, None,
+         "Messages between brokers come once; if left out, as [link-defaults] says."),
+    _row("confirmation-window-size", size(is_endless=True), None,
+         "Bytes that may be unconfirmed between two brokers; if left out, the window-size of "
+         "[link-defaults]."),
+    _row("producer-window-size", size(is_endless=True), None,
+         "The same; the smaller one counts."),
     _row("min-large-message-size", size(), "100KiB", "Larger messages are sent in parts."),
     _row("client-id", TEXT, None, "Shown on the remote side."),
     _row("call-timeout", duration(0.001, HOUR), "30s", "Limit of a question to a member."),
     _row("call-failover-timeout", duration(0.001, HOUR, is_endless=True), -1,
          "The same while it fails over."),
-    _row("check-period", duration(0.001, HOUR), None, "Between two looks whether a link lives."),
-    _row("connection-ttl", duration(0.001, HOUR), None, "Silence after which it does not."),
+    _row("check-period", duration(0.01, HOUR), None,
+         "Of its links: a frame is sent at least so often; if left out, as [link-defaults] says."),
+    _row("connection-ttl", duration(0.02, 24 * HOUR), None,
+         "The silence after which one is lost; at least twice check-period."),
     _row("notification-interval", duration(0.001, HOUR), "1s",
          "Between repeats of the own announcement on joining."),
     _row("notification-attempts", count(0, 1000), 2, "How many repeats."),
@@ -138,6 +151,9 @@ class Cluster:
     notification_attempts: int
     hops: int
     balancing: str
+    addresses: Addresses
+    of_links: Mapping[str, Any]
+    """What is said of its links themselves, by the names of [link-defaults]."""
 
 
 def own_login(name: str) -> str:
@@ -176,6 +192,11 @@ def cluster(name: str, values: Mapping[str, Any], connectors: Mapping[str, Singl
             raise Refused(f"{ROOT}.{name}.{key} names [connectors.{connector}], which is not there")
         return found
 
+    of_links = _of_links(values)
+    try:
+        heartbeat(of_links)
+    except Contradiction as error:
+        raise Refused(f"[{ROOT}.{name}]: {error}") from None
     return Cluster(
         name,
         reached("connector", values["connector"]),
@@ -192,4 +213,23 @@ def cluster(name: str, values: Mapping[str, Any], connectors: Mapping[str, Singl
         values["notification-attempts"],
         values["max-hops"],
         values["message-load-balancing"],
+        values["address"],
+        of_links,
     )
+
+
+def _of_links(values: Mapping[str, Any]) -> dict[str, Any]:
+    given = {
+        name: values[name]
+        for name in ("check-period", "connection-ttl", "use-duplicate-detection")
+        if values[name] is not None
+    }
+    windows = [
+        values[name]
+        for name in ("confirmation-window-size", "producer-window-size")
+        if values[name] is not None
+    ]
+    limits = [each for each in windows if each != NO_LIMIT]
+    if windows:
+        given["window-size"] = min(limits, default=NO_LIMIT)
+    return given

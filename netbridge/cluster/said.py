@@ -28,6 +28,8 @@ class Announcement:
     """Else it is a backup of the live of its node."""
     group: tuple[str, ...]
     """Names of the members of its node, its own among them."""
+    programs: str
+    """Where programs reach it; empty if they do not."""
 
     @property
     def age(self) -> tuple[int, int]:

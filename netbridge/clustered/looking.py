@@ -12,6 +12,7 @@ from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.errors import Error, NotFound
 from shmbroker.ipc.connection.outline import Outline, Outlines, QueueOutline
 from shmbroker.ipc.queue_replica.copy import followed_by
+from shmbroker.netbridge.cluster.address import Addresses
 from shmbroker.netbridge.cluster.advert import Advert, Binding, Queue
 from shmbroker.netbridge.cluster.redistribution import Here
 
@@ -34,9 +35,10 @@ class Looked:
 class Looking(Closable):
     """Of one thread at a time."""
 
-    def __init__(self, vhost: str, undeliverable: str) -> None:
-        """`undeliverable`: a queue that each node has for itself."""
-        self._vhost, self._undeliverable = vhost, undeliverable
+    def __init__(self, vhost: str, undeliverable: str, addresses: Addresses) -> None:
+        """`undeliverable`: a queue that each node has for itself; `addresses`: all else is for
+        this broker alone."""
+        self._vhost, self._undeliverable, self._addresses = vhost, undeliverable, addresses
         self._outlines: Outlines | None = None
         self._known: dict[tuple[str, int], Here] = {}
         """By name and reference: settings stay as they were declared."""
@@ -49,13 +51,15 @@ class Looking(Closable):
             if self._outlines is None:
                 self._outlines = Outlines(self._vhost)
             found = self._outlines.look()
-            return None if found is None else Looked(adverts(found), self._here(found))
+            if found is None:
+                return None
+            return Looked(adverts(found, self._addresses), self._here(found))
         except (Error, OSError):
             self.close()  # it is being made, or removed: the next look tells
             return None
 
     def _here(self, outline: Outline) -> list[Here]:
-        own = [each for each in outline.queues if not each.name.startswith(OWN)]
+        own = [each for each in outline.queues if is_shared(each.name, self._addresses)]
         former, self._known = self._known, {}
         for each in own:
             which = each.name, each.reference
@@ -87,7 +91,12 @@ class Looking(Closable):
             outlines.close()
 
 
-def adverts(outline: Outline) -> list[Advert]:
+def is_shared(name: str, addresses: Addresses) -> bool:
+    """A queue or an exchange that concerns others, by its name."""
+    return not name.startswith(OWN) and addresses.has(name)
+
+
+def adverts(outline: Outline, addresses: Addresses) -> list[Advert]:
     kinds = {each.name: each.kind for each in outline.exchanges}
     queues = [Queue(each.name, each.is_durable, each.is_consumed) for each in outline.queues]
     bindings = [
@@ -99,10 +108,10 @@ def adverts(outline: Outline) -> list[Advert]:
         if each.exchange in kinds
     ]  # fmt: skip
     return [
-        *(each for each in queues if not each.name.startswith(OWN)),
-        *(each for each in bindings if not _is_own(each)),
+        *(each for each in queues if is_shared(each.name, addresses)),
+        *(
+            each
+            for each in bindings
+            if is_shared(each.exchange, addresses) and not each.destination.startswith(OWN)
+        ),
     ]
-
-
-def _is_own(binding: Binding) -> bool:
-    return binding.exchange.startswith(OWN) or binding.destination.startswith(OWN)

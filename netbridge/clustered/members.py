@@ -26,7 +26,8 @@ from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.cluster.codec import decode, encode
 from shmbroker.netbridge.cluster.machine import Action, KeepLives, Membership
-from shmbroker.netbridge.cluster.said import Answers, Leaving, Say
+from shmbroker.netbridge.cluster.programs import Other, others
+from shmbroker.netbridge.cluster.said import Answers, Ask, Leaving, Say, Told
 from shmbroker.netbridge.clustered import options
 from shmbroker.netbridge.clustered.looking import LOOK_SECONDS, Looked, Looking
 from shmbroker.netbridge.clustered.messages import Messages
@@ -91,20 +92,24 @@ class Members(Closable):
         tell: Tell,
         shows: Shows,
         keeps: Callable[[int], None] = lambda lives: None,
+        others_are: Callable[[tuple[Other, ...]], None] = lambda others: None,
     ) -> None:
-        """`shows`: is given what people see, in the network thread; `keeps`: the number of lives.
+        """`shows`: is given what people see, in the network thread; `keeps`: the number of lives;
+        `others_are`: the other nodes, as programs are told of them.
 
         Close it before the thread.
         """
         ours = setup.ours
         self.machine = Membership(
-            options.terms(setup.cluster, ours.name, setup.group), ours.incarnation, setup.quorum
-        )
+            options.terms(setup.cluster, ours.name, setup.group, setup.programs),
+            ours.incarnation, setup.quorum,
+        )  # fmt: skip
         self.hears: Hears | None = None
         """Who asks the other lives for votes."""
         self.due = math.inf
         self._thread, self._setup, self._tell = thread, setup, tell
-        self._shows, self._keeps = shows, keeps
+        self._shows, self._keeps, self._others_are = shows, keeps, others_are
+        self._others: tuple[Other, ...] = ()
         # other processes of a node may have this name, and a link by an epoch would end with it
         self._ours = replace(ours, node=ours.incarnation, epoch=0)
         self._worker = Worker(thread.call)
@@ -124,7 +129,8 @@ class Members(Closable):
         self._made: Witness | None = None
         self._kept: Ledgers | None = None
         self._tries_at = math.inf
-        self._looking = Looking(setup.vhost, undeliverable(setup.cluster.name))
+        own = undeliverable(setup.cluster.name)
+        self._looking = Looking(setup.vhost, own, setup.cluster.addresses)
         self._messages = Messages(thread, self._worker, setup, tell, self._look)
         self.successor = Successor(setup, self._worker, lambda: self._messages.broker)
         self._looks_at = math.inf
@@ -413,16 +419,18 @@ class Members(Closable):
             return
         try:
             if isinstance(frame, Talk):
-                said = decode(frame.body)
-                if isinstance(said, Leaving):
-                    self.successor.heard(end, said)
+                what = decode(frame.body)
+                if isinstance(what, Leaving):
+                    self.successor.heard(end, what)
                 else:
-                    self._does(self.machine.heard(link, said, time.monotonic()))
+                    self._does(self.machine.heard(link, what, time.monotonic()))
+                    if not isinstance(what, (Ask, Told)):
+                        self._tell_others()
             elif isinstance(frame, Vote) and end not in self._accepted:
-                what = from_voter(frame.body)
+                said = from_voter(frame.body)
                 voter = next((name for name, each in self._voters.items() if each is end), "")
                 if voter and self.hears is not None:
-                    self.hears.voter_said(voter, what)
+                    self.hears.voter_said(voter, said)
             elif self._witness is not None:
                 self._witness.heard(end, frame)
         except Malformed as error:
@@ -438,6 +446,12 @@ class Members(Closable):
             if self._witness is not None:
                 self._witness.gone(end)
         self._does(self.machine.down(link, time.monotonic()))
+        self._tell_others()
+
+    def _tell_others(self) -> None:
+        if (found := others(self.machine)) != self._others:
+            self._others = found
+            self._others_are(found)
 
     # --- what the machine says ----------------------------------------------------------------
 

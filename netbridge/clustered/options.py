@@ -16,11 +16,13 @@ def listening(network: Network) -> tuple[Acceptor, ...]:
 
 
 def without_cluster(network: Network) -> Network:
-    """What all others come to."""
-    return replace(network.without(listening(network)), cluster=None)
+    """What all others come to, and how they reach it."""
+    cluster = network.cluster
+    between = () if cluster is None else (cluster.connector, *cluster.statics)
+    return replace(network.without(listening(network)), cluster=None, between=between)
 
 
-def terms(found: Cluster, name: str, group: tuple[str, ...]) -> Terms:
+def terms(found: Cluster, name: str, group: tuple[str, ...], programs: str) -> Terms:
     return Terms(
         name,
         str(found.connector),
@@ -29,6 +31,7 @@ def terms(found: Cluster, name: str, group: tuple[str, ...]) -> Terms:
         learns=not found.allow_direct_connections_only,
         interval=found.notification_interval,
         attempts=found.notification_attempts,
+        programs=programs,
     )
 
 

@@ -106,12 +106,14 @@ class ClusterOwner(Owner):
         from shmbroker.netbridge.clustered.setup import setup, show
 
         given = Given(self._whole, self._credentials)
-        found = setup(self._config, given)
+        found = setup(self._config, given, self.uri)
         assert found is not None, "it is in a cluster"
         self._thread = NetworkThread()
         self._thread.admit(given.known_keys())
         shows = partial(show, self._config)
-        self._members = Members(self._thread, found, self._lines.tell, shows)
+        self._members = Members(
+            self._thread, found, self._lines.tell, shows, others_are=self.others_are
+        )
         return self._members
 
     def _end(self, at_once: bool) -> None:

@@ -18,7 +18,7 @@ from shmbroker.netbridge.clustered import options
 from shmbroker.netbridge.config.config import Network
 from shmbroker.netbridge.discovery.option import Discovery
 from shmbroker.netbridge.election.threshold import Quorum
-from shmbroker.netbridge.link.option import times_of
+from shmbroker.netbridge.link.option import overridden, times_of
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.security.credential import Credential, Credentials
@@ -50,12 +50,12 @@ class Setup:
     group_name: str = ""
     """Of brokers that take each other's place when one leaves."""
     programs: str = ""
-    """Where programs come to, as others are told when they leave."""
+    """Where programs reach this broker, as others are told; empty if they do not."""
     discovery: Discovery | None = None
     """What finds its members; None: it has static connectors."""
 
 
-def setup(config: Config, given: Given) -> Setup | None:
+def setup(config: Config, given: Given, programs: str) -> Setup | None:
     """None: it is in no cluster."""
     network = given.wanted
     if network.cluster is None:
@@ -69,12 +69,12 @@ def setup(config: Config, given: Given) -> Setup | None:
         given.credentials,
         Identity(bytes(16), os.urandom(16), config.name, Standing.NONE, 0),
         tuple(name for name, _ in config.members),
-        times_of(network.link_defaults),
+        times_of(overridden(network.link_defaults, network.cluster.of_links)),
         given.pair,
         _quorum(config, given),
         config.vhost,
         _group_name(network),
-        _programs(network),
+        programs or _programs(network),
         network.discoveries.get(network.cluster.discovery_group or ""),
     )
 

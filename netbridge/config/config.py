@@ -44,6 +44,7 @@ from shmbroker.netbridge.pair import option as pairs
 from shmbroker.netbridge.pair.option import PAIR
 from shmbroker.netbridge.plan.bridge import BRIDGES, paced
 from shmbroker.netbridge.plan.option import ACCEPTORS, CONNECTORS
+from shmbroker.netbridge.plan.telling import Refused, Telling
 from shmbroker.netbridge.plan.uri import Members, Single
 from shmbroker.netbridge.security.option import CREDENTIALS, SECURITY
 from shmbroker.netbridge.wire.words import Role
@@ -86,12 +87,9 @@ class Acceptor:
     credentials: str | None
     """Whose password gives its key pair; None: it has that of the key file."""
     session_ttl: float
-    update_cluster_clients: bool
-    update_cluster_clients_on_remove: bool
-    rebalance_cluster_clients: bool
+    telling: Telling
     queue_replicas: bool
     """Of a member of a replicated node: other members come elsewhere."""
-    update_cluster_filter: tuple[str, ...]
     times: LinkTimes
 
 
@@ -144,6 +142,8 @@ class Network:
     replica_timeout: float = 1.0
     """So long confirms wait for a queue elsewhere that follows, and does not answer."""
     cluster: Cluster | None = None
+    between: tuple[Single, ...] = ()
+    """Addresses by which the members of its cluster reach each other, and programs do not."""
     """[cluster.NAME]; None: it is in none."""
     scale_down: ScaleDown | None = None
     """[ha.scale-down]; None: a stop moves nothing."""
@@ -516,11 +516,13 @@ def _acceptor(
     known = {each.name for each in LINK_DEFAULTS}
     own = {key: value for key, value in values["uri"].values if key in known}
     try:
-        times = times_of(overridden(defaults, own))
-    except Contradiction as error:
+        times, telling = times_of(overridden(defaults, own)), Telling.of(values)
+    except (Contradiction, Refused) as error:
         raise ConfigError(f"{place}: [acceptors.{name}]: {error}") from None
-    said = {key.replace("-", "_"): value for key, value in values.items()}
-    return Acceptor(name, times=times, **said)
+    return Acceptor(
+        name, values["uri"], values["roles"], values["credentials"], values["session-ttl"],
+        telling, values["queue-replicas"], times,
+    )  # fmt: skip
 
 
 def _login(name: str, values: Mapping[str, Any]) -> Login:

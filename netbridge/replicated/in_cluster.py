@@ -6,6 +6,7 @@ from functools import partial
 
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.netbridge.broker.network import Given
+from shmbroker.netbridge.broker.owner import Owner
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.clustered.members import Members, Standing, Tell
 from shmbroker.netbridge.clustered.setup import keep_lives, setup, show
@@ -42,9 +43,11 @@ class InCluster:
             self.members.doubts(is_in_doubt)
 
 
-def joined(config: Config, given: Given, thread: NetworkThread, tell: Tell) -> InCluster | None:
+def joined(
+    config: Config, given: Given, thread: NetworkThread, tell: Tell, owner: Owner
+) -> InCluster | None:
     """None: there is no [cluster.NAME]."""
-    found = setup(config, given)
+    found = setup(config, given, owner.uri)
     if found is None:
         return None
 
@@ -52,4 +55,5 @@ def joined(config: Config, given: Given, thread: NetworkThread, tell: Tell) -> I
         if not found.quorum.recalculates:
             keep_lives(config, lives)
 
-    return InCluster(config, Members(thread, found, tell, partial(show, config), keeps))
+    shows = partial(show, config)
+    return InCluster(config, Members(thread, found, tell, shows, keeps, owner.others_are))

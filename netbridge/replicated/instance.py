@@ -131,7 +131,7 @@ class ReplicatedInstance:
         self._thread = thread = NetworkThread()
         ours = Identity(bytes(16), os.urandom(16), config.name, Standing.NONE, 0)
         given = Given(self._network, self._known)
-        self._in_cluster = joined(config, given, thread, self._lines.tell)
+        self._in_cluster = joined(config, given, thread, self._lines.tell, self.owner)
         picked = chosen(config, given, thread, ours, self._lines.tell)
         if picked is None and self._in_cluster is not None and found.can_ask:
             picked = Chosen(NOBODY, Lives(self._in_cluster.members))

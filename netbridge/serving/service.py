@@ -28,13 +28,12 @@ from shmbroker.netbridge.remote.action import (
 )
 from shmbroker.netbridge.remote.session import Session, SessionLimits
 from shmbroker.netbridge.remote.sessions import Done, Sessions
-from shmbroker.netbridge.remote.topology import Node, packed
 from shmbroker.netbridge.serving.alarms import Alarms
 from shmbroker.netbridge.serving.confirms import Confirms
 from shmbroker.netbridge.serving.orders import CarryOut, Orders
 from shmbroker.netbridge.serving.requests import Requests
 from shmbroker.netbridge.serving.served import Served
-from shmbroker.netbridge.wire.frame import Frame, Nodes
+from shmbroker.netbridge.wire.frame import Frame
 from shmbroker.netbridge.wire.words import Role
 
 CONFIRMS_MAX = 1000
@@ -75,7 +74,6 @@ class Service(Closable):
         self.orders = Orders(thread.call, carry_out)
         self._confirms: dict[tuple[int, int], Confirms] = {}
         self._waiting: deque[tuple[int, Session | None, Action]] = deque()
-        self._nodes: Nodes | None = None
         self._is_busy = False
         thread.ask(lambda: thread.members.append(self))
 
@@ -108,19 +106,6 @@ class Service(Closable):
         """A program has shown who it is."""
         number = self._numbers[end] = next(self._counter)
         self._ends[number] = end
-        if self._nodes is not None:
-            end.say(self._nodes)
-
-    def tell_topology(self, nodes: Iterable[Node]) -> None:
-        """All programs that are here, and those that come."""
-        told = Nodes(packed(nodes))
-        self._thread.call(lambda: self._tell(told))
-
-    def _tell(self, told: Nodes) -> None:
-        if told != self._nodes:
-            self._nodes = told
-            for end in list(self._ends.values()):
-                end.say(told)
 
     def heard(self, end: End, frame: Frame) -> None:
         number = self._numbers.get(end)

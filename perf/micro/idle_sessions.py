@@ -23,6 +23,7 @@ from pathlib import Path
 from threading import Event
 
 from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.client.connecting import Learns, nothing
 from shmbroker.netbridge.client.link import ProgramLink
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.link.times import LinkTimes
@@ -66,6 +67,7 @@ class IdleProgram:
     def __init__(self, client: Client) -> None:
         self.client = client
         self.link: ProgramLink | None = None
+        self.learns: Learns = nothing
 
     def link_is_up(self) -> None:
         self._does(self.client.connected(time.monotonic()))

@@ -22,6 +22,7 @@ from shmbroker.netbridge.remote.options import SessionOptions
 from shmbroker.netbridge.remote.session import SessionLimits
 from shmbroker.netbridge.security.credential import Credential, Credentials
 from shmbroker.netbridge.security.stretched import Stretched
+from shmbroker.netbridge.serving.audience import Audience
 from shmbroker.netbridge.serving.service import Service
 from shmbroker.netbridge.wire.words import OF_PROGRAMS, Role, Standing
 from shmbroker.perf.machine.port import free_port
@@ -47,21 +48,21 @@ class Site:
     """Lines of its log, if it is served in this process."""
 
     @contextmanager
-    def served(self) -> Iterator[Service]:
+    def served(self) -> Iterator[Audience]:
         with ExitStack() as opened:
             broker = opened.enter_context(
                 shmbroker.connect(f"shm://{self.broker.vhost}", name="broker")
             )
             thread = opened.enter_context(NetworkThread(broker))
-            service = opened.enter_context(Service(thread, limits=self.limits))
+            audience = Audience(opened.enter_context(Service(thread, limits=self.limits)))
             ours = Identity(b"b" * 16, os.urandom(16), "broker", Standing.LIVE, 0)
             opened.enter_context(
                 Listener(
                     thread, f"tcp://127.0.0.1:{self.port}", KEY, Credentials([SITE]), ours,
-                    roles=OF_PROGRAMS, times=self.times, serves=service, tell=self._tell,
+                    roles=OF_PROGRAMS, times=self.times, serves=audience, tell=self._tell,
                 )
             )  # fmt: skip
-            yield service
+            yield audience
 
     def _tell(self, line: Mapping[str, Any]) -> None:
         self.said.put(line)

@@ -18,7 +18,7 @@ from shmbroker import NotLocal, Unconfirmed
 from shmbroker.ipc.instance.moving import moves
 from shmbroker.ipc.instance.process import memory
 from shmbroker.netbridge.remote.topology import Node
-from shmbroker.netbridge.serving.service import Service
+from shmbroker.netbridge.serving.audience import Audience
 from tests.conftest import vhost_for_a_while
 from tests.support.serving import Site
 
@@ -27,11 +27,11 @@ PATIENCE = 20
 NODE = b"b" * 16
 
 
-def told(site: Site, service: Service, *, here: bool, epoch: int = 0) -> None:
+def told(site: Site, audience: Audience, *, here: bool, epoch: int = 0) -> None:
     """Programs are told whose memory it is."""
     where = memory() if here else "another host"
     uri = f"tcp://127.0.0.1:{site.port}"
-    service.tell_topology([Node(NODE, epoch, "broker", uri, (), where, site.broker.vhost)])
+    audience.tell([Node(NODE, epoch, "broker", uri, (), where, site.broker.vhost)])
 
 
 def becomes(holds: Callable[[], bool]) -> None:
@@ -67,8 +67,8 @@ def uri(*sites: Site, more: str = "") -> str:
 
 def test_what_is_not_local_is_there_in_shared_memory(two: list[Site]) -> None:
     site = two[0]
-    with site.served() as service:
-        told(site, service, here=True)
+    with site.served() as audience:
+        told(site, audience, here=True)
         with shmbroker.connect(uri(site), **LOGIN) as broker:
             becomes(lambda: is_near(broker))
             queue = broker.declare_queue("q")
@@ -76,13 +76,13 @@ def test_what_is_not_local_is_there_in_shared_memory(two: list[Site]) -> None:
                 loan.view[:] = b"lent!"
             assert queue.receive(timeout=5) == b"lent!"
             assert broker.participant > 0
-            told(site, service, here=False)
+            told(site, audience, here=False)
             becomes(lambda: not is_near(broker))
             queue.publish(b"over the link")
             with pytest.raises(NotLocal):
                 queue.loan(5)
             assert len(queue) == 1
-            told(site, service, here=True)
+            told(site, audience, here=True)
             becomes(lambda: is_near(broker))
             with queue.get(timeout=5) as message:
                 assert message.body == b"over the link"
@@ -95,8 +95,8 @@ def test_what_is_not_local_is_there_in_shared_memory(two: list[Site]) -> None:
 def test_who_does_not_prefer_it_has_a_link(two: list[Site], more: str | None) -> None:
     """So has who names one address."""
     site = two[0]
-    with site.served() as service:
-        told(site, service, here=True)
+    with site.served() as audience:
+        told(site, audience, here=True)
         where = f"tcp://127.0.0.1:{site.port}" if more is None else uri(site, more=more)
         with shmbroker.connect(where, **LOGIN) as broker, pytest.raises(NotLocal):
             broker.declare_queue("q").loan(5)
@@ -104,9 +104,9 @@ def test_who_does_not_prefer_it_has_a_link(two: list[Site], more: str | None) ->
 
 def test_who_may_not_open_it_has_a_link(two: list[Site]) -> None:
     site = two[0]
-    with site.served() as service:
+    with site.served() as audience:
         nowhere = Node(NODE, 0, "broker", "", (), memory(), "there-is-no-such-vhost")
-        service.tell_topology([nowhere])
+        audience.tell([nowhere])
         with shmbroker.connect(uri(site), **LOGIN) as broker:
             queue = broker.declare_queue("q")
             queue.publish(b"x")
@@ -123,8 +123,8 @@ def moved(sites: list[Site], serving: ExitStack) -> None:
 def test_a_program_moves_to_a_link_and_back_to_shared_memory(two: list[Site]) -> None:
     first, second = two
     with ExitStack() as serving, second.served() as other:
-        service = serving.enter_context(first.served())
-        told(first, service, here=True)
+        audience = serving.enter_context(first.served())
+        told(first, audience, here=True)
         with shmbroker.connect(uri(first, second), **LOGIN) as broker:
             becomes(lambda: is_near(broker))
             queue = broker.declare_queue("q")
@@ -143,8 +143,8 @@ def test_a_program_moves_to_a_link_and_back_to_shared_memory(two: list[Site]) ->
 def test_a_loop_goes_on_at_the_other_member(two: list[Site]) -> None:
     first, second = two
     with ExitStack() as serving, second.served():
-        service = serving.enter_context(first.served())
-        told(first, service, here=True)
+        audience = serving.enter_context(first.served())
+        told(first, audience, here=True)
         with shmbroker.connect(uri(first, second), **LOGIN) as broker:
             becomes(lambda: is_near(broker))
             queue = broker.declare_queue("q")
@@ -171,8 +171,8 @@ def test_a_loop_goes_on_at_the_other_member(two: list[Site]) -> None:
 def test_what_a_durable_queue_was_given_is_in_doubt(two: list[Site]) -> None:
     first, second = two
     with ExitStack() as serving, second.served():
-        service = serving.enter_context(first.served())
-        told(first, service, here=True)
+        audience = serving.enter_context(first.served())
+        told(first, audience, here=True)
         with shmbroker.connect(uri(first, second), **LOGIN) as broker:
             becomes(lambda: is_near(broker))
             queue = broker.declare_queue("q", durable=True)
@@ -198,8 +198,8 @@ def test_with_asyncio(two: list[Site]) -> None:
     first, second = two
 
     async def main(serving: ExitStack) -> None:
-        service = serving.enter_context(first.served())
-        told(first, service, here=True)
+        audience = serving.enter_context(first.served())
+        told(first, audience, here=True)
         async with shmbroker.aio.connect(uri(first, second), **LOGIN) as broker:
             while not is_near(broker):
                 await asyncio.sleep(0.005)

@@ -23,14 +23,14 @@ from shmbroker.netbridge.cluster.said import (
 from shmbroker.netbridge.wire.malformed import Malformed
 
 NODE, LIFE = b"N" * 16, b"L" * 16
-ME = Announcement(NODE, LIFE, 7, 2, "east", "tcp://east:61619", True, ("east", "west"))
+ME = Announcement(NODE, LIFE, 7, 2, "east", "tcp://east:61619", True, ("east", "west"), "tcp://e:5")
 BINDING = Binding("news", "topic", "sports", False, "sports.#", b"\x80", False, True)
 BINDING_AS_SENT = ["news", "topic", "sports", False, "sports.#", b"\x80", False, True]
 TOLD = Told(LIFE, True, 7, 9, (Queue("sports", True, False),), (BINDING,), ("old",), (BINDING,))
 TOLD_AS_SENT = [
     LIFE, True, 7, 9, [["sports", True, False]], [BINDING_AS_SENT], ["old"], [BINDING_AS_SENT],
 ]  # fmt: skip
-AS_SENT = [NODE, LIFE, 7, 2, "east", "tcp://east:61619", True, ["east", "west"]]
+AS_SENT = [NODE, LIFE, 7, 2, "east", "tcp://east:61619", True, ["east", "west"], "tcp://e:5"]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_words_and_bytes(said: Said | Leaving, sent: list[object]) -> None:
         ([0, AS_SENT, 0, 5], "here: lives is 0"),
         ([1, AS_SENT[:-1]], "is no list of"),
         ([1, [b"short", *AS_SENT[1:]]], "node has 5 bytes"),
-        ([1, [*AS_SENT[:-1], ["m"] * 17]], "is no list of up to 16"),
+        ([1, [*AS_SENT[:-2], ["m"] * 17, ""]], "is no list of up to 16"),
         ([1, [*AS_SENT[:5], "", *AS_SENT[6:]]], "uri has 0 bytes"),
         ([2, NODE, -1], "epoch is -1"),
         ([3, LIFE, -1], "ask: version is -1"),

@@ -58,7 +58,8 @@ def test_what_is_not_newer_is_ignored(epoch: int, version: int) -> None:
     b = town.add("b", epoch=7)
     town.link("a", "b")
     assert b.me is not None
-    old = Announcement(node_of("b"), bytes(16), epoch, version, "old", "tcp://old:1", True, ("b",))
+    node, uri = node_of("b"), "tcp://old:1"
+    old = Announcement(node, bytes(16), epoch, version, "old", uri, True, ("b",), "")
     town.does("a", town.members["a"].heard(9, Known(old), 0.0))
     assert town.members["a"].lives[node_of("b")] == b.me
 

@@ -101,3 +101,19 @@ def test_a_replicated_node_tells_of_its_queues_whoever_serves(cluster: Cluster) 
     with shmbroker.connect(f"shm://{cluster.vhosts['west2']}", name="test") as broker:
         broker.declare_queue("bills")
     cluster.copied("east", lambda queues: ("bills", "west2", False) in queues)
+
+
+def test_a_cluster_is_for_some_addresses_only(cluster: Cluster) -> None:
+    cluster.add("east").start().becomes("live")
+    cluster.add("west", cluster__town__address="orders,news,!orders.local").start().becomes("live")
+    cluster.sees("east", "west")
+    with shmbroker.connect(f"shm://{cluster.vhosts['west']}", name="test") as broker:
+        for name in ("stock", "orders.local", "news.paper", "orders.far"):
+            broker.declare_queue(name)
+        for name in ("stocks", "news"):
+            broker.declare_exchange(name, "fanout")
+            broker.bind(name, "orders.far")
+        told = cluster.copied("east", lambda queues: {each[0] for each in queues} >= {"orders.far"})
+        assert {each["name"] for each in told["queues"]} == {"west"}
+        assert {each["queue"] for each in told["queues"]} == {"news.paper", "orders.far"}
+        assert {each["exchange"] for each in told["bindings"]} == {"news"}

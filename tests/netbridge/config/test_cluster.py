@@ -9,6 +9,7 @@ import pytest
 from shmbroker.ipc.instance.config.config import FILE, ConfigError
 from shmbroker.netbridge.cluster.option import CLUSTERS, NOT_YET
 from shmbroker.netbridge.config.config import Network, load
+from shmbroker.netbridge.link.option import overridden, times_of
 from shmbroker.netbridge.wire.words import Role
 
 BEFORE = """
@@ -74,12 +75,51 @@ def test_most_brokers_are_in_none(tmp_path: Path) -> None:
 
 
 GIVEN: dict[str, object] = {
-    "address": "orders", "message-load-balancing": "strict",
-    "use-duplicate-detection": True, "confirmation-window-size": -1,
-    "producer-window-size": -1, "min-large-message-size": "1KiB", "client-id": "me",
-    "call-timeout": "1s", "call-failover-timeout": "1s", "check-period": "1s",
-    "connection-ttl": "1s", "topology-scanner-attempts": 3,
+    "min-large-message-size": "1KiB", "client-id": "me",
+    "call-timeout": "1s", "call-failover-timeout": "1s", "topology-scanner-attempts": 3,
 }  # fmt: skip
+
+
+def test_what_is_said_of_its_links_comes_before_the_defaults(tmp_path: Path) -> None:
+    text = (
+        f'{GOOD}check-period = "1s"\nconnection-ttl = "5s"\nuse-duplicate-detection = false\n'
+        'confirmation-window-size = "2MiB"\nproducer-window-size = -1\n'
+        '[link-defaults]\nheartbeat-interval = "1s"\nwindow-size = "4MiB"\n'
+        'connect-timeout = "3s"\n'
+    )
+    found = loaded(tmp_path, text)
+    assert found.cluster is not None
+    times = times_of(overridden(found.link_defaults, found.cluster.of_links))
+    assert (times.heartbeat_interval, times.silence, times.exact) == (1.0, 5.0, False)
+    assert (times.window_size, times.connect_timeout) == (2 << 20, 3.0)
+
+
+def test_what_is_not_said_of_its_links_is_as_the_defaults_are(tmp_path: Path) -> None:
+    found = loaded(tmp_path, f'{GOOD}[link-defaults]\nwindow-size = "4MiB"\n')
+    assert found.cluster is not None
+    assert found.cluster.of_links == {}
+    found = loaded(tmp_path, f"{GOOD}producer-window-size = -1\n")
+    assert found.cluster is not None
+    assert found.cluster.of_links == {"window-size": -1}
+
+
+@pytest.mark.parametrize(
+    ("text", "covered", "others"),
+    [
+        ("", "orders", "!"),
+        ("orders, stock.", "orders.new", "stocks"),
+        ("!orders.local", "orders", "orders.local.x"),
+        ("orders,!orders.local", "orders.far", "orders.local"),
+        ("orders,!orders.local", "orders", "stock"),
+    ],
+)
+def test_the_addresses_that_it_is_for(
+    tmp_path: Path, text: str, covered: str, others: str
+) -> None:
+    found = loaded(tmp_path, f'{GOOD}address = "{text}"\n')
+    assert found.cluster is not None
+    assert found.cluster.addresses.has(covered)
+    assert not found.cluster.addresses.has(others) or not text
 
 
 @pytest.mark.parametrize("name", NOT_YET)
@@ -100,6 +140,9 @@ def test_what_is_not_there_yet_is_an_error(tmp_path: Path, name: str) -> None:
             GOOD.replace("max-hops = 0", "max-hops = 2"),
             "max-hops is 2, and messages go one hop yet",
         ),
+        (GOOD + 'address = "orders,,x"', "prefixes with commas, as in"),
+        (GOOD + 'address = "!"', "prefixes with commas, as in"),
+        (GOOD + 'check-period = "3s"\nconnection-ttl = "5s"', "at least twice check-period"),
         (GOOD.replace("max-hops = 0", "max-hops = 256"), "max-hops is in 0…255, not 256"),
         (GOOD.replace('connector = "east"', "", 1), "[cluster.town] has no connector"),
         (GOOD.replace('connector = "east"', 'connector = "x"', 1), "[connectors.x], which is not"),

@@ -1,0 +1,45 @@
+"""What an acceptor tells the programs that come there of the other nodes of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shmbroker.netbridge.plan.pattern import matches
+
+
+class Refused(ValueError):
+    """The message says what is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    is_told: bool
+    """`update-cluster-clients`."""
+    also_gone: bool
+    """`update-cluster-clients-on-remove`: a node that has left is no longer in the list."""
+    names: tuple[str, ...]
+    """`update-cluster-filter`; none: all nodes."""
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Telling:
+        """Refused."""
+        if values["rebalance-cluster-clients"]:
+            raise Refused(
+                "rebalance-cluster-clients is not there yet: sessions that begin are spread, and "
+                "those that are there stay"
+            )
+        return cls(
+            values["update-cluster-clients"],
+            values["update-cluster-clients-on-remove"],
+            tuple(values["update-cluster-filter"]),
+        )
+
+    def includes(self, name: str, *, is_there: bool) -> bool:
+        """A node whose live has this name."""
+        return (
+            self.is_told
+            and (is_there or not self.also_gone)
+            and (not self.names or any(matches(each, name) for each in self.names))
+        )
