@@ -158,7 +158,7 @@ class Network(Closable):
         self._audiences: dict[str, Audience] = {}
         """By acceptor."""
         self._told: set[str] = set()
-        self._nodes: tuple[Node, tuple[Other, ...]] | None = None
+        self._nodes: tuple[tuple[Node, ...], tuple[Other, ...]] | None = None
 
     @property
     def is_live(self) -> bool:
@@ -200,8 +200,9 @@ class Network(Closable):
             pair=self.given.pair, shows=following.shows,
         )  # fmt: skip
 
-    def tell_topology(self, ours: Node, others: tuple[Other, ...]) -> None:
-        """All programs that are connected, and those that come: as their acceptor wishes."""
+    def tell_topology(self, ours: tuple[Node, ...], others: tuple[Other, ...] = ()) -> None:
+        """All programs that are connected, and those that come; of others as their acceptor
+        says."""
         if self._nodes != (ours, others):
             self._nodes = ours, others
             for name, audience in self._audiences.items():
@@ -221,7 +222,7 @@ class Network(Closable):
         if self._nodes is not None:
             ours, others = self._nodes
             telling = self.given.wanted.acceptors[name].telling
-            audience.tell((ours, *(
+            audience.tell((*ours, *(
                 each.node for each in others
                 if telling.includes(each.node.name, is_there=each.is_there)
             )))  # fmt: skip

@@ -272,7 +272,7 @@ class Owner:
         node = Node(
             ours.node, ours.epoch, ours.name, self.uri, backups, memory(), self._config.vhost
         )  # fmt: skip
-        network.tell_topology(node, self._others)
+        network.tell_topology((node,), self._others)
 
     def others_are(self, others: tuple[Other, ...]) -> None:
         """The other nodes of its cluster; from any thread."""

@@ -44,7 +44,7 @@ from shmbroker.netbridge.pair import option as pairs
 from shmbroker.netbridge.pair.option import PAIR
 from shmbroker.netbridge.plan.bridge import BRIDGES, paced
 from shmbroker.netbridge.plan.option import ACCEPTORS, CONNECTORS
-from shmbroker.netbridge.plan.telling import Refused, Telling
+from shmbroker.netbridge.plan.telling import NotThere, Telling
 from shmbroker.netbridge.plan.uri import Members, Single
 from shmbroker.netbridge.security.option import CREDENTIALS, SECURITY
 from shmbroker.netbridge.wire.words import Role
@@ -142,13 +142,13 @@ class Network:
     replica_timeout: float = 1.0
     """So long confirms wait for a queue elsewhere that follows, and does not answer."""
     cluster: Cluster | None = None
-    between: tuple[Single, ...] = ()
-    """Addresses by which the members of its cluster reach each other, and programs do not."""
     """[cluster.NAME]; None: it is in none."""
     scale_down: ScaleDown | None = None
     """[ha.scale-down]; None: a stop moves nothing."""
     broadcasts: Mapping[str, Broadcast] = field(default_factory=dict)
     discoveries: Mapping[str, Discovery] = field(default_factory=dict)
+    between: tuple[Single, ...] = ()
+    """Addresses by which the members of its cluster reach each other, and programs do not."""
 
     @property
     def may_be_followed(self) -> bool:
@@ -517,7 +517,7 @@ def _acceptor(
     own = {key: value for key, value in values["uri"].values if key in known}
     try:
         times, telling = times_of(overridden(defaults, own)), Telling.of(values)
-    except (Contradiction, Refused) as error:
+    except (Contradiction, NotThere) as error:
         raise ConfigError(f"{place}: [acceptors.{name}]: {error}") from None
     return Acceptor(
         name, values["uri"], values["roles"], values["credentials"], values["session-ttl"],

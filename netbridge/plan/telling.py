@@ -9,7 +9,7 @@ from typing import Any
 from shmbroker.netbridge.plan.pattern import matches
 
 
-class Refused(ValueError):
+class NotThere(ValueError):
     """The message says what is not there."""
 
 
@@ -24,9 +24,9 @@ class Telling:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Telling:
-        """Refused."""
+        """NotThere."""
         if values["rebalance-cluster-clients"]:
-            raise Refused(
+            raise NotThere(
                 "rebalance-cluster-clients is not there yet: sessions that begin are spread, and "
                 "those that are there stay"
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shmbroker.netbridge.cluster.programs import others
-from shmbroker.netbridge.plan.telling import Refused, Telling
+from shmbroker.netbridge.plan.telling import NotThere, Telling
 from tests.netbridge.cluster.talk import Town, node_of
 
 
@@ -54,5 +54,5 @@ def test_sessions_do_not_move() -> None:
         "rebalance-cluster-clients": False,
     }
     assert Telling.of(given) == Telling(True, False, ("rack1.*",))
-    with pytest.raises(Refused, match="rebalance-cluster-clients is not there yet"):
+    with pytest.raises(NotThere, match="rebalance-cluster-clients is not there yet"):
         Telling.of(given | {"rebalance-cluster-clients": True})
