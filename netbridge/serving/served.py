@@ -62,6 +62,8 @@ class Served:
         self.service, self.session = service, session
         self.program, self.role = program, role
         self.producers: dict[int, Producer] = {}
+        self._unopened: dict[int, Error] = {}
+        """Why: what was published behind it is told the same."""
         self.consumers: dict[int, Consumer | Watcher] = {}
         self.gets: set[Get] = set()
         self.commits: set[Commit] = set()
@@ -150,8 +152,12 @@ class Served:
         def opened() -> tuple[Producer, int, bool]:
             kind, field = (ToQueue, "queue") if "queue" in fields else (ToExchange, "exchange")
             name = named(fields, field)
-            to = kind(self.own(), service.broker, name, origin, service.confirms)
-            return Producer(self, to), to.begin(command.value), to.may_confirm
+            try:
+                to = kind(self.own(), service.broker, name, origin, service.confirms)
+                return Producer(self, to), to.begin(command.value), to.may_confirm
+            except Error as error:
+                self._unopened[command.target] = error
+                raise
 
         def came(made: tuple[Producer, int, bool]) -> None:
             producer, highest, durable = made
@@ -172,9 +178,11 @@ class Served:
 
     def _producer(self, command: Command) -> Producer:
         producer = self.producers.get(command.target)
-        if producer is None:
-            raise InvalidArgument(f"there is no producer {command.target}")
-        return producer
+        if producer is not None:
+            return producer
+        if command.target in self._unopened:
+            raise self._unopened[command.target].with_traceback(None)
+        raise InvalidArgument(f"there is no producer {command.target}")
 
     # --- requests -------------------------------------------------------------------------------
 
@@ -372,6 +380,7 @@ class Served:
         def came(_: object) -> None:
             if producer := self.producers.pop(target, None):
                 producer.close(forgets=False)
+            self._unopened.pop(target, None)
             if consumer := self.consumers.pop(target, None):
                 consumer.close()
             self.done(command)

@@ -52,7 +52,7 @@ def connected(uri: str) -> Iterator[Broker]:
     late = time.monotonic() + PATIENCE
     while True:
         try:
-            broker = shmbroker.connect(f"failover:({uri})", **LOGIN)
+            broker = shmbroker.connect(f"failover:({uri})?prefer-shared-memory=false", **LOGIN)
             break
         except shmbroker.ConnectionClosed:  # live, and not listening yet
             assert time.monotonic() < late
@@ -101,11 +101,11 @@ def test_sessions_spread_over_nodes_that_the_list_does_not_name(
     uris = three()
     with connected(uris["east"]) as broker:
         until(broker, {(uri, "live") for uri in uris.values()})
-    found = shmbroker.cluster(f"failover:({uris['east']})", **LOGIN)
+    found = shmbroker.cluster(f"failover:({uris['east']})?prefer-shared-memory=false", **LOGIN)
     with found.session() as first, found.session() as second, found.session() as third:
         assert {each.uri for each in (first, second, third)} == set(uris.values())
     assert len(found.members) == 3
-    given = "use-topology-for-load-balancing=false"
+    given = "use-topology-for-load-balancing=false&prefer-shared-memory=false"
     found = shmbroker.cluster(f"failover:({uris['east']})?{given}", **LOGIN)
     with found.session() as first, found.session() as second:
         assert {first.uri, second.uri} == {uris["east"]}
@@ -115,9 +115,13 @@ def test_a_session_goes_on_at_another_node(three: Callable[..., Uris], cluster: 
     uris = three()
     with connected(uris["east"]) as broker:
         until(broker, {(uri, "live") for uri in uris.values()})
+        orders = broker.declare_queue("orders")
+        orders.publish(b"before")
         cluster["east"].kill()
-        broker.declare_queue("orders").publish(b"after", timeout=PATIENCE)
+        with pytest.raises(shmbroker.NotFound, match="'orders'"):  # no other node has it
+            orders.publish(b"after", timeout=PATIENCE)
         assert broker.uri in (uris["north"], uris["west"])
+        broker.declare_queue("orders").publish(b"after", timeout=PATIENCE)
 
 
 def test_each_acceptor_says_of_whom_its_programs_are_told(cluster: Cluster) -> None:
