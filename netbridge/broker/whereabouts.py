@@ -6,7 +6,7 @@ one host.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -42,10 +42,14 @@ class Whereabouts:
 
 
 def of(epoch: int, wanted: Wanted) -> Whereabouts:
-    """Of this broker.  Without connectors, where it listens, if others can connect to that."""
+    """Of this broker.  Without connectors, where it listens, if others can connect to that, or if
+    its cluster knows its host."""
     acceptors = [each.uri for each in wanted.acceptors.values()]
     connectors = [each for each in wanted.connectors.values() if each not in wanted.between]
     reached = [*connectors, *(each for each in acceptors if not each.is_anywhere)]
+    if wanted.between:
+        host = wanted.between[0].host
+        reached += [replace(each, host=host) for each in acceptors if each.is_anywhere]
     listens = tuple((each.host, each.port) for each in acceptors)
     return Whereabouts(epoch, str(reached[0]) if reached else "", this_host(), listens)
 

@@ -24,7 +24,7 @@ from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.security.credential import Credential, Credentials
 from shmbroker.netbridge.security.key_file import KeyPair
 from shmbroker.netbridge.security.stretched import Stretched
-from shmbroker.netbridge.wire.words import OF_PROGRAMS, Standing
+from shmbroker.netbridge.wire.words import Standing
 
 LIVES: Final = "cluster-lives"
 """In the store: the most lives ever seen, where only `cluster forget` lowers it."""
@@ -74,7 +74,7 @@ def setup(config: Config, given: Given, programs: str) -> Setup | None:
         _quorum(config, given),
         config.vhost,
         _group_name(network),
-        programs or _programs(network),
+        programs,
         network.discoveries.get(network.cluster.discovery_group or ""),
     )
 
@@ -83,15 +83,6 @@ def _group_name(network: Network) -> str:
     if network.scale_down is not None:
         return network.scale_down.group
     return (network.replication.group_name or "") if network.replication is not None else ""
-
-
-def _programs(network: Network) -> str:
-    """Where it listens for them, on the host that other members are told of."""
-    theirs = [each.uri for each in network.acceptors.values() if OF_PROGRAMS & set(each.roles)]
-    if not theirs or network.cluster is None:
-        return ""
-    host = network.cluster.connector.host if theirs[0].is_anywhere else theirs[0].host
-    return f"tcp://[{host}]:{theirs[0].port}" if ":" in host else f"tcp://{host}:{theirs[0].port}"
 
 
 def _quorum(config: Config, given: Given) -> Quorum:

@@ -148,7 +148,8 @@ class Network:
     broadcasts: Mapping[str, Broadcast] = field(default_factory=dict)
     discoveries: Mapping[str, Discovery] = field(default_factory=dict)
     between: tuple[Single, ...] = ()
-    """Addresses by which the members of its cluster reach each other, and programs do not."""
+    """Addresses by which the members of its cluster reach each other, its own first, and programs
+    do not."""
 
     @property
     def may_be_followed(self) -> bool:

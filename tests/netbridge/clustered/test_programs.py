@@ -18,11 +18,13 @@ LOGIN = {"user": "site", "password": PASSWORD}
 Uris = dict[str, str]
 
 
-def add(cluster: Cluster, name: str, role: str = "live", **more: object) -> str:
+def add(
+    cluster: Cluster, name: str, role: str = "live", *, listens: str = "127.0.0.1", **more: object
+) -> str:
     """A broker to which programs may connect; where they do."""
-    uri = f"tcp://127.0.0.1:{free_port()}"
+    port = free_port()
     given: dict[str, object] = {
-        "acceptors__apps__uri": uri,
+        "acceptors__apps__uri": f"tcp://{listens}:{port}",
         "acceptors__apps__roles": ["client"],
         "acceptors__apps__update-cluster-clients": True,
         "credentials__site__password": PASSWORD,
@@ -30,7 +32,7 @@ def add(cluster: Cluster, name: str, role: str = "live", **more: object) -> str:
         **more,
     }
     cluster.add(name, role, **given)
-    return uri
+    return f"tcp://127.0.0.1:{port}"
 
 
 @pytest.fixture
@@ -73,7 +75,7 @@ def until(broker: Broker, wanted: set[tuple[str, str]]) -> None:
 
 
 def test_a_program_learns_of_all_nodes_and_of_one_that_comes(cluster: Cluster) -> None:
-    uris = {name: add(cluster, name) for name in NAMES}
+    uris = {name: add(cluster, name, listens="*") for name in NAMES}
     for name in ("east", "north"):
         cluster[name].start().becomes("live")
     with connected(uris["east"]) as broker:
