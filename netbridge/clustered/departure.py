@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from shmbroker.ipc._native import lib
-from shmbroker.ipc.base.errors import Error, NotFound
+from shmbroker.ipc.base.errors import ConnectionClosed, Error, NotFound
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.instance.leaving import Left, count_in, that_go
 from shmbroker.ipc.instance.moving import remains
@@ -94,6 +94,8 @@ class Departure:
         try:
             node, uri = self._target()
             self._go(node, uri, parts, ends)
+        except ConnectionClosed:  # our own: the broker ends, as by a second stop
+            return self._failed("it was stopped before everything was moved")
         except (Stuck, Error, OSError) as error:
             return self._failed(str(error))
         done = self._progress
