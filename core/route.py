@@ -6,9 +6,9 @@ binding that leads to what was removed takes nothing.  An exchange of which no b
 message hands it to its alternate, as in AMQP: a binding to another exchange counts as taking it,
 even if nothing comes of it there.  If an exclusive binding takes it, the others do not.
 
-What bindings of a cluster take goes to other nodes: then the result says the target too, which tells
-that node where it goes there.  What comes from another node is searched for in the one exchange that
-it names, and only bindings of users to queues count (`route_here`).
+What bindings of a cluster take goes to other nodes: then the result says the target too, which
+tells that node where it goes there.  What comes from another node is searched for in the one
+exchange that it names, and only bindings of users to queues count (`route_here`).
 
 A search needs no lock.  Its result belongs to the generation that the catalog had before.
 """

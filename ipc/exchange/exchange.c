@@ -172,13 +172,11 @@ static int64_t search(sb_exchange *exchange, const sb_outgoing *message, int64_t
         found[1] = 0;
         return found[0] >= 0;
     }
-    int64_t (*const routes)(void *, int64_t, const void *, int64_t, const void *, int64_t, void *,
-                            void *, int64_t) = exchange->here ? sb_route_here : sb_route;
-    int64_t row = sb_row_of(catalog, L_EXCHANGES, exchange->reference);
-    int64_t count = row < 0 ? row
-                            : routes(catalog, row, message->key, message->key_length,
-                                     message->properties, message->properties_length, visited,
-                                     found, capacity);
+    int64_t count = sb_row_of(catalog, L_EXCHANGES, exchange->reference);
+    if (count >= 0)
+        count = (exchange->here ? sb_route_here : sb_route)(
+            catalog, count, message->key, message->key_length, message->properties,
+            message->properties_length, visited, found, capacity);
     if (count == SB_NOT_FOUND)
         return fail(count, "exchange '%s' was deleted", exchange->name);
     return count;

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shmbroker.ipc._native import lib
-from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.exchange.binding import binding_for_c
 from shmbroker.ipc.message.properties import unpack
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.connection.broker import Broker
 
 
 @dataclass(frozen=True, slots=True)

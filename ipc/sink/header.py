@@ -40,8 +40,8 @@ int64_t sb_target_of(const char *name, int64_t length);
 /* The same of a message that goes there through the exchange of this name, to all queues that are
  * bound to it there. */
 int64_t sb_target_of_exchange(const char *name, int64_t length);
-/* Bind for the cluster, or undo that: what this takes goes to another node with this target, or if
- * it is -1 to a queue here.  A user's binding is another one, though it is the same but for that. */
+/* Bind for the cluster, or undo that: what this takes goes to another node with this target, or
+ * to a queue here if it is -1.  A user's binding is another one, even if all else is the same. */
 int64_t sb_bind_own(sb_connection *connection, const sb_binding *binding, int64_t target,
                     int64_t removes);
 /* Whose turn it is for messages of this queue: two words for each, the reference to its ring and

@@ -4,10 +4,10 @@ Each queue that is bound to an exchange, at whatever node, gets its copy of what
 exchange of this name at any node.  So what others have bound becomes bindings here, which lead to
 the queue towards that node:
 
-* With the exchange as target, one binding however many queues there have the same: a message crosses
-  once, and that node gives each of its queues a copy.
-* With the queue as target, a copy for each, where that node cannot tell who gets one: a queue of the
-  exchange is balanced and has its turn here, or messages come here by way of another exchange, and a
+* With the exchange as target, one binding however many queues there have the same: a message
+  crosses once, and that node gives each of its queues a copy.
+* With the queue as target, a copy for each, where that node cannot tell who gets one: a queue of
+  the exchange is balanced and has its turn here, or exchanges here are bound to each other, and a
   queue that several lead to gets one copy.
 
 A balanced queue is one queue, so a binding of it at any node holds at all: it is a binding to the

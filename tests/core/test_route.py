@@ -151,9 +151,9 @@ def test_a_result_that_is_too_small(vhost: Vhost) -> None:
     for each in range(5):
         vhost.bind(exchange, vhost.queue(str(each)))
         vhost.bind(exchange, lib.sb_row_reference(vhost.address, QUEUES, each))
-    vhost.found[4] = -7
+    vhost.found[4 * ROUTE_WORDS] = -7
     assert vhost.route_code(exchange, capacity=4) == codes.TOO_SMALL
-    assert vhost.found[4] == -7
+    assert vhost.found[4 * ROUTE_WORDS] == -7
     assert vhost.route_code(exchange, capacity=5) == 5
 
 
