@@ -23,6 +23,7 @@ from shmbroker.core.kernel import cold, exported_cold, kernel
 from shmbroker.core.layout import (
     BINDING_DESTINATION_AT,
     BINDING_EXCLUSIVE_AT,
+    BINDING_HERE,
     BINDING_KEY_AT,
     BINDING_KIND_AT,
     BINDING_MATCH_AT,
@@ -182,7 +183,9 @@ def queue_add(
     index = row_of(catalog, QUEUES, reference)
     if index < 0:
         return NOT_FOUND
-    target = max(0, load(visited + VISITED_TARGET))
+    target = load(visited + VISITED_TARGET)
+    if target == BINDING_HERE:
+        target = 0
     if not bit_set(visited + VISITED_QUEUES, index) and (
         not target or has_target(found, count, reference, target) != 0
     ):

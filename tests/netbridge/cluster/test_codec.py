@@ -26,9 +26,12 @@ NODE, LIFE = b"N" * 16, b"L" * 16
 ME = Announcement(NODE, LIFE, 7, 2, "east", "tcp://east:61619", True, ("east", "west"), "tcp://e:5")
 BINDING = Binding("news", "topic", "sports", False, "sports.#", b"\x80", False, True)
 BINDING_AS_SENT = ["news", "topic", "sports", False, "sports.#", b"\x80", False, True]
-TOLD = Told(LIFE, True, 7, 9, (Queue("sports", True, False, False),), (BINDING,), ("old",), (BINDING,))
+TOLD = Told(
+    LIFE, True, 7, 9, (Queue("sports", True, False, False),), (BINDING,), ("old",), (BINDING,)
+)
 TOLD_AS_SENT = [
-    LIFE, True, 7, 9, [["sports", True, False, False]], [BINDING_AS_SENT], ["old"], [BINDING_AS_SENT],
+    LIFE, True, 7, 9, [["sports", True, False, False]], [BINDING_AS_SENT], ["old"],
+    [BINDING_AS_SENT],
 ]  # fmt: skip
 AS_SENT = [NODE, LIFE, 7, 2, "east", "tcp://east:61619", True, ["east", "west"], "tcp://e:5"]
 
