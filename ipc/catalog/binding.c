@@ -53,7 +53,7 @@ static void exclusive_note(sb_connection *connection, int64_t entry, const sb_bi
                    word_load(catalog, exchange + L_EXCHANGE_FLAGS_AT) | L_EXCHANGE_DIVERTS);
 }
 
-int64_t binding_add_own(sb_connection *connection, const sb_binding *asked, int64_t target)
+static int64_t binding_add_own(sb_connection *connection, const sb_binding *asked, int64_t target)
 {
     void *catalog = connection->catalog.memory;
     binding ends;

@@ -83,8 +83,6 @@ int64_t exchange_reference(sb_connection *connection, const char *name);
 
 /* Bind, under the catalog's lock; twice the same is once. */
 int64_t binding_add(sb_connection *connection, const sb_binding *asked);
-/* The same of the cluster's own, which has a target: L_BINDING_TARGET_AT. */
-int64_t binding_add_own(sb_connection *connection, const sb_binding *asked, int64_t target);
 
 /* --- ownership.c ------------------------------------------------------------------------------ */
 

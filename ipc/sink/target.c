@@ -5,8 +5,8 @@
  * have to outlive either of them, and a queue that is made again has it still.  Two names have one
  * number in one of 10^9 clusters of 100,000 queues: no record goes to either.
  *
- * The number of a queue is odd.  The even one below it is that of its schedule.  That of an exchange
- * is below 0. */
+ * The number of a queue is odd.  The even one below it is that of its schedule.  An exchange has one
+ * below 0. */
 
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -118,7 +118,8 @@ static int64_t queue_of_target(sb_connection *connection, int64_t target, int64_
 static int64_t target_add(sb_connection *connection, int64_t target, target_place **at)
 {
     char name[L_NAME_BYTES_MAX + 1];
-    int64_t reference = target_search(connection, is_for_exchange(target) ? target : target | 1, name);
+    int64_t wanted = is_for_exchange(target) ? target : target | 1;
+    int64_t reference = target_search(connection, wanted, name);
     if (reference < 0)
         return reference;
     target_place *made = malloc(sizeof *made);
