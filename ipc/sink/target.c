@@ -5,8 +5,8 @@
  * have to outlive either of them, and a queue that is made again has it still.  Two names have one
  * number in one of 10^9 clusters of 100,000 queues: no record goes to either.
  *
- * The number of a queue is odd.  The even one below it is that of its schedule.  An exchange has one
- * below 0. */
+ * The number of a queue is odd.  The even one below it is that of its schedule.  That of an
+ * exchange is below 0. */
 
 #define _GNU_SOURCE
 #include <stdlib.h>
