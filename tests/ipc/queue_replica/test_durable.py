@@ -259,7 +259,7 @@ def test_a_transaction_is_there_as_a_whole_whenever_the_host_dies(
             number += 1
             with broker.transaction() as transaction:
                 for name in names if number > 10 else ():
-                    transaction.queue(name).get(timeout=0)
+                    transaction.queue(name).get(timeout=0).ack()
         host.step()  # it is not waited for until it is on disk
         host.dies()
         here = [[each.body for each in host.queue(at).browse()] for at in range(2)]

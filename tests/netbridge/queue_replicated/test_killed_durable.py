@@ -52,7 +52,7 @@ class Use:
             else:
                 with suppress(Empty):
                     for name in TOGETHER:
-                        transaction.queue(name).get(timeout=0)
+                        transaction.queue(name).get(timeout=0).ack()
         self._number += 1
 
     def _alone(self, queue: Queue) -> None:
