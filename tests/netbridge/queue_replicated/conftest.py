@@ -92,6 +92,20 @@ class Two:
         finally:
             watch.close()
 
+    def reaches(self, name: str) -> None:
+        """Until the copy has had a link to this broker, which may be sooner than anybody looks."""
+        watch = Watch(self.copy.folder / "log")
+        until = time.monotonic() + PATIENCE
+        try:
+            while not any(
+                (line["event"], line.get("state"), line.get("name")) == ("link", "up", name)
+                for line in self.copy.said()
+            ):
+                assert time.monotonic() < until, f"{self.copy.said()} {self.copy.errors()}"
+                watch.wait(until - time.monotonic())
+        finally:
+            watch.close()
+
     def equal(self, original: Queue, copy: Queue) -> None:
         """As soon as all has come; nobody uses the original."""
         until = time.monotonic() + PATIENCE

@@ -68,7 +68,7 @@ def test_a_backup_that_was_live_and_starts_alone_listens_again(two: Made, tmp_pa
     assert not why, why
     run.original.kill()
     backup.becomes("live")
-    run.waits("disconnected")
+    run.reaches("backup of original")
     run.waits("following")
     backup.kill()
     run.waits("disconnected")
