@@ -75,7 +75,7 @@ class Session:
         options: SessionOptions,
         times: LinkTimes,
         name: str,
-        learns: Callable[[tuple[Node, ...]], None] = lambda nodes: None,
+        learns: Callable[[tuple[Node, ...]], None],
     ) -> None:
         """`learns`: is told of the nodes that the broker tells of, in the session's thread."""
         self.way = way

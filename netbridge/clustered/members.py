@@ -244,16 +244,10 @@ class Members(Closable):
         """What others send is confirmed before their links end."""
         done: Future[None] = Future()
 
-        def work() -> None:
-            self._unbound.clear()
-            for each in self._listeners:
-                each.close()
-            self._listeners.clear()
-
         def ended(error: Exception | None) -> None:
             done.set_result(None) if error is None else done.set_exception(error)
 
-        self._worker.do(work, ended)
+        self._worker.do(self._unlisten, ended)
         done.result()
 
     def close(self) -> None:
@@ -387,12 +381,15 @@ class Members(Closable):
             self._complaints.add(state)
             self._log("error", state, detail)
 
-    def _serves_no_more(self) -> None:
+    def _unlisten(self) -> None:
         self._unbound.clear()
-        made, self._made, self._witness, self._ledgers = self._made, None, None, None
         for each in self._listeners:
             each.close()
         self._listeners.clear()
+
+    def _serves_no_more(self) -> None:
+        made, self._made, self._witness, self._ledgers = self._made, None, None, None
+        self._unlisten()
         self._messages.close()
         if made is not None:
             made.close()

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -39,6 +38,7 @@ from shmbroker.netbridge.queue_replica.told import (
     Unserved,
     Why,
 )
+from shmbroker.netbridge.queue_replica.unshown import Unshown
 from shmbroker.netbridge.queue_replicated.confirming import Confirming
 from shmbroker.netbridge.wire.frame import ID_BYTES, Frame, Shipment, Talk
 from shmbroker.netbridge.wire.malformed import Malformed
@@ -139,11 +139,7 @@ class Feeding:
         self._watched: dict[int, tuple[int, int]] = {}
         """By number, the ticket and the position."""
         self._sent = self._has = 0
-        self._identities: dict[int, bytes] = {}
-        """By number, of those whose confirms wait for replicas."""
-        self._moments = 0
-        self._unshown: deque[tuple[int, dict[int, int]]] = deque()
-        """Whole moments that the other end has not shown: of those queues where they end."""
+        self._unshown = Unshown()
         self._pause = PAUSE_SECONDS
         self._looked_at = 0.0
         self.due = NEVER
@@ -207,7 +203,7 @@ class Feeding:
         self._originals.add(queue, said.number, begins)
         self._queues[said.number] = queue
         if wanted := queue.explain()["confirm_replicas"].value:
-            self._identities[said.number] = stands.identity
+            self._unshown.follow(said.number, stands.identity)
             self._all.confirming.follow(self._link, stands.identity, queue, wanted)
         chain = self._all.chain(queue.name)
         self._say(Follows(said.number, stands.identity, begins, stands.slots, apart_ns(), chain))
@@ -229,10 +225,7 @@ class Feeding:
             return
         self._forget(number, queue)
         self._originals.drop(number)
-        for _, ends in self._unshown:
-            ends.pop(number, None)  # it may begin anew, and have nothing
-        identity = self._identities.pop(number, None)
-        if identity is not None:
+        if (identity := self._unshown.drop(number)) is not None:
             self._all.confirming.gone(self._link, identity)
 
     # --- reading ------------------------------------------------------------------------------
@@ -272,10 +265,9 @@ class Feeding:
 
     def _end_moment(self, originals: Originals, *, is_whole: bool) -> None:
         self._say(Moment(is_whole))
-        self._moments += is_whole
-        if is_whole and self._identities:
-            ends = {each: originals.stands(each).next for each in self._identities}
-            self._unshown.append((self._moments, ends))
+        if is_whole:
+            numbers = self._unshown.numbers
+            self._unshown.sent({each: originals.stands(each).next for each in numbers})
 
     def _ship(self, records: memoryview) -> None:
         room = self._link.machine.handshake.frame_bytes - HEAD_ROOM
@@ -289,14 +281,11 @@ class Feeding:
 
     @property
     def _awaited(self) -> set[bytes]:
-        return set(self._identities.values())
+        return self._unshown.identities
 
     def _shown(self, moments: int) -> None:
-        while self._unshown and self._unshown[0][0] <= moments:
-            _, ends = self._unshown.popleft()
-            for number, end in ends.items():
-                if number in self._identities:
-                    self._all.confirming.shown(self._link, self._identities[number], end)
+        for identity, end in self._unshown.shown(moments):
+            self._all.confirming.shown(self._link, identity, end)
 
     def _answered(self) -> None:
         owes = bool(self._unshown) or self._sent > self._has

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +20,7 @@ from shmbroker.netbridge.queue_replica.told import (
     Unserved,
     Why,
 )
+from shmbroker.netbridge.queue_replica.unshown import Unshown
 from shmbroker.netbridge.simulation.queue_replicas.copy import Record, Stands
 from shmbroker.netbridge.simulation.queue_replicas.queue import Queue
 from shmbroker.netbridge.simulation.queue_replicas.reading import Reading
@@ -61,9 +61,7 @@ class Feeder:
         self._reading = Reading(broker.memory)
         self._queues: dict[int, Queue] = {}
         self._sent = self._has = 0
-        self._identities: dict[int, bytes] = {}
-        self._moments = 0
-        self._unshown: deque[tuple[int, dict[int, int]]] = deque()
+        self._unshown = Unshown()
         self._pause = PAUSE_SECONDS
         self._is_closed = self._is_awake = False
 
@@ -107,7 +105,7 @@ class Feeder:
         self._reading.add(queue, wish.number, begins)
         self._queues[wish.number] = queue
         if queue.is_durable:
-            self._identities[wish.number] = queue.identity
+            self._unshown.follow(wish.number, queue.identity)
             self._broker.confirming.follow(self._key, queue)
         chain = self._broker.chain(queue.name)
         self._say(Follows(wish.number, queue.identity, begins, queue.slots, 0, chain))
@@ -123,10 +121,7 @@ class Feeder:
         if self._queues.pop(number, None) is None:
             return
         self._reading.drop(number)
-        for _, ends in self._unshown:
-            ends.pop(number, None)  # it may begin anew, and have nothing
-        identity = self._identities.pop(number, None)
-        if identity is not None:
+        if (identity := self._unshown.drop(number)) is not None:
             self._broker.confirming.gone(self._key, identity)
 
     # --- reading ------------------------------------------------------------------------------
@@ -163,10 +158,9 @@ class Feeder:
         originals = self._reading.originals
         versions = {number: each.version for number, each in originals.items()}
         self._broker.say(self._other, OfOriginals(encode(Moment(is_whole)), versions))
-        self._moments += is_whole
-        if is_whole and self._identities:
-            ends = {each: originals[each].seen.end for each in self._identities.keys() & originals}
-            self._unshown.append((self._moments, ends))
+        if is_whole:
+            numbers = self._unshown.numbers & originals.keys()
+            self._unshown.sent({each: originals[each].seen.end for each in numbers})
 
     def _look_for_deleted(self) -> None:
         for number, queue in list(self._queues.items()):
@@ -182,14 +176,11 @@ class Feeder:
 
     @property
     def _awaited(self) -> set[bytes]:
-        return set(self._identities.values())
+        return self._unshown.identities
 
     def _shown(self, moments: int) -> None:
-        while self._unshown and self._unshown[0][0] <= moments:
-            _, ends = self._unshown.popleft()
-            for number, end in ends.items():
-                if number in self._identities:
-                    self._broker.confirming.shown(self._key, self._identities[number], end)
+        for identity, end in self._unshown.shown(moments):
+            self._broker.confirming.shown(self._key, identity, end)
 
     def _answered(self) -> None:
         owes = bool(self._unshown) or self._sent > self._has

@@ -9,9 +9,9 @@ from typing import Final
 
 from shmbroker.netbridge.queue_replica import original
 from shmbroker.netbridge.queue_replica.machine import Replica
+from shmbroker.netbridge.queue_replica.unshown import Unshown
 from shmbroker.netbridge.queue_replica.waited import Waited
 from shmbroker.netbridge.simulation.queue_replicas.copy import Copy
-from shmbroker.netbridge.simulation.queue_replicas.feeder import Feeder
 from shmbroker.netbridge.simulation.queue_replicas.follower import Follower
 from shmbroker.netbridge.simulation.queue_replicas.reading import Reading
 from tests.netbridge.simulation.mutants import Mutant
@@ -133,8 +133,8 @@ MUTANTS: Final = (
     ),
     Mutant(
         "counts-what-it-had-before-it-began-anew",
-        Feeder,
-        "_drop",
+        Unshown,
+        "drop",
         "ends.pop(number, None)",
         "pass",
     ),

@@ -1,0 +1,49 @@
+"""Whole moments that another broker was sent and has not shown: what its confirms wait for."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+
+
+class Unshown:
+    def __init__(self) -> None:
+        self._identities: dict[int, bytes] = {}
+        """By number, of the queues whose confirms wait for it."""
+        self._moments = 0
+        self._ends: deque[tuple[int, dict[int, int]]] = deque()
+        """Which of the moments it is, and where these queues end in it."""
+
+    def __bool__(self) -> bool:
+        return bool(self._ends)
+
+    @property
+    def identities(self) -> set[bytes]:
+        return set(self._identities.values())
+
+    @property
+    def numbers(self) -> set[int]:
+        return set(self._identities)
+
+    def follow(self, number: int, identity: bytes) -> None:
+        self._identities[number] = identity
+
+    def drop(self, number: int) -> bytes | None:
+        """None: no confirm waited for it."""
+        for _, ends in self._ends:
+            ends.pop(number, None)  # it may begin anew, and have nothing
+        return self._identities.pop(number, None)
+
+    def sent(self, ends: Mapping[int, int]) -> None:
+        """One more that is whole."""
+        self._moments += 1
+        if self._identities:
+            self._ends.append((self._moments, dict(ends)))
+
+    def shown(self, moments: int) -> Iterator[tuple[bytes, int]]:
+        """The other end has shown so many: which queues are there, and where they end."""
+        while self._ends and self._ends[0][0] <= moments:
+            _, ends = self._ends.popleft()
+            for number, end in ends.items():
+                if number in self._identities:
+                    yield self._identities[number], end

@@ -1,0 +1,39 @@
+"""Moments that a replica was sent and has not shown."""
+
+from __future__ import annotations
+
+from shmbroker.netbridge.queue_replica.unshown import Unshown
+
+
+def test_what_is_shown_is_there_up_to_where_its_moment_ended() -> None:
+    unshown = Unshown()
+    unshown.follow(1, b"one")
+    unshown.follow(2, b"two")
+    unshown.sent({1: 10, 2: 20})
+    unshown.sent({1: 11, 2: 20})
+    assert unshown.identities == {b"one", b"two"}
+    assert list(unshown.shown(0)) == []
+    assert list(unshown.shown(1)) == [(b"one", 10), (b"two", 20)]
+    assert unshown
+    assert list(unshown.shown(2)) == [(b"one", 11), (b"two", 20)]
+    assert not unshown
+
+
+def test_a_queue_that_begins_anew_has_nothing_of_what_was_sent_before() -> None:
+    unshown = Unshown()
+    unshown.follow(1, b"one")
+    unshown.sent({1: 10})
+    assert unshown.drop(1) == b"one"
+    assert unshown.drop(1) is None
+    unshown.follow(1, b"anew")
+    assert list(unshown.shown(1)) == []
+
+
+def test_moments_are_counted_though_nobody_waits() -> None:
+    unshown = Unshown()
+    unshown.sent({})
+    assert not unshown
+    unshown.follow(1, b"one")
+    unshown.sent({1: 5})
+    assert list(unshown.shown(1)) == []
+    assert list(unshown.shown(2)) == [(b"one", 5)]
