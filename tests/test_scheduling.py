@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 CONFTEST = """
 from tests.support.scheduling import Scheduling
 
@@ -14,6 +16,7 @@ def pytest_xdist_make_scheduler(config, log):
 """
 ENDS = """
 import os
+import time
 from pathlib import Path
 
 def test_before(): pass
@@ -21,21 +24,29 @@ def test_before(): pass
 def test_ends():
     with Path("begun").open("a") as file:
         file.write("once ")
+    until = time.monotonic() + 60
+    while len(list(Path().glob("*.ran"))) < {waits_for} and time.monotonic() < until:
+        time.sleep(0.01)
     os._exit(1)
 
 def test_after(): pass
 """
 OTHER = """
-def test_one(): pass
+from pathlib import Path
+
+def test_one(): Path(f"{__name__}.ran").touch()
 def test_two(): pass
 """
+FILES = 5
 
 
-def test_a_test_in_which_a_process_ends_fails_once(tmp_path: Path) -> None:
-    """As one does that the limit of faulthandler ends."""
+@pytest.mark.parametrize("waits_for", [0, FILES - 1], ids=["at once", "after the other's last"])
+def test_a_test_in_which_a_process_ends_fails_once(tmp_path: Path, waits_for: int) -> None:
+    """As one does that the limit of faulthandler ends.  One file is its process's own next one;
+    when the others have run, the other process has ended, and a new one takes what is left."""
     (tmp_path / "conftest.py").write_text(CONFTEST)
-    (tmp_path / "test_ends.py").write_text(ENDS)
-    for number in range(5):
+    (tmp_path / "test_ends.py").write_text(ENDS.format(waits_for=waits_for))
+    for number in range(FILES):
         (tmp_path / f"test_{number}.py").write_text(OTHER)
     root = Path(__file__).parents[1]
     where = ["--rootdir", str(tmp_path), "-o", f"pythonpath={root}", "--import-mode=importlib"]

@@ -18,6 +18,19 @@ class Scheduling(LoadFileScheduling):
     def _split_scope(self, nodeid: str) -> str:
         return SPARK if nodeid.startswith(SPARK) else super()._split_scope(nodeid)
 
+    def _reschedule(self, node: WorkerController) -> None:
+        """A process begins a test only when it knows the next one, so it gets files until it has
+        two tests; xdist gives it one file, and with a rest of one test it would wait for ever."""
+        if node not in self.registered_collections:
+            return  # it took another's place a moment ago, and does not know the tests yet
+        super()._reschedule(node)
+        while self._may_have_more(node):
+            super()._reschedule(node)
+
+    def _may_have_more(self, node: WorkerController) -> bool:
+        is_open = bool(self.workqueue) and not node.shutting_down
+        return is_open and self._pending_of(self.assigned_work[node]) < 2
+
     def remove_node(self, node: WorkerController) -> str | None:
         """The test during which a process ended.  It has failed, and others get the rest of its
         file; xdist gives it to one process after the other, and each of them hangs in it."""
