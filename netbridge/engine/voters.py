@@ -93,7 +93,9 @@ class EngineVoters:
                     self._up()
                 self._turn()
             except Error as error:
-                self._down(error)
+                self._down(str(error))
+            except Exception as error:  # noqa: BLE001  # told; a thread that ended would say nothing
+                self._down(f"{type(error).__name__}: {error}")
             if self._is_closed:
                 break
             self._sleep()
@@ -111,7 +113,7 @@ class EngineVoters:
         self._log("info", "reachable", "")
         self._hear(lambda hears, voter: hears.voter_up(voter))
 
-    def _down(self, error: Exception) -> None:
+    def _down(self, why: str) -> None:
         with self._lock:
             was_up, self._is_up = self._is_up, False
             self._asked.clear()
@@ -120,7 +122,7 @@ class EngineVoters:
             self._hear(lambda hears, voter: hears.voter_down(voter))
         if not self._has_failed:
             self._has_failed = True
-            self._log("warning", "unreachable", str(error))
+            self._log("warning", "unreachable", why)
 
     def _turn(self) -> None:
         self._engine.take_word()

@@ -184,13 +184,13 @@ class ZooKeeper:
             steps.check(path, tag.version)
         else:
             steps.set_data(path, told, version=tag.version)
-        self._lease(steps, f"{path}/holder", tag, lease)
+        self._lease(steps, f"{path}/holder", tag, lease, self._session)
         done = self._call(steps.commit_async())
         return not any(isinstance(each, Exception) for each in done)
 
-    def _lease(self, steps: Any, path: str, tag: Tag, lease: LeaseStep) -> None:
+    def _lease(self, steps: Any, path: str, tag: Tag, lease: LeaseStep, session: int) -> None:
         told = json.dumps({"member": self._me}).encode()
-        is_ours = tag.holder is not None and tag.owner == self._client.client_id[0]
+        is_ours = tag.holder is not None and tag.owner == session
         if lease is LeaseStep.TAKEN and is_ours:
             steps.set_data(path, told, version=tag.holder)
         elif lease is LeaseStep.TAKEN:
@@ -214,6 +214,13 @@ class ZooKeeper:
         if self._client is None:
             raise EngineFailed(f"{self.place} is not connected")
         return self._client
+
+    @property
+    def _session(self) -> int:
+        found = self._reached.client_id
+        if found is None:  # until kazoo has another one
+            raise EngineFailed(f"the session at {self.place} has ended")
+        return int(found[0])
 
     def _found(self, call: Any) -> Any:
         """None: there is no such node."""

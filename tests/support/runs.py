@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import resource
 import signal
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
@@ -21,6 +23,8 @@ from shmbroker.perf.machine.process import Process
 from tests.support.log_lines import log_lines
 
 PATIENCE_SECONDS = 60
+STACKS_SECONDS = 5
+"""A process that stands still writes none."""
 
 Settings = dict[str, object]
 
@@ -64,7 +68,8 @@ class Run:
             self.before()
             for name, most in self.limited.items():
                 resource.setrlimit(getattr(resource, name), (most, most))
-            sys.stderr = os.fdopen(2, "w", closefd=False)
+            sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
+            faulthandler.register(signal.SIGUSR2, file=sys.stderr)
             words = [*more, *(["--moved"] if moved else [])]
             sys.argv = ["shmbroker", "run", str(self.folder), *words]
             return main()
@@ -109,6 +114,16 @@ class Run:
     def errors(self) -> str:
         path = self.folder / "errors"
         return path.read_text() if path.exists() else ""
+
+    def stacks(self) -> str:
+        """Its errors, and where each thread of it is: for a test that has waited in vain."""
+        before = self.errors()
+        if self.process is not None and not self.process.has_ended():
+            self.process.send(signal.SIGUSR2)
+            until = time.monotonic() + STACKS_SECONDS
+            while self.errors() == before and time.monotonic() < until:
+                time.sleep(0.1)
+        return self.errors()
 
     def lock(self) -> LiveLock:
         """As one more that shares its store."""

@@ -188,7 +188,7 @@ class Cluster:
         lines = [
             f"{line['time']} {name} {line}" for name in self.runs for line in self[name].said()
         ]
-        return "\n".join([*sorted(lines), *(run.errors() for run in self.runs.values())])
+        return "\n".join([*sorted(lines), *(run.stacks() for run in self.runs.values())])
 
 
 @pytest.fixture

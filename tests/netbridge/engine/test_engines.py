@@ -203,6 +203,26 @@ def test_of_candidates_for_one_epoch_one_wins(member: New) -> None:
     assert len(set(won)) == 1, "who has won asks again, and has won still"
 
 
+def test_what_a_library_did_not_foresee_ends_a_connection_and_not_the_member(
+    make: Make, members: Callable[[Make], New], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = make("a")
+    look, failures = engine.look, [TypeError("'NoneType' object is not subscriptable")]
+
+    def fails_once(node: Node) -> Seen:
+        if failures:
+            raise failures.pop()
+        return look(node)
+
+    monkeypatch.setattr(engine, "look", fails_once)
+    a = members(lambda _: engine)("a").wait()
+    a.say(Renew(NODE, BOTH, 1, 1, LEASE_MS))
+    until(lambda: "unreachable" in a.states())
+    [failed] = [each for each in a.lines if each["state"] == "unreachable"]
+    assert "TypeError" in str(failed["reason"])
+    renewed_after_a_loss(a)
+
+
 # --- ZooKeeper ------------------------------------------------------------------------------------
 
 
@@ -222,16 +242,31 @@ def test_with_two_servers_of_three_killed_nobody_is_granted_anything(
     member = members(in_zookeeper)
     a, b = member("a").wait(), member("b").wait()
     a.renew(lease_ms=LEASE_MS)
+    engine = in_zookeeper("c")
+    engine.open(lambda: None)
+    seen = engine.look(NODE)
     for each in ensemble.servers[:2]:
         each.kill()
     # the third server may serve for a moment more, until it misses the others
     until(lambda: a.states()[-1] == b.states()[-1] == "unreachable")
     b.say(b.question(alone(2, "b")))
     assert b.hears_nothing(0.2)
+    until(lambda: is_lost(engine))
+    with pytest.raises(EngineFailed, match=r"the session at ZooKeeper .* has ended"):
+        engine.change(NODE, seen, Ledger(BOTH, 2), LeaseStep.TAKEN)
+    engine.close()
     ensemble.start()
     a.wait()
     b.wait()
     renewed_after_a_loss(a)
+
+
+def is_lost(engine: Engine) -> bool:
+    try:
+        engine.take_word()
+    except EngineFailed:
+        return True
+    return False
 
 
 def renewed_after_a_loss(member: EngineMember) -> None:

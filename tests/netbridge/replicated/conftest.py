@@ -78,7 +78,7 @@ class Node:
         lines = [
             f"{line['time']} {name} {line}" for name in self.runs for line in self[name].said()
         ]
-        errors = [run.errors() for run in self.runs.values()]
+        errors = [run.stacks() for run in self.runs.values()]
         return "\n".join([*sorted(lines), *errors])
 
     def connected(self, name: str) -> Broker:

@@ -152,7 +152,7 @@ class Blows:
             if states == ["live", "passive"] and all_in_sync:
                 return next(name for name in NAMES if found[name].state == "live")
             time.sleep(0.05)
-        raise AssertionError(f"{self.struck}\n{self.node.story()}")
+        raise AssertionError(f"{self.struck} {found}\n{self.node.story()}")
 
 
 @pytest.mark.parametrize("seed", range(1, SEEDS + 1))
