@@ -30,8 +30,8 @@ class Programs:
         self.published = 0
         self.ends_at = 0.0
         self._away_until: dict[str, float] = {}
-        self._taken: set[int] = set()
-        """Messages that a transaction has, and nobody else."""
+        self._taken: dict[int, int] = {}
+        """Messages that a transaction has, and nobody else, and in which life of the memory."""
 
     # --- queues -------------------------------------------------------------------------------
 
@@ -77,8 +77,9 @@ class Programs:
 
     def _ready(self, queue: Queue) -> list[int]:
         """Positions of messages that may be taken, in order."""
-        end, content = self._memory.end(queue), queue.content
-        return [at for at, number in content.items() if at < end and number not in self._taken]
+        end, life = self._memory.end(queue), self._memory.life
+        free = {at: each for at, each in queue.content.items() if self._taken.get(each) != life}
+        return [at for at in free if at < end]
 
     def _take(self) -> None:
         """From the front, or what has expired somewhere."""
@@ -99,7 +100,6 @@ class Programs:
         """Publish to some queues, or take from some, or both; a program may be killed in it."""
         random = self._world.random
         steps: list[Step] = []
-        taken: set[int] = set()
         for name in random.sample(NAMES, random.randint(2, len(NAMES))):
             queue = self._queue(name)
             if queue is None:
@@ -107,11 +107,10 @@ class Programs:
             ready = self._ready(queue)
             if ready and random.random() < 0.5:
                 number = queue.bodies[ready[0]]
-                taken.add(number)
+                self._taken[number] = self._memory.life
                 steps.append(partial(self._settle, queue, ready[0], number))
             else:
                 steps.append(partial(self._put, queue))
-        self._taken |= taken
         self._memory.under_way += 1
         self._memory.committed += 1
         self._goes_on(steps, self._memory.life)
