@@ -259,6 +259,8 @@ class Scene(Stage):
             return ""
         if state is not State.FOLLOWING:
             return f"{queue} of {name} is {state.value}: {member.machine.why}"
+        if here.follows is None or here.follows.identity != there.identity:
+            return f"{queue} of {name} follows one that {of} has no more"
         if here.content != there.content:
             return f"{queue} of {name} has {here.content}, and {of} has {there.content}"
         return f"{queue} of {name} may be deleted" if here.is_deletable else ""
