@@ -178,6 +178,7 @@ def sharing(
     if network.cluster is not None:
         kind = ClusterOwner
     owner = kind(config, network, known, instance.log)
+    owner.fails = instance.fails
     instance.network, instance.reload = owner, Reloader(folder, flags, owner.reload)
     return instance
 

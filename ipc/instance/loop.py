@@ -357,6 +357,10 @@ class Loop:
     def _signalled(self) -> None:
         self.inbox.put(lambda: self._do(self.machine.stop()))
 
+    def fails(self, why: str) -> None:
+        """It cannot go on; from any thread."""
+        self.inbox.put(lambda: self._fail(why))
+
     def _fail(self, why: str) -> None:
         if self.machine.state not in LAST_STATES:
             self.why = why

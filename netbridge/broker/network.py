@@ -415,9 +415,20 @@ class Network(Closable):
         if self.is_live:
             self._bridge(given.wanted.bridges)
 
+    def ended(self) -> str:
+        """Waits until its thread has: why, if nobody has closed it."""
+        return self._thread.wait()
+
     def close(self, *, at_once: bool = False) -> None:
         """In good order: what is on its way is confirmed first."""
         self._is_closed = True
+        if not self._thread.has_ended:
+            self._end_all(at_once=at_once)
+        self._thread.close()
+        if self._broker is not None:
+            self._broker.close()
+
+    def _end_all(self, *, at_once: bool) -> None:
         links = [each.link for each in self.bridges.values() if each.link is not None]
         if not at_once:
             for link in links:
@@ -432,9 +443,6 @@ class Network(Closable):
             self.replicas.close()
         if self._sessions is not None:
             self._sessions.close()
-        self._thread.close()
-        if self._broker is not None:
-            self._broker.close()
 
 
 def _shipped(bridge: Bridge) -> Shipped:

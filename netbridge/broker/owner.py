@@ -67,6 +67,8 @@ class Owner:
         self._live: whereabouts.Whereabouts | None = None
         """Of the live, while this broker is passive."""
         self._others: tuple[Other, ...] = ()
+        self.fails: Callable[[str], None] = lambda why: None
+        """Told from another thread when this broker has no network any more, and was to have it."""
         self._stopped: set[str] = set()
         self._watches = False
         self._lines = Lines(log.write, time.monotonic)
@@ -233,7 +235,15 @@ class Owner:
             given = Given(self._wanted, self._credentials)
             self._network = self._network_of(place, given)
             self._network.carry_out = self._carry_out
+            self._watch(self._network.ended)
         return self._network
+
+    def _watch(self, ended: Callable[[], str]) -> None:
+        def wait() -> None:
+            if why := ended():
+                self.fails(why)
+
+        threading.Thread(target=wait, name="watches the network", daemon=True).start()
 
     def _network_of(self, place: Place, given: Given) -> Network:
         from shmbroker.netbridge.broker.network import Network

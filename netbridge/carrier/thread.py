@@ -15,6 +15,7 @@ import math
 import os
 import select
 import threading
+import traceback
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -122,9 +123,11 @@ class NetworkThread(Closable):
     def has_ended(self) -> bool:
         return not self._thread.is_alive()
 
-    def wait(self) -> None:
-        """Until it has ended."""
+    def wait(self) -> str:
+        """Until it has ended: why, if nobody has closed it."""
         self._thread.join()
+        trace = traceback.format_exception(self.failure) if self.failure is not None else []
+        return f"the network thread has ended: {''.join(trace[-2:])}" if trace else ""
 
     def ask(self, step: Callable[[], T]) -> T:
         """In the thread, and wait for the answer."""

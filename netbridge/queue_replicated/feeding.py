@@ -239,6 +239,8 @@ class Feeding:
             self._look_for_deleted()
         begun, before = time.monotonic(), self._sent
         is_idle = self._read(self._originals)
+        if self._originals is None:
+            return
         if self._sent - self._has >= WINDOW_BYTES:
             return  # until it says that it has some
         took = time.monotonic() - begun
@@ -253,19 +255,21 @@ class Feeding:
         for _ in range(READS_MAX):
             if self._sent - self._has >= WINDOW_BYTES:
                 return False
+            if self._originals is not originals:
+                return True  # the link was lost in saying something
             found = originals.read()
             if found is None:
                 if originals.is_held:  # and with it those who wait for the other end's answer
                     self._all.confirming.sent(self._link, self._awaited, time.monotonic())
                 return True
             self._ship(found.memory)
-            if not found.more:
+            if not found.more and self._originals is originals:
                 self._end_moment(originals, is_whole=found.whole)
         return False
 
     def _end_moment(self, originals: Originals, *, is_whole: bool) -> None:
         self._say(Moment(is_whole))
-        if is_whole:
+        if is_whole and self._originals is originals:
             numbers = self._unshown.numbers
             self._unshown.sent({each: originals.stands(each).next for each in numbers})
 

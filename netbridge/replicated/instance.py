@@ -9,7 +9,6 @@ import os
 import signal
 import threading
 import time
-import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -93,6 +92,7 @@ class ReplicatedInstance:
         others = without_cluster(options.without_members(network))
         group = OfMembers()
         self.owner = Owner(config, others, known, self.log, group)
+        self.owner.fails = lambda why: self._inbox.put(lambda: self._failed(why))
         self._programs = Programs(self.owner, group)
         self._in_cluster: InCluster | None = None
         self._voters: Voters | None = None
@@ -182,10 +182,8 @@ class ReplicatedInstance:
 
     def _watch(self) -> None:
         """Nothing is decided without the network thread."""
-        self._thread.wait()
-        trace = traceback.format_exception(self._thread.failure)
-        why = f"the network thread has ended: {''.join(trace[-2:])}"
-        self._inbox.put(lambda: self._failed(why))
+        if why := self._thread.wait():
+            self._inbox.put(lambda: self._failed(why))
 
     def _here(self, group: str) -> Here:
         me = self._process

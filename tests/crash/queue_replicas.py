@@ -148,7 +148,8 @@ class Group:
         self.start()
 
     def said(self) -> str:
-        return f"{self.live.said()[-5:]} {self.live.errors()}"
+        of_each = [(each.folder.name, each.said()[-12:]) for each in (self.live, *self.backups)]
+        return f"{of_each} {self.live.stacks()}"
 
     def follows(self, name: str, of: str, settings: dict[str, Any]) -> None:
         wanted = {"noun": "replicas", "verb": "follow", "user": "test", "queue": name, "of": of,
@@ -309,7 +310,8 @@ class Stage:
             rows = self.replicas.rows()
             if all(rows[name]["state"] == "following" for name in QUEUES):
                 return
-            assert time.monotonic() < until, f"{rows} {self.replicas.said()}"
+            said = f"{self.replicas.said()} {self.originals.said()}"
+            assert time.monotonic() < until, f"{rows} {said}"
             time.sleep(0.01)
 
     def load(self) -> None:

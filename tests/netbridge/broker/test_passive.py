@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 import shmbroker
 from shmbroker import ConnectionClosed, Unconfirmed
 from shmbroker.netbridge.broker import whereabouts
+from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.remote.action import Event
 from shmbroker.perf.machine.port import free_port
 from tests.conftest import vhost_for_a_while
@@ -51,6 +53,7 @@ class Group:
 
     def up(self) -> None:
         self.live.start().becomes("live")
+        listening(self.live)
         self.backup.start().becomes("passive")
 
 
@@ -79,6 +82,30 @@ def listening(run: Run) -> None:
             return
         time.sleep(0.01)
     raise AssertionError(run.said()[-5:])
+
+
+def falls_when(file: Path) -> None:
+    """In this process."""
+    turn = NetworkThread._turn
+
+    def falls(thread: NetworkThread) -> None:
+        if file.exists():
+            raise RuntimeError("it fell")
+        turn(thread)
+
+    NetworkThread._turn = falls  # type: ignore[method-assign]
+
+
+def test_a_live_without_its_network_thread_has_failed_and_its_backup_serves(group: Group) -> None:
+    file = group.live.folder / "fall"
+    group.live.before = partial(falls_when, file)
+    group.up()
+    group.program(group.uri(0))
+    file.touch()
+    assert group.live.ends() == 1
+    assert "the network thread has ended" in group.live.why("failed")
+    assert "RuntimeError: it fell" in group.live.why("failed")
+    group.backup.becomes("live")
 
 
 def test_a_passive_broker_says_so_and_the_next_member_is_taken(group: Group) -> None:
@@ -121,6 +148,7 @@ def knows(program: Any, *standings: str) -> None:
 
 def test_a_program_is_told_of_a_backup_that_its_list_does_not_have(group: Group) -> None:
     group.live.start().becomes("live")
+    listening(group.live)
     program = group.program(group.uri(0))
     queue = program.declare_queue("q")
     knows(program, "live")
@@ -134,6 +162,7 @@ def test_a_program_is_told_of_a_backup_that_its_list_does_not_have(group: Group)
 
 def test_a_backup_that_stops_is_no_member_any_more(group: Group) -> None:
     group.live.start().becomes("live")
+    listening(group.live)
     program = group.program(group.uri(0))
     program.declare_queue("q")
     group.backup.start().becomes("passive")
