@@ -23,6 +23,7 @@ from typing import Any, Final
 import shmbroker
 from shmbroker import Broker, Empty, Queue, QueueFull
 from shmbroker.ipc.instance import ordering, status
+from shmbroker.ipc.instance.status import NotRunning
 from shmbroker.perf.machine.port import free_port
 from shmbroker.perf.machine.process import Process
 from tests.conftest import vhost_for_a_while
@@ -161,7 +162,11 @@ class Group:
     def rows(self) -> dict[str, dict[str, Any]]:
         """As `ha replicas` shows them, by queue."""
         wanted = {"noun": "replicas", "verb": "show", "user": "test"}
-        assert ordering.asked(self.live.folder, wanted, PATIENCE) is not None, self.said()
+        try:
+            answer = ordering.asked(self.live.folder, wanted, PATIENCE)
+        except NotRunning as error:
+            raise AssertionError(self.said()) from error
+        assert answer is not None, self.said()
         path = self.live.folder / status.RUN / "replicas"
         return {each["queue"]: each for each in json.loads(path.read_text())["replicas"]}
 

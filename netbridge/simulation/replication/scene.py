@@ -187,6 +187,7 @@ class Scene(Stage):
             disk.loses_power()
             if host.name in self.logs:
                 self.logs[host.name].loses_power()
+                self.watch.loses_power(host.name)
         else:
             disk.flush()
         self.world.later(self.world.between(*DOWN_SECONDS), lambda: self._again(host))

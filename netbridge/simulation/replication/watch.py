@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from shmbroker.netbridge.election.ledger import Ledger
 from shmbroker.netbridge.election.question import Answer, Ballot, Grant, Question, Step, Verdict
+from shmbroker.netbridge.member.standing import Began
 from shmbroker.netbridge.simulation.network import Message
 from shmbroker.netbridge.simulation.replication.log import Frame, Log
 from shmbroker.netbridge.simulation.world import Wrong
@@ -73,6 +74,13 @@ class Watch:
             raise Wrong(f"{member} begins epoch {epoch} with half a copy")
         if self.newest is not None and not log.has(self.newest.position):
             raise Wrong(f"{member} begins epoch {epoch} without frame {self.newest.number}")
+
+    def loses_power(self, member: str) -> None:
+        """It did not begin an epoch of whose first record nobody has a copy any more: who serves
+        has synced it."""
+        here = {frame.record.epoch for log in self.logs.values() for frame in log.frames
+                if isinstance(frame.record, Began) and frame.record.holder == member}  # fmt: skip
+        self.begun = {e: name for e, name in self.begun.items() if name != member or e in here}
 
     def serves(self, member: str, log: Log, began_at: int) -> None:
         if log.synced < began_at:
