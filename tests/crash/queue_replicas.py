@@ -315,8 +315,8 @@ class Stage:
             rows = self.replicas.rows()
             if all(rows[name]["state"] == "following" for name in QUEUES):
                 return
-            said = f"{self.replicas.said()} {self.originals.said()}"
-            assert time.monotonic() < until, f"{rows} {said}"
+            if time.monotonic() > until:
+                raise AssertionError(f"{rows} {self.replicas.said()} {self.originals.said()}")
             time.sleep(0.01)
 
     def load(self) -> None:
