@@ -739,6 +739,10 @@ BINDING_MATCH_AT: Final = 24
 BINDING_KEY_LENGTH_AT: Final = 32
 BINDING_ARGUMENTS_LENGTH_AT: Final = 40
 BINDING_EXCLUSIVE_AT: Final = 48  # 1: what it takes goes to no other binding of its exchange
+BINDING_TARGET_AT: Final = 56
+"""0: a user's binding.  Others are the cluster's: with the target of what it takes, which tells the
+node that its queue leads to where it goes there, or BINDING_HERE."""
+BINDING_HERE: Final = -1  # its queue is here
 BINDING_KEY_AT: Final = 64
 BINDING_PAYLOAD_BYTES: Final = ENTRY_BYTES - BINDING_KEY_AT  # key and arguments together
 
@@ -761,7 +765,9 @@ MEMBER_BYTES: Final = 16
 VISITED_EXCHANGES: Final = 0  # a bit an exchange: it was, or will be, searched
 VISITED_PENDING: Final = VISITED_EXCHANGES + EXCHANGE_ROWS // 8  # it will be
 VISITED_QUEUES: Final = VISITED_PENDING + EXCHANGE_ROWS // 8  # a bit a queue: it is in the result
-ROUTE_VISITED_BYTES: Final = VISITED_QUEUES + QUEUE_ROWS // 8
+VISITED_TARGET: Final = VISITED_QUEUES + QUEUE_ROWS // 8  # of the last binding that took
+ROUTE_VISITED_BYTES: Final = VISITED_TARGET + 8
+ROUTE_WORDS: Final = 2  # of a queue in a route: its reference, and the target or 0
 
 # --- participants segment -------------------------------------------------------------------------
 PARTICIPANTS_MAGIC: Final = 0x00545241504D4853  # "SHMPART\0"
@@ -1077,7 +1083,7 @@ assert max(QUEUE_ROWS, EXCHANGE_ROWS, BINDING_ROWS) <= REFERENCE_INDEX_MASK + 1
 assert QUEUE_ROWS <= QUEUE_MASK + 1
 assert QUEUE_SETTINGS_BYTES >= 120
 assert ENTRY_NAME_AT + NAME_BYTES_MAX <= ENTRY_BYTES
-assert BINDING_EXCLUSIVE_AT < BINDING_KEY_AT
+assert BINDING_EXCLUSIVE_AT < BINDING_TARGET_AT < BINDING_KEY_AT
 assert RING_BALANCE_AT < RING_TAIL_AT + LINE_BYTES
 assert BALANCE_MEMBERS_AT + BALANCE_MEMBERS * MEMBER_BYTES <= BALANCE_COPY_BYTES
 assert BALANCE_COPIES_AT + 2 * BALANCE_COPY_BYTES <= BALANCE_ENTRY_BYTES

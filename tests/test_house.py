@@ -71,6 +71,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/clustered/rows.py": set(),
     "netbridge/clustered/setup.py": set(),
     "netbridge/clustered/successor.py": set(),
+    "netbridge/clustered/topics.py": set(),
     "netbridge/clustered/towards.py": {"time"},
     "netbridge/clustered/voters.py": set(),
     "netbridge/discovered/announcer.py": {"threading", "time"},

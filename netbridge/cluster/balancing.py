@@ -42,7 +42,7 @@ def sets(
         others = [
             Member(node, mode == STRICT or (each.is_consumed and node in up))
             for node, queues in there.items()
-            if (each := queues.get(queue.name)) is not None
+            if (each := queues.get(queue.name)) is not None and each.may_be_balanced
         ]
         if others:
             own = Member(HERE, mode == STRICT or queue.is_consumed)

@@ -15,12 +15,17 @@ from shmbroker.ipc.connection.broker import Broker, connect
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.cluster import option
+from shmbroker.netbridge.cluster.advert import Binding
+from shmbroker.netbridge.cluster.adverts import Copy
 from shmbroker.netbridge.cluster.balancing import Member, sets
 from shmbroker.netbridge.cluster.machine import Membership
-from shmbroker.netbridge.cluster.redistribution import Here, Redistribution
+from shmbroker.netbridge.cluster.redistribution import Redistribution
+from shmbroker.netbridge.cluster.topics import Topics
 from shmbroker.netbridge.clustered.balancing import Balancing
 from shmbroker.netbridge.clustered.giving import Giving
+from shmbroker.netbridge.clustered.looking import Looked
 from shmbroker.netbridge.clustered.setup import Setup
+from shmbroker.netbridge.clustered.topics import TopicBindings
 from shmbroker.netbridge.clustered.towards import Ways
 from shmbroker.netbridge.election.question import Node
 
@@ -38,7 +43,7 @@ class Messages:
         self._carries = setup.cluster.hops > 0
         self._node: Node = b""
         """Of which this broker is the live; empty: it is not."""
-        self._here: list[Here] = []
+        self._here = Looked([], [], {})
         self._looks = 0
         self._known: object = None
         """What was decided by last."""
@@ -48,6 +53,7 @@ class Messages:
         self._giving: Giving | None = None
         self._balancing: Balancing | None = None
         self._sets: dict[tuple[str, int], tuple[Member, ...]] = {}
+        self._topics: TopicBindings | None = None
         self.deadline = math.inf
 
     # --- of the network thread ----------------------------------------------------------------
@@ -59,8 +65,8 @@ class Messages:
         self._node = b""
         self.deadline = math.inf
 
-    def sees(self, here: list[Here]) -> None:
-        """All queues of the vhost."""
+    def sees(self, here: Looked) -> None:
+        """All that the vhost has."""
         self._here = here
         self._looks += 1
 
@@ -70,19 +76,22 @@ class Messages:
             return
         self._ways.looks(machine.lives)
         up, now = self._ways.up, time.monotonic()
-        known = self._looks, machine.adverts.known, up, self._ways.made
+        known = self._looks, machine.adverts.known, up, self._ways.made, len(machine.forgotten)
         if known == self._known and now < self.deadline:
             return  # many frames say nothing that matters here
         self._known = known
-        there = {
-            node: machine.adverts.of(node).queues
+        copies = {
+            node: machine.adverts.of(node)
             for node in machine.lives
-            if node in self._ways.made
+            if node in self._ways.made and machine.adverts.is_read(node)
         }
-        self._balance(sets(self._setup.cluster.balancing, self._here, there, up))
+        there = {node: copy.queues for node, copy in copies.items()}
+        mode = self._setup.cluster.balancing
+        self._balance(sets(mode, self._here.here, there, up))
+        self._carry(copies, up, frozenset(copies) | (machine.forgotten.keys() - machine.lives))
         if self._giving is not None:
             reached = {node: queues.values() for node, queues in there.items() if node in up}
-            gives = self._redistribution.looks(self._here, reached, now)
+            gives = self._redistribution.looks(self._here.here, reached, now)
             self._giving.gives(tuple(gives))
             self.deadline = self._redistribution.deadline
 
@@ -91,6 +100,22 @@ class Messages:
         if wanted != self._sets and balancing is not None:
             self._sets = wanted
             self._worker.do(lambda: balancing.sets(wanted), lambda _: None)
+
+    def _carry(
+        self, copies: Mapping[Node, Copy], up: frozenset[Node], settled: frozenset[Node]
+    ) -> None:
+        """There may be many bindings: so the worker compares them."""
+        bound, here, mode = self._topics, self._here, self._setup.cluster.balancing
+        if bound is None or not self._looks:
+            return
+        there = {node: each.copied() for node, each in copies.items()}
+
+        def carry() -> None:
+            bindings = [each for each in here.adverts if isinstance(each, Binding)]
+            topics = Topics(mode, here.here, bindings, there, up)
+            bound.carries(topics.carried(here.exchanges), settled)
+
+        self._worker.do(carry, lambda _: None)
 
     # --- of the worker ------------------------------------------------------------------------
 
@@ -107,6 +132,7 @@ class Messages:
         self._broker = broker
         self._thread.serve(broker, node)
         self._balancing = Balancing(broker, setup.cluster.name, self._tell)
+        self._topics = TopicBindings(broker, setup.cluster.name, self._tell)
         if setup.cluster.balancing in REDISTRIBUTES:
             self._giving = Giving(broker, setup.cluster.name, self._tell)
         ways = Ways(self._thread, self._worker, setup, broker, node, self._tell, self._changed)
@@ -130,6 +156,7 @@ class Messages:
             self._balancing.end()
             self._balancing = None
             self._sets = {}
+        self._topics = None
         ways = self._thread.ask(self._let_go)
         if ways is not None:
             ways.close()

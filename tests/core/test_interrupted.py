@@ -27,7 +27,7 @@ def put_exchange(machine: Interpreted, index: int, kind: int, alternate: int = 0
 
 def put_binding(machine: Interpreted, source: int, queue: int, key: bytes) -> int:
     made: int = machine.binding_put(
-        0, 0, source, QUEUES, queue, 0, machine.place(key), len(key), 0, 0
+        0, 0, source, QUEUES, queue, 0, machine.place(key), len(key), 0, 0, 0
     )
     assert made > 0
     return made
