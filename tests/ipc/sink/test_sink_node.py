@@ -178,6 +178,21 @@ def test_from_an_exchange_nothing_goes_on(broker: Broker, towards: Queue) -> Non
     assert towards.statistics().published == before
 
 
+def test_each_goes_to_those_who_are_bound_when_it_comes(broker: Broker, towards: Queue) -> None:
+    broker.declare_exchange("prices", "fanout")
+    left, came = broker.declare_queue("left"), broker.declare_queue("came")
+    broker.bind("prices", left)
+    put(towards, "prices", b"1", exchange=True)
+    put(towards, "prices", b"2", exchange=True)
+    first, second = (read(broker, towards, each) for each in (0, 1))
+    with poured(broker) as sink:
+        assert not sink.pour(first[: -len(second)]).has_stopped
+        broker.unbind("prices", left)
+        broker.bind("prices", came)
+        assert not sink.pour(second).has_stopped
+    assert (taken(left), taken(came)) == ([b"1"], [b"2"])
+
+
 def test_an_exchange_that_is_not_there_is_refused(broker: Broker, towards: Queue) -> None:
     broker.declare_queue("prices")  # a queue is no exchange
     put(towards, "prices", b"1", exchange=True)
