@@ -180,8 +180,17 @@ static int64_t queue_bundle(destination *to, sb_queue *queue, stretch *part, bun
     return met.is_refused ? stopped(part, met.code) : met.code;
 }
 
+/* Nobody waits for these any more: the queue of the marks counts them. */
+static int64_t replies_dropped(destination *to, stretch *part, const bundle *all)
+{
+    int64_t code = bundle_done(to, part, all, all->count, 0);
+    for (int64_t each = 0; each < all->count && code == SB_OK; each++)
+        ring_count(part->sink->marks, L_COUNTER_DROPPED_AT);
+    return code;
+}
+
 /* To the queue or exchange that it is for.  If that is not there, it is refused, and whoever has
- * sent it routes it anew: nothing is dropped. */
+ * sent it routes it anew: nothing but replies is dropped. */
 static int64_t target_bundle(destination *to, stretch *part, bundle *all)
 {
     sb_queue *queue;
@@ -198,6 +207,8 @@ static int64_t target_bundle(destination *to, stretch *part, bundle *all)
         if (code == SB_NOT_FOUND)
             target_forget(to, target); /* deleted; perhaps there is a new one */
     }
+    if (code == SB_NOT_FOUND && is_reply(target))
+        return replies_dropped(to, part, all);
     return code == SB_NOT_FOUND ? stopped(part, code) : code;
 }
 

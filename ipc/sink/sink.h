@@ -78,6 +78,8 @@ int64_t outlet_place(sb_queue *queue, sb_port *port);
 /* Numbers up to this one are known, whether messages had them or not. */
 int64_t outlet_pass(outlet *of, int64_t sequence);
 void outlet_close(outlet *closed, bool forgets);
+/* Those of queues that were deleted since; for a sink that has no queue as its destination. */
+void outlets_forget_deleted(sb_sink *sink);
 
 /* --- record.c --------------------------------------------------------------------------------- */
 
@@ -134,10 +136,11 @@ int64_t destination_marks(sb_sink *sink, const char *name, outlet **marks);
 /* --- target.c --------------------------------------------------------------------------------- */
 
 /* The queue, or the exchange, that a record of a node is for; SB_NOT_FOUND: there is none. */
-int64_t target_look(destination *to, const sb_sink *sink, int64_t target, sb_queue **queue,
+int64_t target_look(destination *to, sb_sink *sink, int64_t target, sb_queue **queue,
                     sb_exchange **exchange);
-/* All records for an exchange have a target of this kind. */
+/* All records for an exchange have a target of this kind; and all replies one of this. */
 bool is_for_exchange(int64_t target);
+bool is_reply(int64_t target);
 /* It was deleted: another one may have the name. */
 void target_forget(destination *to, int64_t target);
 void targets_close(destination *to);

@@ -231,6 +231,20 @@ void outlet_close(outlet *closed, bool forgets)
     free(closed);
 }
 
+void outlets_forget_deleted(sb_sink *sink)
+{
+    for (outlet **at = &sink->outlets, *each; (each = *at);) {
+        if (!queue_is_gone(each->queue)) {
+            at = &each->next;
+            continue;
+        }
+        *at = each->next;
+        if (sink->full == each->queue)
+            sink->full = NULL;
+        outlet_close(each, false);
+    }
+}
+
 int64_t sb_sink_forget(sb_queue *queue)
 {
     sb_port port;

@@ -5,8 +5,8 @@
  * have to outlive either of them, and a queue that is made again has it still.  Two names have one
  * number in one of 10^9 clusters of 100,000 queues: no record goes to either.
  *
- * The number of a queue is odd.  The even one below it is that of its schedule.  That of an
- * exchange is below 0. */
+ * The number of a queue is odd.  The even one below it is that of its schedule.  Those below 0 are
+ * of an exchange if they are even, and else of a temporary queue that a reply is for. */
 
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -42,12 +42,22 @@ int64_t sb_target_of(const char *name, int64_t length)
 
 int64_t sb_target_of_exchange(const char *name, int64_t length)
 {
-    return -(int64_t)(number_of(1, name, length) | 2); /* -1 is L_BINDING_HERE */
+    return -(int64_t)((number_of(1, name, length) | 3) - 1);
+}
+
+int64_t sb_target_of_reply(const char *name, int64_t length)
+{
+    return -(int64_t)(number_of(2, name, length) | 3); /* -1 is L_BINDING_HERE */
 }
 
 bool is_for_exchange(int64_t target)
 {
-    return target < 0;
+    return target < 0 && !(target & 1);
+}
+
+bool is_reply(int64_t target)
+{
+    return target < 0 && target & 1;
 }
 
 /* The name in an entry, or nothing; the broker's own are nobody's target. */
@@ -67,7 +77,9 @@ static int64_t target_search(sb_connection *connection, int64_t target, char *na
     char entry[L_ENTRY_BYTES], name[L_NAME_BYTES_MAX + 1];
     void *catalog = connection->catalog.memory;
     bool is_exchange = is_for_exchange(target);
-    int64_t (*const of)(const char *, int64_t) = is_exchange ? sb_target_of_exchange : sb_target_of;
+    int64_t (*const of)(const char *, int64_t) = is_exchange        ? sb_target_of_exchange
+                                                 : is_reply(target) ? sb_target_of_reply
+                                                                    : sb_target_of;
     const char *noun = is_exchange ? "exchange" : "queue";
     int64_t table = is_exchange ? L_EXCHANGES : L_QUEUES, found = SB_NOT_FOUND;
     for (int64_t row = 0; (row = sb_row_next(catalog, table, row)) >= 0; row++) {
@@ -115,10 +127,23 @@ static int64_t queue_of_target(sb_connection *connection, int64_t target, int64_
     return code;
 }
 
+/* Queues of requesters come and go. */
+static void targets_forget_deleted(target_place **at)
+{
+    for (target_place *each; (each = *at);)
+        if (each->queue && queue_is_gone(each->queue)) {
+            *at = each->next;
+            sb_close_queue(each->queue);
+            free(each);
+        } else {
+            at = &each->next;
+        }
+}
+
 static int64_t target_add(sb_connection *connection, int64_t target, target_place **at)
 {
     char name[L_NAME_BYTES_MAX + 1];
-    int64_t wanted = is_for_exchange(target) ? target : target | 1;
+    int64_t wanted = target < 0 ? target : target | 1;
     int64_t reference = target_search(connection, wanted, name);
     if (reference < 0)
         return reference;
@@ -136,15 +161,19 @@ static int64_t target_add(sb_connection *connection, int64_t target, target_plac
     return code;
 }
 
-int64_t target_look(destination *to, const sb_sink *sink, int64_t target, sb_queue **queue,
+int64_t target_look(destination *to, sb_sink *sink, int64_t target, sb_queue **queue,
                     sb_exchange **exchange)
 {
     int64_t code = SB_OK;
     target_place *found = to->targets;
     while (found && found->target != target)
         found = found->next;
-    if (!found && (code = target_add(sink->connection, target, &to->targets)) == SB_OK)
-        found = to->targets;
+    if (!found) {
+        targets_forget_deleted(&to->targets);
+        outlets_forget_deleted(sink);
+        code = target_add(sink->connection, target, &to->targets);
+        found = code == SB_OK ? to->targets : NULL;
+    }
     *queue = found ? found->queue : NULL;
     *exchange = found ? found->exchange : NULL;
     return code;

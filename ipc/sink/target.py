@@ -13,6 +13,13 @@ def target_of(name: str) -> int:
     return number
 
 
+def target_of_reply(name: str) -> int:
+    """Of the temporary queue of this name, at which whoever has asked waits."""
+    given = name.encode()
+    number: int = lib.sb_target_of_reply(given, len(given))
+    return number
+
+
 def target_of_exchange(name: str) -> int:
     """Of the exchange of this name: for all queues that are bound to it there."""
     given = name.encode()

@@ -12,6 +12,7 @@ from typing import Any
 
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.connection.broker import Broker, connect
+from shmbroker.ipc.request.return_address import say_node
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.cluster import option
@@ -130,6 +131,7 @@ class Messages:
         except Error:
             return False
         self._broker = broker
+        say_node(broker, setup.cluster.name, node)
         self._thread.serve(broker, node)
         self._balancing = Balancing(broker, setup.cluster.name, self._tell)
         self._topics = TopicBindings(broker, setup.cluster.name, self._tell)

@@ -12,7 +12,7 @@ from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.exchange.own_binding import OwnBinding, bind_own
 from shmbroker.ipc.follower.follower import Follower
 from shmbroker.ipc.sink.sink import Sink
-from shmbroker.ipc.sink.target import target_of, target_of_exchange
+from shmbroker.ipc.sink.target import target_of, target_of_exchange, target_of_reply
 
 ORIGIN = bytes(range(16))
 
@@ -28,13 +28,22 @@ def taken(queue: Queue) -> list[bytes]:
         return found
 
 
-def put(queue: Queue, name: str, body: bytes, key: bytes = b"", *, exchange: bool = False) -> None:
-    """Towards the queue, or exchange, of this name at another node."""
+def put(
+    queue: Queue,
+    name: str,
+    body: bytes,
+    key: bytes = b"",
+    *,
+    exchange: bool = False,
+    reply: bool = False,
+) -> None:
+    """Towards the queue, exchange or requester of this name at another node."""
     outgoing = ffi.new("sb_outgoing *")
     kept = ffi.from_buffer(body), ffi.from_buffer(key)
     outgoing.body, outgoing.length = kept[0], len(body)
     outgoing.key, outgoing.key_length = kept[1], len(key)
-    outgoing.target = target_of_exchange(name) if exchange else target_of(name)
+    of = target_of_exchange if exchange else target_of_reply if reply else target_of
+    outgoing.target = of(name)
     assert lib.sb_publish_message(queue._queue, outgoing, 0) >= 0
 
 
@@ -214,6 +223,36 @@ def test_an_exchange_that_is_not_there_is_refused(broker: Broker, towards: Queue
         assert taken(one) == [b"1", b"2"]
 
 
+def test_a_reply_goes_to_its_requester_or_nowhere(broker: Broker, towards: Queue) -> None:
+    replies = broker.temporary_queue(slots=16, max_deliveries=None, when_full="drop-oldest")
+    for number in range(40):  # one that is slow keeps nobody else waiting
+        put(towards, replies.name, b"%d" % number, reply=True)
+    put(towards, "tmp.9.gone", b"to one who has left", reply=True)
+    put(towards, replies.name, b"last", reply=True)
+    records = read(broker, towards)
+    with poured(broker) as sink:
+        for _ in range(2):
+            assert not sink.pour(records).has_stopped
+            assert sink.position() == 42
+        assert taken(replies) == [*(b"%d" % number for number in range(25, 40)), b"last"]
+        assert broker.queue("$sink.marks").statistics().dropped == 1
+        broker.delete_queue(replies.name, force=True)
+        put(towards, replies.name, b"to one who has just left", reply=True)
+        assert not sink.pour(read(broker, towards, 42)).has_stopped
+        assert broker.queue("$sink.marks").statistics().dropped == 2
+
+
+def test_queues_of_requesters_who_have_left_are_not_kept(broker: Broker, towards: Queue) -> None:
+    with poured(broker) as sink:
+        for number in range(20):
+            replies = broker.temporary_queue()
+            put(towards, replies.name, b"%d" % number, reply=True)
+            assert not sink.pour(read(broker, towards, number)).has_stopped
+            assert taken(replies) == [b"%d" % number]
+            broker.delete_queue(replies.name, force=True)
+        assert len(sink.queues()) == 1, "but the last one"
+
+
 def test_who_does_not_stop_at_what_is_refused_would_lose_it(broker: Broker) -> None:
     with Sink(broker, ORIGIN) as sink, pytest.raises(InvalidArgument, match="stops at"):
         sink.to_node()
@@ -223,5 +262,7 @@ def test_targets_are_what_they_were() -> None:
     """They are in journals."""
     assert target_of("orders") == 6_546_424_741_852_204_659
     assert target_of_exchange("orders") == -9_107_284_554_280_141_310
+    assert target_of_reply("orders") == -4_841_608_783_253_213_047
     names = [f"queue-{each}" for each in range(10_000)]
-    assert len({of(each) for each in names for of in (target_of, target_of_exchange)}) == 20_000
+    kinds = target_of, target_of_exchange, target_of_reply
+    assert len({of(each) for each in names for of in kinds}) == 30_000
