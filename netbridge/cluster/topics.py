@@ -11,7 +11,8 @@ the queue towards that node:
   queue that several lead to gets one copy.
 
 A balanced queue is one queue, so a binding of it at any node holds at all: it is a binding to the
-queue here, whose turns say which node gets the message.  If it is not here, one node is chosen.
+queue here, whose turns say which node gets the message.  If it is not here, it is a binding to what
+stands in for it, which has turns as well.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 
 from shmbroker.netbridge.cluster.advert import Binding
 from shmbroker.netbridge.cluster.adverts import Copy
-from shmbroker.netbridge.cluster.balancing import HERE
+from shmbroker.netbridge.cluster.balancing import HERE, TURNS
 from shmbroker.netbridge.cluster.option import ON_DEMAND, STRICT
 from shmbroker.netbridge.cluster.redistribution import Here
 from shmbroker.netbridge.election.question import Node
@@ -36,7 +37,7 @@ class Carried:
     arguments: bytes
     matches_any: bool
     to: Node
-    """HERE: to the queue itself."""
+    """HERE: to the queue itself; TURNS: to a node that has it."""
     queue: str = ""
     """That gets it there; empty: all that are bound to the exchange there."""
 
@@ -50,10 +51,9 @@ class Topics:
         here: Iterable[Here],
         bindings: Iterable[Binding],
         there: Mapping[Node, Copy],
-        up: frozenset[Node],
     ) -> None:
         """`bindings`: of this node.  `there`: in the order in which nodes became known."""
-        self._mode, self._there, self._up = mode, there, up
+        self._mode, self._there = mode, there
         self._bindings = tuple(bindings)
         self._holders: dict[str, list[Node]] = {}
         for queue in here:
@@ -94,23 +94,14 @@ class Topics:
             if not self._is_one(name):
                 is_single = node in singly or exchange in self._chained
                 yield Carried(exchange, *_taken(each), node, name if is_single else "")
-            elif (to := self._chosen(name)) != HERE or (name, *_taken(each)) not in known:
-                yield Carried(exchange, *_taken(each), to, name)
+            elif self._holders[name][0] != HERE:
+                yield Carried(exchange, *_taken(each), TURNS, name)
+            elif (name, *_taken(each)) not in known:
+                yield Carried(exchange, *_taken(each), HERE, name)
 
     def _is_one(self, queue: str) -> bool:
         """Several nodes have it, and each message goes to one of them."""
         return self._mode in (STRICT, ON_DEMAND) and len(self._holders.get(queue, ())) > 1
-
-    def _chosen(self, queue: str) -> Node:
-        """Where a message of it goes: here, to its turns, or to the one node of others."""
-        holders = self._holders[queue]
-        if holders[0] == HERE:
-            return HERE
-        up = [node for node in holders if node in self._up]
-        if self._mode == ON_DEMAND:
-            consumed = [node for node in up if self._there[node].queues[queue].is_consumed]
-            up = consumed or up
-        return (up or holders)[0]
 
 
 def _taken(binding: Binding) -> tuple[str, bytes, bool]:

@@ -16,8 +16,10 @@ from shmbroker.ipc.base.errors import Error, NotFound
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.exchange.own_binding import OwnBinding, bind_own, own_bindings, unbind_own
 from shmbroker.ipc.sink.target import target_of, target_of_exchange
-from shmbroker.netbridge.cluster.balancing import HERE
+from shmbroker.netbridge.broker.gates import TOWARDS
+from shmbroker.netbridge.cluster.balancing import HERE, TURNS
 from shmbroker.netbridge.cluster.topics import Carried
+from shmbroker.netbridge.clustered.stand_ins import stand_in
 from shmbroker.netbridge.clustered.towards import towards
 from shmbroker.netbridge.election.question import Node
 
@@ -43,7 +45,9 @@ class TopicBindings:
         self._done = done  # what is changed now moves the generation, and is looked at once more
         there = own_bindings(self._broker)
         settled_ways = {towards(self._cluster, node) for node in settled}
-        ways = {each.queue for each in there if each.target != BINDING_HERE}
+        begin = f"{TOWARDS}{self._cluster}."
+        ways = {each for each in self._broker._catalog.queue_names().values()
+                if each.startswith(begin)}  # fmt: skip
         if ways <= settled_ways:
             settled_ways |= {each.queue for each in there if each.target == BINDING_HERE}
         for each in asked - there:
@@ -56,6 +60,8 @@ class TopicBindings:
         arguments = b"" if carried.arguments == NO_ARGUMENTS else carried.arguments
         if carried.to == HERE:
             queue, target = carried.queue, BINDING_HERE
+        elif carried.to == TURNS:
+            queue, target = stand_in(carried.queue), BINDING_HERE
         else:
             queue = towards(self._cluster, carried.to)
             target = (

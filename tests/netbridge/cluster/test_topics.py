@@ -8,7 +8,7 @@ import pytest
 
 from shmbroker.netbridge.cluster.advert import Binding, Queue
 from shmbroker.netbridge.cluster.adverts import Copy
-from shmbroker.netbridge.cluster.balancing import HERE
+from shmbroker.netbridge.cluster.balancing import HERE, TURNS, Member, members
 from shmbroker.netbridge.cluster.redistribution import Here
 from shmbroker.netbridge.cluster.topics import Carried, Topics
 
@@ -38,9 +38,8 @@ def carried(
     bindings: Iterable[Binding] = (),
     mode: str = "on-demand",
     kind: str = "topic",
-    up: frozenset[bytes] = frozenset({EAST, WEST}),
 ) -> frozenset[Carried]:
-    topics = Topics(mode, here, bindings, there, up)
+    topics = Topics(mode, here, bindings, there)
     return topics.carried({"prices": kind, "feeds": kind})
 
 
@@ -123,11 +122,24 @@ def test_what_is_of_one_place_has_its_copy_at_each() -> None:
     assert found == {to(EAST), to(WEST)}
 
 
-def test_a_balanced_queue_that_is_not_here_goes_to_one_node() -> None:
-    there = {EAST: has(bound("orders")), WEST: has(bound("orders"))}
-    assert carried(there) == {to(EAST, "orders")}
-    there[WEST] = has(bound("orders"), consumed=["orders"])
-    assert carried(there) == {to(WEST, "orders")}
-    assert carried(there, mode="strict") == {to(EAST, "orders")}
-    assert carried(there, up=frozenset({EAST})) == {to(EAST, "orders")}
-    assert carried(there, up=frozenset()) == {to(EAST, "orders")}
+@pytest.mark.parametrize("mode", ["strict", "on-demand"])
+def test_a_balanced_queue_that_is_not_here_goes_to_those_that_have_it_in_turn(mode: str) -> None:
+    there = {EAST: has(bound("orders")), WEST: has(bound("orders"), bound("orders", "us.#"))}
+    assert carried(there, mode=mode) == {to(TURNS, "orders"), to(TURNS, "orders", "us.#")}
+    beside = {EAST: has(bound("orders"), bound("a")), WEST: has(bound("orders"))}
+    assert carried(beside, mode=mode) == {to(TURNS, "orders"), to(EAST, "a")}
+
+
+def test_who_has_turns_with_it() -> None:
+    there = {
+        EAST: has(bound("orders"), bound("a")).queues,
+        WEST: has(bound("orders"), consumed=["orders"]).queues,
+    }
+    both, up = frozenset({EAST, WEST}), frozenset({EAST})
+    assert members("strict", "orders", there, up) == (Member(EAST, True), Member(WEST, True))
+    assert members("on-demand", "orders", there, both) == (
+        Member(EAST, False),
+        Member(WEST, True),
+    )
+    assert members("on-demand", "orders", there, up) == (Member(EAST, False), Member(WEST, False))
+    assert members("on-demand", "a", there, both) == (Member(EAST, False),)

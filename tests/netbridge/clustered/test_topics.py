@@ -17,9 +17,12 @@ from threading import Thread
 import pytest
 
 from shmbroker import Broker, Exchange, Queue, Unroutable
-from shmbroker.ipc.exchange.own_binding import OwnBinding, own_bindings
+from shmbroker.core.layout import BINDING_HERE
+from shmbroker.ipc.exchange.own_binding import OwnBinding, bind_own, own_bindings
+from shmbroker.netbridge.clustered.topics import TopicBindings
+from shmbroker.netbridge.clustered.towards import towards
 from tests.netbridge.clustered.conftest import Cluster
-from tests.netbridge.clustered.test_balancing import on_their_way, sets_in, until
+from tests.netbridge.clustered.test_balancing import consumes, on_their_way, sets_in, until
 from tests.netbridge.clustered.test_redistribution import at, numbers, started, taken
 
 KILLS = int(os.environ.get("TOPIC_KILLS", "1"))
@@ -65,6 +68,10 @@ class Town:
     @property
     def west(self) -> Broker:
         return self.brokers[1]
+
+    @property
+    def north(self) -> Broker:
+        return self.brokers[2]
 
     def publishes(self, broker: Broker, kind: str = "topic", **more: str) -> Exchange:
         return broker.declare_exchange(self.exchange, kind, **more)  # type: ignore[arg-type]
@@ -272,6 +279,69 @@ def test_what_is_on_its_way_goes_to_those_who_are_bound_when_it_arrives(town: To
     assert [each.statistics().depth for each in (kept, left, late, undeliverable)] == [0, 0, 0, 0]
 
 
+def in_turn(town: Town, count: int = 20) -> list[int]:
+    """Publish so many at north, which has not the queue, and count where they are."""
+    queues = [each.queue(town.named("orders")) for each in (town.east, town.west)]
+    all_there(town.north)
+    before = [each.statistics().published for each in queues]
+    for body in numbers(0, count):
+        assert town.north.exchange(town.exchange).publish(body, key="eu") == 1
+    all_there(town.north)
+    return [each.statistics().published - was for each, was in zip(queues, before, strict=True)]
+
+
+@in_one_mode
+def test_a_balanced_queue_that_is_not_here_gets_them_in_turn(town: Town) -> None:
+    prices = town.publishes(town.north)
+    orders = [town.subscribed(each, "orders") for each in (town.east, town.west)]
+    town.west.bind(town.exchange, orders[1], "#")  # a second binding is no second copy
+    town.carries(town.north, 2)
+    assert sum(in_turn(town)) == 20
+    until(lambda: sorted(in_turn(town)) == [0, 20])  # nobody consumes: to the first that it knows
+    consumes(orders[1])
+    until(lambda: in_turn(town) == [0, 20])
+    consumes(orders[0])
+    until(lambda: in_turn(town) == [10, 10])
+    for each in orders:
+        each.purge()
+    for _ in range(2):
+        prices.publish(b"once", key="eu", message_id="7")
+    with town.north.transaction() as transaction:
+        for body in numbers(0, 4):
+            transaction.publish(prices, body, key="eu")
+    prices.publish(b"later", key="eu", deliver_after=0.2)
+    until(lambda: sum(each.statistics().depth for each in orders) == 6)
+    found = [message.body for each in orders for message in each.browse(unconfirmed=True)]
+    assert sorted(found) == [b"0", b"1", b"2", b"3", b"later", b"once"]
+    here = town.subscribed(town.north, "orders")
+    consumes(here)
+    town.carries(town.north, 1)
+    until(lambda: prices.publish(b"", key="eu") == 1 and here.statistics().depth > 0)
+
+
+@in_one_mode
+def test_what_is_published_for_it_before_its_nodes_are_known_is_passed_on(town: Town) -> None:
+    town.publishes(town.north)
+    orders = [town.subscribed(each, "orders") for each in (town.east, town.west)]
+    for each in orders:
+        consumes(each)
+    town.carries(town.north, 1)
+    until(lambda: in_turn(town) == [10, 10])
+    for each in orders:
+        each.purge()
+    bodies = numbers(0, EACH_KILL)
+    publishes = Thread(target=steadily, args=(town.north.exchange(town.exchange), bodies))
+    publishes.start()
+    until(lambda: orders[0].statistics().depth > EACH_KILL // 20)
+    town.cluster["north"].kill()
+    town.cluster["north"].start().becomes("live")
+    publishes.join()
+    until(lambda: sum(each.statistics().depth for each in orders) >= EACH_KILL)
+    all_there(town.north)
+    found = [message.body for each in orders for message in each.browse(unconfirmed=True)]
+    assert sorted(found, key=int) == bodies
+
+
 @in_one_mode
 @pytest.mark.parametrize("victim", ["east", "west"])
 def test_each_copy_is_there_once_whoever_is_killed(town: Town, victim: str) -> None:
@@ -292,6 +362,25 @@ def test_each_copy_is_there_once_whoever_is_killed(town: Town, victim: str) -> N
             assert taken(queue, EACH_KILL) == bodies
     all_there(east)
     assert [each.statistics().depth for each in there] == [0, 0]
+
+
+def test_bindings_stay_until_all_nodes_were_read(broker: Broker) -> None:
+    nodes = [bytes([each]) * 16 for each in range(2)]
+    broker.declare_exchange("prices", "topic")
+    broker.declare_queue("orders")
+    for node in nodes:
+        broker.declare_queue(towards("town", node))
+    ours = OwnBinding("prices", "orders", "eu", b"", False, BINDING_HERE)
+    theirs = OwnBinding("prices", towards("town", nodes[0]), "eu", b"", False, 7)
+    for each in (ours, theirs):
+        bind_own(broker, each)
+    bound = TopicBindings(broker, "town", lambda line: pytest.fail(str(line)))
+    bound.carries([], frozenset())
+    assert own_bindings(broker) == {ours, theirs}
+    bound.carries([], frozenset(nodes[:1]))
+    assert own_bindings(broker) == {ours}, "of which node it is, its row does not say"
+    bound.carries([], frozenset(nodes))
+    assert own_bindings(broker) == set()
 
 
 def test_both_are_started_anew_and_what_is_published_before_they_meet_is_not_lost(
