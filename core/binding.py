@@ -20,6 +20,7 @@ from shmbroker.core.layout import (
     BINDING_MATCH_AT,
     BINDING_PAYLOAD_BYTES,
     BINDING_SOURCE_AT,
+    BINDING_TARGET_AT,
     BINDINGS,
     DIRECT,
     EXCHANGE_KIND_AT,
@@ -97,10 +98,12 @@ def binding_put(
     key_length: int,
     arguments: int,
     arguments_length: int,
+    target: int,
 ) -> int:
     """Bind a queue (kind 0) or exchange (1) to an exchange, by references: the binding's own.
 
     match: all arguments (0) or any (1).  Key and arguments together have at most 448 bytes.
+    `target`: BINDING_TARGET_AT.
     """
     if kind < QUEUES or kind > EXCHANGES or match < MATCH_ALL or match > MATCH_ANY:
         return INVALID
@@ -118,13 +121,16 @@ def binding_put(
     store(entry + BINDING_MATCH_AT, match)
     store(entry + BINDING_KEY_LENGTH_AT, key_length)
     store(entry + BINDING_ARGUMENTS_LENGTH_AT, arguments_length)
+    store(entry + BINDING_TARGET_AT, target)
     copy(entry + BINDING_KEY_AT, key, key_length)
     copy(entry + BINDING_KEY_AT + key_length, arguments, arguments_length)
     return row_commit(catalog, BINDINGS, index, hashed)
 
 
 @kernel
-def binding_leads(entry: int, source: int, kind: int, destination: int) -> int:
+def binding_leads(entry: int, source: int, kind: int, destination: int, target: int) -> int:
+    if load(entry + BINDING_TARGET_AT) != target:
+        return 0
     if load(entry + BINDING_SOURCE_AT) != source or load(entry + BINDING_KIND_AT) != kind:
         return 0
     return int(load(entry + BINDING_DESTINATION_AT) == destination)
@@ -156,6 +162,7 @@ def binding_find(
     key_length: int,
     arguments: int,
     arguments_length: int,
+    target: int,
 ) -> int:
     """The row of exactly this binding, or NOT_FOUND."""
     if not payload_fits(key_length, arguments_length):
@@ -167,7 +174,7 @@ def binding_find(
         word = row_load(catalog, BINDINGS, index)
         while word & ROW_TAG == ROW_LIVE | hashed:
             entry = entry_at(catalog, BINDINGS, index)
-            same = binding_leads(entry, source, kind, destination) and binding_has(
+            same = binding_leads(entry, source, kind, destination, target) and binding_has(
                 entry, match, key, key_length, arguments, arguments_length
             )
             if row_unchanged(catalog, BINDINGS, index, word):
@@ -191,6 +198,12 @@ def binding_is_from(catalog: int, index: int, reference: int) -> int:
 
 
 @kernel
+def binding_is_own(catalog: int, index: int) -> int:
+    """Whether it is the cluster's; the row is live."""
+    return int(load(entry_at(catalog, BINDINGS, index) + BINDING_TARGET_AT) != 0)
+
+
+@kernel
 def binding_is_to(catalog: int, index: int, kind: int, reference: int) -> int:
     entry = entry_at(catalog, BINDINGS, index)
     word = row_load(catalog, BINDINGS, index)
@@ -206,19 +219,21 @@ def binding_is_to(catalog: int, index: int, kind: int, reference: int) -> int:
 
 @exported_cold
 def bindings_from(catalog: int, reference: int) -> int:
-    """How many bindings an exchange has as their source: it is in use if there are any."""
+    """How many bindings of users an exchange has as their source: it is in use if there are any."""
     count = 0
     for index in range(row_count(catalog, BINDINGS)):
-        count += binding_is_from(catalog, index, reference)
+        if not binding_is_own(catalog, index):
+            count += binding_is_from(catalog, index, reference)
     return count
 
 
 @exported_cold
 def bindings_to(catalog: int, kind: int, reference: int) -> int:
-    """How many bindings lead to a queue (kind 0) or exchange (1)."""
+    """How many bindings of users lead to a queue (kind 0) or exchange (1)."""
     count = 0
     for index in range(row_count(catalog, BINDINGS)):
-        count += binding_is_to(catalog, index, kind, reference)
+        if not binding_is_own(catalog, index):
+            count += binding_is_to(catalog, index, kind, reference)
     return count
 
 

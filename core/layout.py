@@ -641,6 +641,8 @@ CATALOG_NAME_AT: Final = 64
 CATALOG_NAME_BYTES_MAX: Final = 128
 CATALOG_IDENTITY_BYTES: Final = CATALOG_NAME_AT + CATALOG_NAME_BYTES_MAX
 
+CATALOG_NODE_AT: Final = 256  # of which node of a cluster it is (ipc/catalog/node.c); a 0 ends it
+CATALOG_NODE_BYTES: Final = 192
 CATALOG_REPLICATE_AT: Final = 1008  # 1 + REPLICATE_* of who does not say it, 0: no member has it
 CATALOG_MOVED_AT: Final = 1016  # 1: its broker serves no more, and its queues are out of reach
 CATALOG_MOVED_TO_AT: Final = 1024  # where another one serves: a uri, with a 0 at its end
@@ -739,6 +741,10 @@ BINDING_MATCH_AT: Final = 24
 BINDING_KEY_LENGTH_AT: Final = 32
 BINDING_ARGUMENTS_LENGTH_AT: Final = 40
 BINDING_EXCLUSIVE_AT: Final = 48  # 1: what it takes goes to no other binding of its exchange
+BINDING_TARGET_AT: Final = 56
+"""0: a user's binding.  Others are the cluster's: with the target of what it takes, which tells the
+node that its queue leads to where it goes there, or BINDING_HERE."""
+BINDING_HERE: Final = -1  # its queue is here
 BINDING_KEY_AT: Final = 64
 BINDING_PAYLOAD_BYTES: Final = ENTRY_BYTES - BINDING_KEY_AT  # key and arguments together
 
@@ -761,7 +767,9 @@ MEMBER_BYTES: Final = 16
 VISITED_EXCHANGES: Final = 0  # a bit an exchange: it was, or will be, searched
 VISITED_PENDING: Final = VISITED_EXCHANGES + EXCHANGE_ROWS // 8  # it will be
 VISITED_QUEUES: Final = VISITED_PENDING + EXCHANGE_ROWS // 8  # a bit a queue: it is in the result
-ROUTE_VISITED_BYTES: Final = VISITED_QUEUES + QUEUE_ROWS // 8
+VISITED_TARGET: Final = VISITED_QUEUES + QUEUE_ROWS // 8  # of the last binding that took
+ROUTE_VISITED_BYTES: Final = VISITED_TARGET + 8
+ROUTE_WORDS: Final = 2  # of a queue in a route: its reference, and the target or 0
 
 # --- participants segment -------------------------------------------------------------------------
 PARTICIPANTS_MAGIC: Final = 0x00545241504D4853  # "SHMPART\0"
@@ -1070,14 +1078,15 @@ assert SETTINGS_GIVEN_AT + SETTINGS_GIVEN_BYTES_MAX <= RING_GATES_AT
 assert RING_GATES_AT - RING_SETTINGS_AT == SETTINGS_ENTRY_BYTES
 assert SETTINGS_ENTRIES_AT % PAGE_BYTES == 0
 assert REFERENCE_INDEX_BITS + ROW_GENERATION_BITS < 63
-assert CATALOG_IDENTITY_BYTES <= CATALOG_GENERATION_AT
+assert CATALOG_IDENTITY_BYTES <= CATALOG_NODE_AT
+assert CATALOG_NODE_AT + CATALOG_NODE_BYTES <= CATALOG_REPLICATE_AT
 assert CATALOG_HIGH_AT + TABLES * 8 <= QUEUE_COLUMN_AT
 assert CATALOG_COLUMNS_END % PAGE_BYTES == 0
 assert max(QUEUE_ROWS, EXCHANGE_ROWS, BINDING_ROWS) <= REFERENCE_INDEX_MASK + 1
 assert QUEUE_ROWS <= QUEUE_MASK + 1
 assert QUEUE_SETTINGS_BYTES >= 120
 assert ENTRY_NAME_AT + NAME_BYTES_MAX <= ENTRY_BYTES
-assert BINDING_EXCLUSIVE_AT < BINDING_KEY_AT
+assert BINDING_EXCLUSIVE_AT < BINDING_TARGET_AT < BINDING_KEY_AT
 assert RING_BALANCE_AT < RING_TAIL_AT + LINE_BYTES
 assert BALANCE_MEMBERS_AT + BALANCE_MEMBERS * MEMBER_BYTES <= BALANCE_COPY_BYTES
 assert BALANCE_COPIES_AT + 2 * BALANCE_COPY_BYTES <= BALANCE_ENTRY_BYTES

@@ -6,6 +6,10 @@ binding that leads to what was removed takes nothing.  An exchange of which no b
 message hands it to its alternate, as in AMQP: a binding to another exchange counts as taking it,
 even if nothing comes of it there.  If an exclusive binding takes it, the others do not.
 
+What bindings of a cluster take goes to other nodes: then the result says the target too, which
+tells that node where it goes there.  What comes from another node is searched for in the one
+exchange that it names, and only bindings of users to queues count (`route_here`).
+
 A search needs no lock.  Its result belongs to the generation that the catalog had before.
 """
 
@@ -19,10 +23,12 @@ from shmbroker.core.kernel import cold, exported_cold, kernel
 from shmbroker.core.layout import (
     BINDING_DESTINATION_AT,
     BINDING_EXCLUSIVE_AT,
+    BINDING_HERE,
     BINDING_KEY_AT,
     BINDING_KIND_AT,
     BINDING_MATCH_AT,
     BINDING_SOURCE_AT,
+    BINDING_TARGET_AT,
     BINDINGS,
     DIRECT,
     EXCHANGE_ALTERNATE_AT,
@@ -34,12 +40,14 @@ from shmbroker.core.layout import (
     FANOUT,
     QUEUES,
     ROUTE_VISITED_BYTES,
+    ROUTE_WORDS,
     ROW_LIVE,
     ROW_TAG,
     TOPIC,
     VISITED_EXCHANGES,
     VISITED_PENDING,
     VISITED_QUEUES,
+    VISITED_TARGET,
 )
 from shmbroker.core.packed import map_check
 from shmbroker.core.row import (
@@ -127,8 +135,10 @@ def binding_goal(
     key_length: int,
     properties: int,
     properties_length: int,
+    visited: int,
 ) -> int:
-    """Where a binding takes the message, as reference << 1 | kind of it; -1 if it does not."""
+    """Where a binding takes the message, as reference << 1 | kind of it; -1 if it does not.  Its
+    target is at VISITED_TARGET."""
     entry = entry_at(catalog, BINDINGS, index)
     while True:
         word = row_load(catalog, BINDINGS, index)
@@ -141,6 +151,7 @@ def binding_goal(
             and binding_takes(entry, kind, key, key_length, properties, properties_length)
         ):
             goal = (load(entry + BINDING_DESTINATION_AT) << 1) | (load(entry + BINDING_KIND_AT) & 1)
+            store(visited + VISITED_TARGET, load(entry + BINDING_TARGET_AT))
         if row_unchanged(catalog, BINDINGS, index, word):
             return goal
 
@@ -155,18 +166,34 @@ def entry_ahead(catalog: int, index: int, count: int, tag: int) -> int:
 
 
 @kernel
+def has_target(found: int, count: int, reference: int, target: int) -> int:
+    """Whether the result has the queue with this target."""
+    for index in range(count):
+        at = found + 8 * ROUTE_WORDS * index
+        if load(at) == reference and load(at + 8) == target:
+            return 1
+    return 0
+
+
+@kernel
 def queue_add(
     catalog: int, reference: int, visited: int, found: int, capacity: int, count: int
 ) -> int:
-    """Add a queue to the result, once: how many there are now, or a code."""
+    """Add a queue to the result, once with each target: how many there are now, or a code."""
     index = row_of(catalog, QUEUES, reference)
     if index < 0:
         return NOT_FOUND
-    if not bit_set(visited + VISITED_QUEUES, index):
+    target = load(visited + VISITED_TARGET)
+    if target == BINDING_HERE:
+        target = 0
+    if not bit_set(visited + VISITED_QUEUES, index) and (
+        not target or has_target(found, count, reference, target) != 0
+    ):
         return count
     if count >= capacity:
         return TOO_SMALL
-    store(found + 8 * count, reference)
+    store(found + 8 * ROUTE_WORDS * count, reference)
+    store(found + 8 * ROUTE_WORDS * count + 8, target)
     return count + 1
 
 
@@ -203,6 +230,7 @@ def route_bindings(
             key_length,
             properties,
             properties_length,
+            visited,
         )
         if goal < 0:
             continue
@@ -282,8 +310,8 @@ def route(
 ) -> int:
     """The queues that a message of an exchange (by index) goes to: how many, or a code.
 
-    `found` gets their references, each once, in a stable order; TOO_SMALL if it has no room for
-    all of them.  `visited` is SB_ROUTE_VISITED_BYTES of the caller's to work with.
+    `found` gets their references and targets, each once, in a stable order; TOO_SMALL if it has no
+    room for all of them.  `visited` is SB_ROUTE_VISITED_BYTES of the caller's to work with.
     """
     if key_length < 0 or properties_length < 0:
         return INVALID
@@ -310,4 +338,52 @@ def route(
             capacity,
             count,
         )
+    return count
+
+
+@exported_cold
+def route_here(
+    catalog: int,
+    exchange: int,
+    key: int,
+    key_length: int,
+    properties: int,
+    properties_length: int,
+    visited: int,
+    found: int,
+    capacity: int,
+) -> int:
+    """The queues here that a message of this exchange goes to that was routed at another node."""
+    if key_length < 0 or properties_length < 0:
+        return INVALID
+    source = row_reference(catalog, EXCHANGES, exchange)
+    if source < 0:
+        return NOT_FOUND
+    if not map_check(properties, properties + properties_length):
+        properties_length = -1
+    kind = load(entry_at(catalog, EXCHANGES, exchange) + EXCHANGE_KIND_AT)
+    fill(visited, 0, ROUTE_VISITED_BYTES)
+    tag = ROW_LIVE | binding_hash(source, kind, key, key_length)
+    count = 0
+    for index in range(row_count(catalog, BINDINGS)):
+        goal = binding_goal(
+            catalog,
+            index,
+            tag,
+            source,
+            kind,
+            0,
+            key,
+            key_length,
+            properties,
+            properties_length,
+            visited,
+        )
+        if goal < 0 or goal & 1 or load(visited + VISITED_TARGET) != 0:
+            continue
+        total = queue_add(catalog, goal >> 1, visited, found, capacity, count)
+        if total == TOO_SMALL:
+            return TOO_SMALL
+        if total >= 0:
+            count = total
     return count

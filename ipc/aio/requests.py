@@ -23,6 +23,7 @@ from shmbroker.ipc.request.request import (
     check_properties,
     take_back,
 )
+from shmbroker.ipc.request.return_address import is_of_this_node
 
 if TYPE_CHECKING:
     from shmbroker.ipc.aio.broker import Broker
@@ -82,6 +83,12 @@ class Requests:
                 self._reader.cancel()
 
     async def _queue_of(self, broker: Broker) -> Queue:
+        former = self._replies
+        if former is not None and not (
+            self._waiting or is_of_this_node(broker._sync, former.name)
+        ):
+            self._replies = self._reader = None
+            await broker.delete_queue(former.name, force=True)
         if self._replies is None:
             self._replies = await broker.temporary_queue(
                 slots=SLOTS, max_deliveries=None, when_full="drop-oldest"

@@ -79,6 +79,7 @@ PRIVATE_CHAPTERS = (
     connection.PRIVATE,
     queue.PRIVATE,
     ring.PRIVATE,
+    request.PRIVATE,
     transaction.PRIVATE,
     JOURNAL,
     END,

@@ -1,4 +1,5 @@
-/* Bindings in the catalog. */
+/* Bindings in the catalog: those of users, and the cluster's own, which say with a target where
+ * another node takes what goes to it (core/route.py). */
 
 #define _GNU_SOURCE
 #include <string.h>
@@ -52,7 +53,7 @@ static void exclusive_note(sb_connection *connection, int64_t entry, const sb_bi
                    word_load(catalog, exchange + L_EXCHANGE_FLAGS_AT) | L_EXCHANGE_DIVERTS);
 }
 
-int64_t binding_add(sb_connection *connection, const sb_binding *asked)
+static int64_t binding_add_own(sb_connection *connection, const sb_binding *asked, int64_t target)
 {
     void *catalog = connection->catalog.memory;
     binding ends;
@@ -65,7 +66,7 @@ int64_t binding_add(sb_connection *connection, const sb_binding *asked)
                     (long long)(asked->key_length + asked->arguments_length));
     code = sb_binding_find(catalog, ends.source, ends.kind, ends.destination, asked->match_any,
                            asked->key, asked->key_length, asked->arguments,
-                           asked->arguments_length);
+                           asked->arguments_length, target);
     if (code >= 0 && binding_is_exclusive(connection, code) != (asked->exclusive != 0))
         return fail(SB_DIFFERENT, "exchange '%s' is bound to '%s' and %s: unbind first",
                     asked->exchange, asked->destination,
@@ -83,11 +84,16 @@ int64_t binding_add(sb_connection *connection, const sb_binding *asked)
     exclusive_note(connection, entry, asked, ends.source);
     code = sb_binding_put(catalog, row, ends.source, ends.kind, ends.destination, asked->match_any,
                           asked->key, asked->key_length, asked->arguments,
-                          asked->arguments_length);
+                          asked->arguments_length, target);
     return code < 0 ? code : SB_OK;
 }
 
-static int64_t unbind_locked(sb_connection *connection, const sb_binding *asked)
+int64_t binding_add(sb_connection *connection, const sb_binding *asked)
+{
+    return binding_add_own(connection, asked, 0);
+}
+
+static int64_t binding_remove(sb_connection *connection, const sb_binding *asked, int64_t target)
 {
     void *catalog = connection->catalog.memory;
     binding ends;
@@ -96,12 +102,17 @@ static int64_t unbind_locked(sb_connection *connection, const sb_binding *asked)
         return code;
     int64_t row = sb_binding_find(catalog, ends.source, ends.kind, ends.destination,
                                   asked->match_any, asked->key, asked->key_length,
-                                  asked->arguments, asked->arguments_length);
+                                  asked->arguments, asked->arguments_length, target);
     if (row < 0)
         return fail(SB_NOT_FOUND, "'%s' is not bound to exchange '%s' with this key and arguments",
                     asked->destination, asked->exchange);
     sb_row_remove(catalog, L_BINDINGS, row);
     return SB_OK;
+}
+
+static int64_t unbind_locked(sb_connection *connection, const sb_binding *asked)
+{
+    return binding_remove(connection, asked, 0);
 }
 
 int64_t sb_bind(sb_connection *connection, const sb_binding *binding)
@@ -112,4 +123,18 @@ int64_t sb_bind(sb_connection *connection, const sb_binding *binding)
 int64_t sb_unbind(sb_connection *connection, const sb_binding *binding)
 {
     return with_catalog_lock(connection, binding, unbind_locked);
+}
+
+int64_t sb_bind_own(sb_connection *connection, const sb_binding *binding, int64_t target,
+                    int64_t removes)
+{
+    int64_t code = change_code(connection);
+    if (code == SB_OK)
+        code = connection_lock(connection);
+    if (code != SB_OK)
+        return code;
+    code = removes ? binding_remove(connection, binding, target)
+                   : binding_add_own(connection, binding, target);
+    connection_unlock(connection);
+    return code;
 }

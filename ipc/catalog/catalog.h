@@ -96,6 +96,13 @@ bool ownership_give_up(sb_connection *connection, int64_t row, int64_t id);
 /* The participant leaves or is dead: what it owns is deleted, or goes to others. */
 int64_t ownership_end(sb_connection *connection, int64_t id);
 
+/* --- node.c ----------------------------------------------------------------------------------- */
+
+#define NODE_BEGINS '@' /* the end of a name that says of which node it is */
+/* The reference of the queue towards the node of this temporary queue; SB_NOT_FOUND: there is none,
+ * or it is of no other node. */
+int64_t node_way(sb_connection *connection, const char *name, int64_t length);
+
 /* --- settings.c ------------------------------------------------------------------------------- */
 
 /* All of these take a page of settings as a ring, or as if it were in one: at

@@ -55,6 +55,15 @@ class BindingInfo:
     """What it takes goes to no other binding of its exchange."""
 
 
+@dataclass(frozen=True, slots=True)
+class BindingRow:
+    binding: BindingInfo
+    packed: bytes
+    """Its arguments."""
+    target: int
+    """0: a user's; else the cluster's (BINDING_TARGET_AT)."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class SubscriptionInfo:
     name: str
@@ -194,6 +203,14 @@ class Catalog:
             )
 
     def bindings(self) -> Iterator[BindingInfo]:
+        """Those of users."""
+        return (each.binding for each in self._bindings() if each.target == 0)
+
+    def own_bindings(self) -> Iterator[BindingRow]:
+        """Those of the cluster."""
+        return (each for each in self._bindings() if each.target)
+
+    def _bindings(self) -> Iterator[BindingRow]:
         exchanges = {entry.reference: entry.name for entry in self._rows(at.EXCHANGES)}
         queues = self.queue_names()
         for entry in self._rows(at.BINDINGS):
@@ -205,7 +222,7 @@ class Catalog:
                 continue  # what it bound was deleted
             key_end = at.BINDING_KEY_AT + entry.word(at.BINDING_KEY_LENGTH_AT)
             end = key_end + entry.word(at.BINDING_ARGUMENTS_LENGTH_AT)
-            yield BindingInfo(
+            info = BindingInfo(
                 exchange=source,
                 destination=destination,
                 to="exchange" if to_exchange else "queue",
@@ -214,3 +231,4 @@ class Catalog:
                 match="any" if entry.word(at.BINDING_MATCH_AT) == at.MATCH_ANY else "all",
                 exclusive=entry.word(at.BINDING_EXCLUSIVE_AT) != 0,
             )
+            yield BindingRow(info, entry.data[key_end:end], entry.word(at.BINDING_TARGET_AT))

@@ -98,7 +98,11 @@ int64_t declaration_read(const void *body, int64_t length, declaration_head *hea
 /* --- exchanges, bindings, patterns: one record each; the first of all begins anew ------------- */
 
 typedef struct catalog_record {
-    int64_t table, kind;
+    int64_t table;
+    union {
+        int64_t kind;   /* of an exchange */
+        int64_t target; /* of a binding: L_BINDING_TARGET_AT */
+    };
     union {
         int64_t match_any; /* of a binding */
         int64_t replicate; /* of an exchange: L_REPLICATE_* */
@@ -146,6 +150,7 @@ static int64_t binding_record(sb_connection *connection, const char *entry, cata
     if (kind != L_QUEUES && kind != L_EXCHANGES)
         return 0;
     *made = (catalog_record){.table = L_BINDINGS, .to_exchange = kind == L_EXCHANGES,
+                             .target = word_load(entry, L_BINDING_TARGET_AT),
                              .match_any = word_load(entry, L_BINDING_MATCH_AT),
                              .exclusive = word_load(entry, L_BINDING_EXCLUSIVE_AT),
                              .key_length = word_load(entry, L_BINDING_KEY_LENGTH_AT),
@@ -246,7 +251,7 @@ static int64_t binding_declare(sb_connection *connection, const catalog_record *
         .match_any = record->match_any, .exclusive = record->exclusive,
         .key = at, .key_length = record->key_length,
         .arguments = at + record->key_length, .arguments_length = record->arguments_length};
-    return sb_bind(connection, &asked);
+    return sb_bind_own(connection, &asked, record->target, 0);
 }
 
 static int64_t record_read(const void *body, int64_t length, catalog_record *record)

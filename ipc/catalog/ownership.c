@@ -81,11 +81,14 @@ int64_t sb_temporary_queue_as(sb_connection *connection, const char *name, int64
 int64_t sb_temporary_queue(sb_connection *connection, int64_t slots, const sb_settings *settings,
                            sb_queue **queue)
 {
-    char name[64];
+    char name[64 + L_CATALOG_NODE_BYTES], end[L_CATALOG_NODE_BYTES];
     uint64_t number;
     if (getrandom(&number, sizeof number, 0) != sizeof number)
         return fail_system("random numbers");
-    snprintf(name, sizeof name, "tmp.%lld.%016llx", (long long)connection->id,
-             (unsigned long long)number);
+    int64_t code = sb_node_end(connection, end);
+    if (code != SB_OK)
+        return code;
+    snprintf(name, sizeof name, "tmp.%lld.%016llx%s", (long long)connection->id,
+             (unsigned long long)number, end);
     return sb_temporary_queue_as(connection, name, slots, settings, queue);
 }

@@ -21,6 +21,7 @@ struct sb_exchange {
     sb_connection *connection;
     int64_t reference; /* 0: the default exchange */
     int64_t kind;
+    bool here; /* it routes what comes from other nodes */
     int64_t generation;
     int64_t kept;
     int64_t *found; /* room for the longest route */
@@ -37,6 +38,7 @@ void route_leave(kept_route *route)
     for (int64_t each = 0; each < route->count; each++)
         sb_close_queue(route->queues[each]);
     free(route->queues);
+    free(route->targets);
     free(route);
 }
 
@@ -64,7 +66,33 @@ int64_t exchange_close(sb_exchange *exchange)
     return SB_OK;
 }
 
-int64_t sb_open_exchange(sb_connection *connection, const char *name, sb_exchange **opened)
+/* One handle for each: they live as long as the connection. */
+static sb_exchange *handle_of(sb_connection *connection, const char *name, int64_t reference,
+                              int64_t kind, bool here)
+{
+    pthread_mutex_lock(&connection->mutex);
+    sb_exchange *exchange = connection->exchanges;
+    while (exchange && (exchange->reference != reference || exchange->here != here))
+        exchange = exchange->next;
+    if (exchange || !(exchange = calloc(1, sizeof *exchange))) {
+        pthread_mutex_unlock(&connection->mutex);
+        return exchange;
+    }
+    exchange->connection = connection;
+    exchange->reference = reference;
+    exchange->kind = kind;
+    exchange->here = here;
+    exchange->generation = -1;
+    strcpy(exchange->name, name);
+    pthread_mutex_init(&exchange->mutex, NULL);
+    exchange->next = connection->exchanges;
+    connection->exchanges = exchange;
+    pthread_mutex_unlock(&connection->mutex);
+    return exchange;
+}
+
+static int64_t exchange_open(sb_connection *connection, const char *name, bool here,
+                             sb_exchange **opened)
 {
     void *catalog = connection->catalog.memory;
     int64_t reference = 0, kind = L_DIRECT, code = usable_code(connection);
@@ -80,27 +108,18 @@ int64_t sb_open_exchange(sb_connection *connection, const char *name, sb_exchang
         int64_t row = reference & L_REFERENCE_INDEX_MASK;
         kind = word_load(catalog, sb_catalog_entry_at(L_EXCHANGES, row) + L_EXCHANGE_KIND_AT);
     }
-    /* one handle for each: they live as long as the connection */
-    pthread_mutex_lock(&connection->mutex);
-    sb_exchange *exchange = connection->exchanges;
-    while (exchange && exchange->reference != reference)
-        exchange = exchange->next;
-    if (exchange || !(exchange = calloc(1, sizeof *exchange))) {
-        pthread_mutex_unlock(&connection->mutex);
-        *opened = exchange;
-        return exchange ? SB_OK : fail_system("memory for an exchange");
-    }
-    exchange->connection = connection;
-    exchange->reference = reference;
-    exchange->kind = kind;
-    exchange->generation = -1;
-    strcpy(exchange->name, name);
-    pthread_mutex_init(&exchange->mutex, NULL);
-    exchange->next = connection->exchanges;
-    connection->exchanges = exchange;
-    pthread_mutex_unlock(&connection->mutex);
-    *opened = exchange;
-    return SB_OK;
+    *opened = handle_of(connection, name, reference, kind, here);
+    return *opened ? SB_OK : fail_system("memory for an exchange");
+}
+
+int64_t sb_open_exchange(sb_connection *connection, const char *name, sb_exchange **opened)
+{
+    return exchange_open(connection, name, false, opened);
+}
+
+int64_t exchange_open_here(sb_connection *connection, const char *name, sb_exchange **opened)
+{
+    return exchange_open(connection, name, true, opened);
 }
 
 static uint64_t hash_of(const char *bytes, int64_t length, uint64_t hash)
@@ -150,16 +169,33 @@ static int64_t search(sb_exchange *exchange, const sb_outgoing *message, int64_t
         found[0] = sb_reference_find(catalog, L_QUEUES, message->key, message->key_length);
         if (found[0] < 0)
             found[0] = created(connection, message);
+        found[1] = 0;
         return found[0] >= 0;
     }
-    int64_t row = sb_row_of(catalog, L_EXCHANGES, exchange->reference);
-    int64_t count = row < 0 ? row
-                            : sb_route(catalog, row, message->key, message->key_length,
-                                       message->properties, message->properties_length, visited,
-                                       found, capacity);
+    int64_t count = sb_row_of(catalog, L_EXCHANGES, exchange->reference);
+    if (count >= 0)
+        count = (exchange->here ? sb_route_here : sb_route)(
+            catalog, count, message->key, message->key_length, message->properties,
+            message->properties_length, visited, found, capacity);
     if (count == SB_NOT_FOUND)
         return fail(count, "exchange '%s' was deleted", exchange->name);
     return count;
+}
+
+/* The queues of a route, with the connection's mutex: one that was deleted since takes nothing.
+ * Only what leads to other nodes has targets. */
+static void fill(sb_exchange *exchange, kept_route *route, const int64_t *found, int64_t count)
+{
+    pthread_mutex_lock(&exchange->connection->mutex);
+    for (int64_t each = 0; each < count; each++) {
+        const int64_t *at = found + L_ROUTE_WORDS * each;
+        sb_queue **queue = &route->queues[route->count];
+        if (queue_handle(exchange->connection, at[0], queue) != SB_OK)
+            continue;
+        route->targets[route->count++] = at[1];
+        sb_share_queue(*queue);
+    }
+    pthread_mutex_unlock(&exchange->connection->mutex);
 }
 
 static int64_t keep(sb_exchange *exchange, const sb_outgoing *message, int64_t properties,
@@ -167,30 +203,28 @@ static int64_t keep(sb_exchange *exchange, const sb_outgoing *message, int64_t p
 {
     int64_t *found = exchange->found;
     if (!found)
-        found = exchange->found = malloc(sizeof *found * L_QUEUE_ROWS);
-    int64_t code = found ? search(exchange, message, found, L_QUEUE_ROWS)
+        found = exchange->found = malloc(sizeof *found * L_ROUTE_WORDS * L_BINDING_ROWS);
+    int64_t code = found ? search(exchange, message, found, L_BINDING_ROWS)
                          : fail_system("memory for a route");
     size_t bytes = (size_t)(message->key_length + properties);
     kept_route *route = code < 0 ? NULL : calloc(1, sizeof *route + bytes);
     sb_queue **queues = code < 0 ? NULL : calloc((size_t)code + 1, sizeof *queues);
-    if (code >= 0 && (!route || !queues))
+    int64_t *targets = code < 0 ? NULL : calloc((size_t)code + 1, sizeof *targets);
+    if (code >= 0 && (!route || !queues || !targets))
         code = fail_system("memory for a route");
     if (code >= 0) {
         *route = (kept_route){.hash = hash, .key_length = message->key_length, .users = 1,
-                              .properties_length = properties, .queues = queues};
+                              .properties_length = properties, .queues = queues,
+                              .targets = targets};
         memcpy(route->bytes, message->key, (size_t)message->key_length);
         memcpy(route->bytes + message->key_length, message->properties, (size_t)properties);
-        pthread_mutex_lock(&exchange->connection->mutex);
-        for (int64_t each = 0; each < code; each++)
-            /* one that was deleted since takes nothing */
-            if (queue_handle(exchange->connection, found[each], &queues[route->count]) == SB_OK)
-                sb_share_queue(queues[route->count++]);
-        pthread_mutex_unlock(&exchange->connection->mutex);
+        fill(exchange, route, found, code);
         *place = route;
         exchange->kept++;
     } else {
         free(route);
         free(queues);
+        free(targets);
     }
     return code < 0 ? code : SB_OK;
 }
@@ -250,6 +284,17 @@ static int64_t receipts_room(sb_receipts *receipts, int64_t more)
     return SB_OK;
 }
 
+/* To one of them: to another node it goes with the target that says where to. */
+static int64_t publish_to(const kept_route *route, int64_t each, const sb_outgoing *message,
+                          int64_t timeout_ns, sb_receipt *where)
+{
+    if (route->targets[each] == 0)
+        return publish_in_turn(route->queues[each], message, timeout_ns, where);
+    sb_outgoing copy = *message;
+    copy.target = route->targets[each];
+    return publish_receipt(route->queues[each], &copy, timeout_ns, where);
+}
+
 static int64_t publish_routed(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,
                               int64_t *done, sb_receipts *receipts)
 {
@@ -274,7 +319,7 @@ again:
             left = left > 0 ? left : 0;
         }
         sb_receipt where;
-        code = publish_in_turn(route->queues[*done], message, left, &where);
+        code = publish_to(route, *done, message, left, &where);
         if (receipts)
             received(receipts, where, code);
         was_deleted = code == SB_NOT_FOUND;

@@ -17,8 +17,11 @@ typedef struct kept_route {
     int64_t key_length, properties_length, count;
     _Atomic int64_t users; /* messages on their way, and 1 while it is kept */
     sb_queue **queues;
+    int64_t *targets; /* of each: where it goes at the node that its queue leads to, 0: here */
     char bytes[]; /* key, then properties if the exchange looks at them */
 } kept_route;
+/* An exchange that routes what comes from another node: to queues here, and by its own bindings. */
+int64_t exchange_open_here(sb_connection *connection, const char *name, sb_exchange **opened);
 /* How many queues a message goes to, and which. */
 int64_t exchange_route(sb_exchange *exchange, const sb_outgoing *message, kept_route **route);
 /* The message was published: its route may change. */

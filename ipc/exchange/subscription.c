@@ -81,7 +81,7 @@ static int64_t bind_once(sb_connection *connection, const sb_subscription *asked
     if (source < 0)
         return source;
     if (sb_binding_find(catalog, source, L_QUEUES, reference, 0, asked->key, asked->key_length,
-                        NULL, 0) < 0 &&
+                        NULL, 0, 0) < 0 &&
         sb_bindings_to(catalog, L_QUEUES, reference) > 0)
         return fail(SB_DIFFERENT, "subscription '%s' exists with another exchange or key: use it "
                     "so, or unsubscribe first", asked->name);

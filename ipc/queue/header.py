@@ -285,6 +285,12 @@ int64_t sb_is_replicated(sb_queue *queue);
 /* sb_temporary_queue of this name: that of a program on another host keeps its name. */
 int64_t sb_temporary_queue_as(sb_connection *connection, const char *name, int64_t slots,
                               const sb_settings *settings, sb_queue **queue);
+/* Of which node of a cluster the vhost is, "CLUSTER.NODEID"; "": of none.  Names of temporary
+ * queues end with it: what they end with, "" or with an @ before it, in CATALOG_NODE_BYTES; and
+ * whether this is a name of now. */
+int64_t sb_node_set(sb_connection *connection, const char *node);
+int64_t sb_node_end(sb_connection *connection, char *end);
+int64_t sb_node_is_of(sb_connection *connection, const char *name);
 /* Take the message at this position: SB_GONE, it is done with already; SB_REVOKED, somebody else
  * has it. */
 int64_t sb_take_at(sb_queue *queue, int64_t position, sb_message *message);

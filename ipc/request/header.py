@@ -33,3 +33,10 @@ int64_t sb_reply(sb_queue *queue, const sb_message *request, const sb_outgoing *
 int64_t sb_reply_with(sb_queue *queue, const sb_message *request, const void *body, int64_t length,
                       const void *properties, int64_t properties_length, int64_t timeout_ns);
 """
+
+PRIVATE = """\
+/* A reply to whoever waits at the queue of this name, here or at another node; its properties are
+ * whole. */
+int64_t sb_reply_to(sb_connection *connection, const char *name, const sb_outgoing *reply,
+                    int64_t timeout_ns);
+"""

@@ -1,13 +1,17 @@
 /* Replies: to whoever has sent a request, in the queue that it names.
  *
  * Queues of requesters come and go, and a server lives long: so its handles to them are of its own,
- * and are closed when it finds them deleted, each time that a new requester shows up. */
+ * and are closed when it finds them deleted, each time that a new requester shows up.
+ *
+ * A queue that is not here may be of another node of the cluster, as its name says: then the reply
+ * goes into the queue towards that node. */
 
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
+#include "catalog/catalog.h"
 #include "message/message.h"
 #include "queue/queue.h"
 #include "request/request.h"
@@ -135,13 +139,13 @@ static int64_t addressee_make(sb_connection *connection, const char *name, int64
         return code;
     int64_t reference = sb_reference_find(connection->catalog.memory, L_QUEUES, name, length);
     if (reference < 0)
-        return left(name, length);
+        return reference;
     if (!(*made = calloc(1, sizeof **made)))
         return fail_system("memory for a reply");
     code = queue_map(connection, reference, &(*made)->queue);
     if (code != SB_OK) {
         free(*made);
-        return code == SB_NOT_FOUND ? left(name, length) : code;
+        return code;
     }
     return SB_OK;
 }
@@ -166,8 +170,8 @@ static int64_t addressee_enter(sb_connection *connection, const char *name, int6
     return code;
 }
 
-static int64_t post(sb_connection *connection, const char *name, int64_t length,
-                    const sb_outgoing *reply, int64_t timeout_ns)
+static int64_t post_here(sb_connection *connection, const char *name, int64_t length,
+                         const sb_outgoing *reply, int64_t timeout_ns)
 {
     addressee *to;
     int64_t code = addressee_enter(connection, name, length, &to);
@@ -178,7 +182,36 @@ static int64_t post(sb_connection *connection, const char *name, int64_t length,
     pthread_mutex_lock(&connection->mutex);
     to->users--;
     pthread_mutex_unlock(&connection->mutex);
+    return code;
+}
+
+static int64_t post_elsewhere(sb_connection *connection, const char *name, int64_t length,
+                              const sb_outgoing *reply, int64_t timeout_ns)
+{
+    int64_t number, reference = node_way(connection, name, length);
+    sb_queue *way = reference < 0 ? NULL : way_of(connection, reference, &number);
+    if (!way)
+        return SB_NOT_FOUND;
+    sb_outgoing message = *reply;
+    sb_receipt where;
+    message.target = sb_target_of_reply(name, length);
+    return publish_receipt(way, &message, timeout_ns, &where);
+}
+
+static int64_t post(sb_connection *connection, const char *name, int64_t length,
+                    const sb_outgoing *reply, int64_t timeout_ns)
+{
+    int64_t code = post_here(connection, name, length, reply, timeout_ns);
+    if (code == SB_NOT_FOUND)
+        code = post_elsewhere(connection, name, length, reply, timeout_ns);
     return code == SB_NOT_FOUND ? left(name, length) : code;
+}
+
+int64_t sb_reply_to(sb_connection *connection, const char *name, const sb_outgoing *reply,
+                    int64_t timeout_ns)
+{
+    int64_t code = outgoing_check(reply);
+    return code == SB_OK ? post(connection, name, (int64_t)strlen(name), reply, timeout_ns) : code;
 }
 
 int64_t sb_reply(sb_queue *queue, const sb_message *request, const sb_outgoing *reply,

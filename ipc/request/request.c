@@ -28,6 +28,13 @@ typedef struct requester {
     struct requester *next;
 } requester;
 
+/* Somebody has deleted it, or its name says another node than this is now. */
+static void queue_leave(sb_connection *connection, sb_queue *queue)
+{
+    sb_delete_queue(connection, queue->name, 1);
+    sb_close_queue(queue);
+}
+
 static requester *requester_take(sb_connection *connection, int64_t *code)
 {
     const sb_settings settings = {.max_deliveries = SB_UNLIMITED, .when_full = SB_DROP_OLDEST};
@@ -37,10 +44,11 @@ static requester *requester_take(sb_connection *connection, int64_t *code)
         if (atomic_compare_exchange_strong(&each->busy, &idle, 1))
             break;
     }
-    if (each && each->queue && queue_is_usable(each->queue, code))
+    if (each && each->queue && queue_is_usable(each->queue, code) &&
+        sb_node_is_of(connection, each->queue->name))
         return each;
-    if (each && each->queue) /* somebody has deleted it */
-        sb_close_queue(each->queue);
+    if (each && each->queue)
+        queue_leave(connection, each->queue);
     if (each)
         each->queue = NULL;
     requester *made = each ? each : calloc(1, sizeof *made);
@@ -106,7 +114,7 @@ int64_t sb_ask(sb_queue *queue, const sb_outgoing *request, sb_asked *asked, int
         message.properties = properties;
         message.properties_length = code;
         sb_receipt where;
-        code = publish_receipt(queue, &message, timeout_ns, &where);
+        code = publish_in_turn(queue, &message, timeout_ns, &where);
     }
     if (properties != few)
         free(properties);

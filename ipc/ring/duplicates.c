@@ -132,6 +132,7 @@ static void identify(sb_queue *queue, const sb_outgoing *message, int64_t identi
 {
     uint64_t hash[2];
     siphash_128(queue->key, message->id, llabs(message->id_length), hash);
+    hash[1] ^= (uint64_t)message->target << 1; /* at a node it may go to several places */
     identity[0] = (int64_t)(hash[0] >> 1);
     identity[1] = (int64_t)(hash[1] >> 1) | (hash[0] == 0);
 }

@@ -260,7 +260,7 @@ int64_t schedule_reserve(sb_queue *queue, sb_queue *schedule, sb_port *port,
     if (expiry && expiry < SB_FOREVER)
         expiry += due - sb_system_clock(); /* it lives from when it can be delivered */
     int64_t group = queue->grouped ? group_of(message->properties, message->properties_length) : 0;
-    const int64_t extension[4] = {expiry, group, due, 0};
+    const int64_t extension[4] = {expiry, group, due, message->target};
     return schedule_chunk(schedule, port, message, extension, message->deliver_at_ns, id);
 }
 

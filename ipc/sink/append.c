@@ -107,7 +107,7 @@ static int64_t append_one(outlet *to, lane *in, stretch *part)
     if (record.sequence <= to->last && record.sequence != to->retried)
         return record_answered(part, &record, SB_DUPLICATE), SB_OK;
     code = record_outgoing(&record, part->later, &message);
-    message.target = 0; /* it has arrived */
+    message.target = to->target; /* if it came from another node, it has arrived */
     if (code == SB_OK)
         code = offer(to, in, &message, &record);
     if (code >= 0 && record.sequence > to->last)
@@ -160,7 +160,7 @@ bool has_no_room(int64_t code)
 
 static int64_t append(outlet *to, lane *in, stretch *part)
 {
-    bool is_many = is_simple(to) && !to->retried;
+    bool is_many = is_simple(to) && !to->retried && !to->target;
     int64_t code = SB_OK;
     while (code == SB_OK && part->at < part->end) {
         code = is_many ? append_many(to, in, part) : SB_UNDECIDED;

@@ -76,6 +76,7 @@ static int64_t add_record(committed_set *set, destination *to, const poured_reco
     sb_outgoing message;
     kept_route *route;
     int64_t code = record_outgoing(record, set->later, &message);
+    message.target = 0;
     if (code != SB_OK)
         return fail(code, "a record of a set contradicts itself");
     if (!to->exchange)
@@ -85,7 +86,8 @@ static int64_t add_record(committed_set *set, destination *to, const poured_reco
     int64_t count = exchange_route(to->exchange, &message, &route);
     for (int64_t each = 0; each < count && code == SB_OK; each++) {
         outlet *there;
-        code = outlet_open(set->sink, route->queues[each], &there);
+        message.target = route->targets[each];
+        code = outlet_open(set->sink, route->queues[each], message.target, &there);
         if (code == SB_OK)
             code = add(set, there, record, &message, added);
         if (code == SB_NOT_FOUND)

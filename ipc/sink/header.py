@@ -37,6 +37,15 @@ int64_t sb_sink_to_exchange(sb_sink *sink, int64_t number, sb_exchange *exchange
 int64_t sb_sink_to_node(sb_sink *sink);
 /* The target of a message that goes to a queue of this name at another node. */
 int64_t sb_target_of(const char *name, int64_t length);
+/* The same of a message that goes there through the exchange of this name, to all queues that are
+ * bound to it there. */
+int64_t sb_target_of_exchange(const char *name, int64_t length);
+/* The same of a reply to who waits at this temporary queue there; without that, it is dropped. */
+int64_t sb_target_of_reply(const char *name, int64_t length);
+/* Bind for the cluster, or undo that: what this takes goes to another node with this target, or
+ * to a queue here if it is -1.  A user's binding is another one, even if all else is the same. */
+int64_t sb_bind_own(sb_connection *connection, const sb_binding *binding, int64_t target,
+                    int64_t removes);
 /* Whose turn it is for messages of this queue: two words for each, the reference to its ring and
  * its target, 0 for the queue itself; bit i of `eligible` is the i-th.  None: the queue itself.
  * The reference to the set, 0 none. */

@@ -39,8 +39,10 @@ typedef struct bundle {
 
 static bool is_same_route(const destination *to, const sb_outgoing *one, const sb_outgoing *other)
 {
-    if (to->is_node)
-        return one->target == other->target;
+    if (to->is_node && one->target != other->target)
+        return false;
+    if (to->is_node && !is_for_exchange(one->target))
+        return true;
     return one->key_length == other->key_length &&
            one->properties_length == other->properties_length &&
            memcmp(one->key, other->key, (size_t)one->key_length) == 0 &&
@@ -82,13 +84,14 @@ typedef struct obstacle {
     bool is_refused;
 } obstacle;
 
-/* All of a bundle that is not known goes to one queue: how many records of it are dealt with. */
-static int64_t append_to(stretch *part, bundle *all, sb_queue *queue, obstacle *met)
+/* All of a bundle that is not known goes to one queue: how many records of it are dealt with.
+ * `target`: of the queue towards another node. */
+static int64_t append_to(stretch *part, bundle *all, sb_queue *queue, int64_t target, obstacle *met)
 {
     int64_t answers[TOGETHER];
     sb_poured told = {0};
     outlet *to;
-    *met = (obstacle){outlet_open(part->sink, queue, &to)};
+    *met = (obstacle){outlet_open(part->sink, queue, target, &to)};
     stretch there = {.sink = part->sink, .at = all->at, .end = all->end, .later = part->later,
                      .deadline = part->deadline, .answers = answers, .told = &told};
     if (met->code == SB_OK)
@@ -103,9 +106,10 @@ static int64_t append_to(stretch *part, bundle *all, sb_queue *queue, obstacle *
 }
 
 /* Behind an exchange: of a queue that was deleted since nobody wants it there. */
-static int64_t append_bundle(stretch *part, bundle *all, sb_queue *queue, obstacle *met)
+static int64_t append_bundle(stretch *part, bundle *all, const kept_route *route, int64_t each,
+                             obstacle *met)
 {
-    int64_t done = append_to(part, all, queue, met);
+    int64_t done = append_to(part, all, route->queues[each], route->targets[each], met);
     if (met->code != SB_NOT_FOUND)
         return done;
     met->code = SB_OK;
@@ -136,32 +140,7 @@ static int64_t stopped(stretch *part, int64_t code)
     return code;
 }
 
-/* To the one queue that it is for.  If that is not there, it is refused, and whoever has sent it
- * routes it anew: nothing is dropped. */
-static int64_t target_bundle(destination *to, stretch *part, bundle *all)
-{
-    sb_queue *queue;
-    obstacle met = {SB_NOT_FOUND};
-    int64_t done = 0, target = all->first.target;
-    int64_t code = all->refused[0];
-    for (int tries = 0; code == SB_OK && met.code == SB_NOT_FOUND && tries < 2; tries++) {
-        code = target_queue_of(to, part->sink, target, &queue);
-        if (code == SB_OK)
-            done = append_to(part, all, queue, &met);
-        if (met.code == SB_NOT_FOUND)
-            target_forget(to, target); /* deleted; perhaps there is a new one */
-    }
-    if (code == SB_OK && met.code == SB_NOT_FOUND)
-        code = SB_NOT_FOUND;
-    if (code != SB_OK)
-        return stopped(part, code);
-    code = bundle_done(to, part, all, done, 1);
-    if (code != SB_OK)
-        return code;
-    return met.is_refused ? stopped(part, met.code) : met.code;
-}
-
-static int64_t exchange_bundle(destination *to, stretch *part, bundle *all)
+static int64_t exchange_bundle(destination *to, sb_exchange *exchange, stretch *part, bundle *all)
 {
     kept_route *route;
     obstacle first = {SB_OK}, met;
@@ -170,11 +149,11 @@ static int64_t exchange_bundle(destination *to, stretch *part, bundle *all)
         return stopped(part, all->refused[0]);
     if (all->refused[0] != SB_OK)
         return bundle_done(to, part, all, 1, 0);
-    int64_t count = exchange_route(to->exchange, &all->first, &route);
+    int64_t count = exchange_route(exchange, &all->first, &route);
     if (count < 0)
         return count;
     for (int64_t each = 0; each < count; each++) {
-        int64_t done = append_bundle(part, all, route->queues[each], &met);
+        int64_t done = append_bundle(part, all, route, each, &met);
         /* one that is full comes before one that refuses: then all others have the record */
         if (met.code != SB_OK &&
             (done < least || first.code == SB_OK || (done == least && first.is_refused)))
@@ -188,23 +167,59 @@ static int64_t exchange_bundle(destination *to, stretch *part, bundle *all)
     return first.is_refused ? stopped(part, first.code) : first.code;
 }
 
+/* To the one queue that it is for. */
+static int64_t queue_bundle(destination *to, sb_queue *queue, stretch *part, bundle *all)
+{
+    obstacle met;
+    int64_t done = append_to(part, all, queue, 0, &met);
+    if (met.code == SB_NOT_FOUND)
+        return SB_NOT_FOUND;
+    int64_t code = bundle_done(to, part, all, done, 1);
+    if (code != SB_OK)
+        return code;
+    return met.is_refused ? stopped(part, met.code) : met.code;
+}
+
+/* Nobody waits for these any more: the queue of the marks counts them. */
+static int64_t replies_dropped(destination *to, stretch *part, const bundle *all)
+{
+    int64_t code = bundle_done(to, part, all, all->count, 0);
+    for (int64_t each = 0; each < all->count && code == SB_OK; each++)
+        ring_count(part->sink->marks, L_COUNTER_DROPPED_AT);
+    return code;
+}
+
+/* To the queue or exchange that it is for.  If that is not there, it is refused, and whoever has
+ * sent it routes it anew: nothing but replies is dropped. */
+static int64_t target_bundle(destination *to, stretch *part, bundle *all)
+{
+    sb_queue *queue;
+    sb_exchange *exchange;
+    int64_t target = all->first.target, code = SB_NOT_FOUND;
+    if (all->refused[0] != SB_OK)
+        return stopped(part, all->refused[0]);
+    for (int tries = 0; code == SB_NOT_FOUND && tries < 2; tries++) {
+        code = target_look(to, part->sink, target, &queue, &exchange);
+        if (code != SB_OK)
+            break;
+        code = exchange ? exchange_bundle(to, exchange, part, all)
+                        : queue_bundle(to, queue, part, all);
+        if (code == SB_NOT_FOUND)
+            target_forget(to, target); /* deleted; perhaps there is a new one */
+    }
+    if (code == SB_NOT_FOUND && is_reply(target))
+        return replies_dropped(to, part, all);
+    return code == SB_NOT_FOUND ? stopped(part, code) : code;
+}
+
 static int64_t route_bundle(destination *to, stretch *part, bundle *all)
 {
     if (to->is_node)
         return target_bundle(to, part, all);
-    return exchange_bundle(to, part, all);
+    return exchange_bundle(to, to->exchange, part, all);
 }
 
 /* --- a stream of which each number comes ------------------------------------------------------ */
-
-/* An identity that belongs to a number of this one. */
-static void identity_of(const int64_t of[2], int64_t number, int64_t identity[2])
-{
-    uint64_t hash[2];
-    siphash_128(of, (const char *)&number, sizeof number, hash);
-    identity[0] = (int64_t)hash[0];
-    identity[1] = (int64_t)hash[1];
-}
 
 static void identity_there(const sb_sink *sink, const char *name, int64_t identity[2])
 {
@@ -246,7 +261,7 @@ static int64_t route_alone(destination *to, stretch *alone, bundle *one)
     obstacle met;
     int64_t first = SB_OK, count = exchange_route(to->exchange, &one->first, &route);
     for (int64_t each = 0; each < count; each++) {
-        append_bundle(alone, one, route->queues[each], &met);
+        append_bundle(alone, one, route, each, &met);
         first = first == SB_OK ? met.code : first;
     }
     if (count >= 0)

@@ -48,7 +48,7 @@ int64_t sb_sink_to_queue(sb_sink *sink, int64_t number, sb_queue *queue)
     destination made = {.number = number};
     if (sink->rings_count != sink->counts)
         return fail(SB_INVALID, "a stream of which each number comes has one destination");
-    int64_t code = outlet_open(sink, queue, &made.ring);
+    int64_t code = outlet_open(sink, queue, 0, &made.ring);
     return code == SB_OK ? destination_add(sink, &made) : code;
 }
 

@@ -11,6 +11,7 @@
 /* A ring that the stream goes to. */
 typedef struct outlet {
     sb_queue *queue;
+    int64_t target; /* of what goes to another node; each has an entry of its own */
     int64_t origin; /* our entry in its table */
     bool checks;    /* messages' own ids are compared */
     bool counts;    /* numbers that are left out are open */
@@ -22,15 +23,15 @@ typedef struct outlet {
     struct outlet *next;
 } outlet;
 
-typedef struct target_queue target_queue;
+typedef struct target_place target_place;
 
 /* Where records of one queue go. */
 typedef struct destination {
     int64_t number; /* of that queue, -1: of any */
     outlet *ring;   /* of a queue; through an exchange, or to a node: where the marks are */
     sb_exchange *exchange;
-    bool is_node; /* each record says which queue it is for */
-    target_queue *targets;
+    bool is_node; /* each record says which queue or exchange it is for */
+    target_place *targets;
     struct destination *next;
 } destination;
 
@@ -64,17 +65,21 @@ destination *destination_of(const sb_sink *sink, int64_t number);
 /* --- stream.c --------------------------------------------------------------------------------- */
 
 /* The place of the stream in this ring, and it is ours: SB_IN_USE if somebody else pours it. */
-int64_t outlet_open(sb_sink *sink, sb_queue *queue, outlet **opened);
+int64_t outlet_open(sb_sink *sink, sb_queue *queue, int64_t target, outlet **opened);
 /* The same of its inbox, if it has one, or one is wanted; *inbox: NULL if it has none. */
 int64_t outlet_inbox(sb_sink *sink, outlet *of, bool makes, outlet **inbox);
 /* The same of a stream by another identity; it is in no list of the sink's. */
 int64_t outlet_open_as(sb_sink *sink, sb_queue *queue, const int64_t identity[2],
                        outlet **opened);
+/* An identity that belongs to a number of this one. */
+void identity_of(const int64_t of[2], int64_t number, int64_t identity[2]);
 /* An entry of the table that is nobody's; the catalog's lock is held. */
 int64_t outlet_place(sb_queue *queue, sb_port *port);
 /* Numbers up to this one are known, whether messages had them or not. */
 int64_t outlet_pass(outlet *of, int64_t sequence);
 void outlet_close(outlet *closed, bool forgets);
+/* Those of queues that were deleted since; for a sink that has no queue as its destination. */
+void outlets_forget_deleted(sb_sink *sink);
 
 /* --- record.c --------------------------------------------------------------------------------- */
 
@@ -130,9 +135,13 @@ int64_t destination_marks(sb_sink *sink, const char *name, outlet **marks);
 
 /* --- target.c --------------------------------------------------------------------------------- */
 
-/* The queue that a record of a node is for; SB_NOT_FOUND: there is none. */
-int64_t target_queue_of(destination *to, const sb_sink *sink, int64_t target, sb_queue **queue);
-/* Its queue was deleted: another one may have the name. */
+/* The queue, or the exchange, that a record of a node is for; SB_NOT_FOUND: there is none. */
+int64_t target_look(destination *to, sb_sink *sink, int64_t target, sb_queue **queue,
+                    sb_exchange **exchange);
+/* All records for an exchange have a target of this kind; and all replies one of this. */
+bool is_for_exchange(int64_t target);
+bool is_reply(int64_t target);
+/* It was deleted: another one may have the name. */
 void target_forget(destination *to, int64_t target);
 void targets_close(destination *to);
 

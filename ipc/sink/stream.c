@@ -34,6 +34,14 @@ static int64_t table_grow(sb_queue *queue)
     return SB_OK;
 }
 
+void identity_of(const int64_t of[2], int64_t number, int64_t identity[2])
+{
+    uint64_t hash[2];
+    siphash_128(of, (const char *)&number, sizeof number, hash);
+    identity[0] = (int64_t)hash[0];
+    identity[1] = (int64_t)hash[1];
+}
+
 int64_t outlet_place(sb_queue *queue, sb_port *port)
 {
     int64_t entry = sb_port_origin_unused(port);
@@ -154,17 +162,21 @@ int64_t outlet_inbox(sb_sink *sink, outlet *of, bool makes, outlet **inbox)
     return code;
 }
 
-int64_t outlet_open(sb_sink *sink, sb_queue *queue, outlet **opened)
+int64_t outlet_open(sb_sink *sink, sb_queue *queue, int64_t target, outlet **opened)
 {
     outlet *made = sink->outlets, *inbox;
-    while (made && made->queue != queue)
+    int64_t identity[2] = {sink->identity[0], sink->identity[1]};
+    while (made && (made->queue != queue || made->target != target))
         made = made->next;
     *opened = made;
     if (made)
         return SB_OK;
-    int64_t code = outlet_open_as(sink, queue, sink->identity, &made);
+    if (target)
+        identity_of(sink->identity, target, identity);
+    int64_t code = outlet_open_as(sink, queue, identity, &made);
     if (code != SB_OK)
         return code;
+    made->target = target;
     code = outlet_inbox(sink, made, false, &inbox);
     if (code != SB_OK) {
         outlet_close(made, false);
@@ -217,6 +229,20 @@ void outlet_close(outlet *closed, bool forgets)
     entry_left(closed, forgets);
     sb_close_queue(closed->queue);
     free(closed);
+}
+
+void outlets_forget_deleted(sb_sink *sink)
+{
+    for (outlet **at = &sink->outlets, *each; (each = *at);) {
+        if (!queue_is_gone(each->queue)) {
+            at = &each->next;
+            continue;
+        }
+        *at = each->next;
+        if (sink->full == each->queue)
+            sink->full = NULL;
+        outlet_close(each, false);
+    }
 }
 
 int64_t sb_sink_forget(sb_queue *queue)

@@ -1,10 +1,12 @@
-/* Records from another node of a cluster: each says in its chunk which queue it is for.
+/* Records from another node of a cluster: each says in its chunk which queue it is for, or which
+ * exchange: then all queues that are bound to that here get it (core/route.py).
  *
- * That is the target, a number made of the queue's name.  So both nodes know it without a table
- * that would have to outlive either of them, and a queue that is made again has it still.  Two
- * names have one number in one of 10^9 clusters of 100,000 queues: no record goes to either.
+ * That is the target, a number made of the name.  So both nodes know it without a table that would
+ * have to outlive either of them, and a queue that is made again has it still.  Two names have one
+ * number in one of 10^9 clusters of 100,000 queues: no record goes to either.
  *
- * The number of a queue is odd.  The even one below it is that of its schedule. */
+ * The number of a queue is odd.  The even one below it is that of its schedule.  Those below 0 are
+ * of an exchange if they are even, and else of a temporary queue that a reply is for. */
 
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -17,22 +19,48 @@
 #include "sink/sink.h"
 #include "vhost/vhost.h"
 
-/* A queue that records went to. */
-struct target_queue {
+/* A queue or an exchange that records went to. */
+struct target_place {
     int64_t target;
-    sb_queue *queue;
-    target_queue *next;
+    sb_queue *queue; /* NULL: of an exchange */
+    sb_exchange *exchange;
+    target_place *next;
 };
+
+static uint64_t number_of(int64_t high, const char *name, int64_t length)
+{
+    const int64_t key[2] = {high, 0};
+    uint64_t hash[2];
+    siphash_128(key, name, length, hash);
+    return hash[0] >> 1;
+}
 
 int64_t sb_target_of(const char *name, int64_t length)
 {
-    static const int64_t key[2] = {0};
-    uint64_t hash[2];
-    siphash_128(key, name, length, hash);
-    return (int64_t)(hash[0] >> 1 | 1); /* 0 is none */
+    return (int64_t)(number_of(0, name, length) | 1); /* 0 is none */
 }
 
-/* The name of a queue, or nothing; the broker's own are nobody's target. */
+int64_t sb_target_of_exchange(const char *name, int64_t length)
+{
+    return -(int64_t)((number_of(1, name, length) | 3) - 1);
+}
+
+int64_t sb_target_of_reply(const char *name, int64_t length)
+{
+    return -(int64_t)(number_of(2, name, length) | 3); /* -1 is L_BINDING_HERE */
+}
+
+bool is_for_exchange(int64_t target)
+{
+    return target < 0 && !(target & 1);
+}
+
+bool is_reply(int64_t target)
+{
+    return target < 0 && target & 1;
+}
+
+/* The name in an entry, or nothing; the broker's own are nobody's target. */
 static int64_t name_in_entry(const char *entry, char *name)
 {
     int64_t length = word_load(entry, L_ENTRY_NAME_LENGTH_AT);
@@ -43,23 +71,29 @@ static int64_t name_in_entry(const char *entry, char *name)
     return length;
 }
 
-/* The reference of the queue that has this target; SB_NOT_FOUND. */
-static int64_t target_search(sb_connection *connection, int64_t target)
+/* The reference of what has this target, and its name; SB_NOT_FOUND. */
+static int64_t target_search(sb_connection *connection, int64_t target, char *named)
 {
     char entry[L_ENTRY_BYTES], name[L_NAME_BYTES_MAX + 1];
     void *catalog = connection->catalog.memory;
-    int64_t found = SB_NOT_FOUND;
-    for (int64_t row = 0; (row = sb_row_next(catalog, L_QUEUES, row)) >= 0; row++) {
-        int64_t reference = sb_row_copy(catalog, L_QUEUES, row, entry);
+    bool is_exchange = is_for_exchange(target);
+    int64_t (*const of)(const char *, int64_t) = is_exchange        ? sb_target_of_exchange
+                                                 : is_reply(target) ? sb_target_of_reply
+                                                                    : sb_target_of;
+    const char *noun = is_exchange ? "exchange" : "queue";
+    int64_t table = is_exchange ? L_EXCHANGES : L_QUEUES, found = SB_NOT_FOUND;
+    for (int64_t row = 0; (row = sb_row_next(catalog, table, row)) >= 0; row++) {
+        int64_t reference = sb_row_copy(catalog, table, row, entry);
         int64_t length = reference < 0 ? 0 : name_in_entry(entry, name);
-        if (length == 0 || sb_target_of(name, length) != target)
+        if (length == 0 || of(name, length) != target)
             continue;
         if (found >= 0)
-            return fail(SB_NOT_FOUND, "queue '%s' and another one have the same number in the "
-                        "cluster: rename one of them", name);
+            return fail(SB_NOT_FOUND, "%s '%s' and another one have the same number in the "
+                        "cluster: rename one of them", noun, name);
         found = reference;
+        strcpy(named, name);
     }
-    return found >= 0 ? found : fail(SB_NOT_FOUND, "its queue is not there any more");
+    return found >= 0 ? found : fail(SB_NOT_FOUND, "its %s is not there any more", noun);
 }
 
 /* The schedule of this queue, which somebody moves from now on. */
@@ -74,25 +108,52 @@ static sb_queue *schedule_for(sb_queue *queue, int64_t *code)
     return schedule;
 }
 
-static int64_t target_add(sb_connection *connection, int64_t target, int64_t reference,
-                          target_queue **at)
+/* Or its schedule. */
+static int64_t queue_of_target(sb_connection *connection, int64_t target, int64_t reference,
+                               sb_queue **queue)
 {
-    target_queue *made = malloc(sizeof *made);
-    if (!made)
-        return fail_system("memory for a target");
-    *made = (target_queue){.target = target, .next = *at};
     pthread_mutex_lock(&connection->mutex);
-    int64_t code = queue_handle(connection, reference, &made->queue);
+    int64_t code = queue_handle(connection, reference, queue);
     if (code == SB_OK)
-        sb_share_queue(made->queue);
+        sb_share_queue(*queue);
     pthread_mutex_unlock(&connection->mutex);
     if (code == SB_OK && !(target & 1)) {
-        sb_queue *owner = made->queue;
-        made->queue = schedule_for(owner, &code);
-        if (made->queue)
-            sb_share_queue(made->queue);
+        sb_queue *owner = *queue;
+        *queue = schedule_for(owner, &code);
+        if (*queue)
+            sb_share_queue(*queue);
         sb_close_queue(owner);
     }
+    return code;
+}
+
+/* Queues of requesters come and go. */
+static void targets_forget_deleted(target_place **at)
+{
+    for (target_place *each; (each = *at);)
+        if (each->queue && queue_is_gone(each->queue)) {
+            *at = each->next;
+            sb_close_queue(each->queue);
+            free(each);
+        } else {
+            at = &each->next;
+        }
+}
+
+static int64_t target_add(sb_connection *connection, int64_t target, target_place **at)
+{
+    char name[L_NAME_BYTES_MAX + 1];
+    int64_t wanted = target < 0 ? target : target | 1;
+    int64_t reference = target_search(connection, wanted, name);
+    if (reference < 0)
+        return reference;
+    target_place *made = malloc(sizeof *made);
+    if (!made)
+        return fail_system("memory for a target");
+    *made = (target_place){.target = target, .next = *at};
+    int64_t code = is_for_exchange(target)
+                       ? exchange_open_here(connection, name, &made->exchange)
+                       : queue_of_target(connection, target, reference, &made->queue);
     if (code == SB_OK)
         *at = made;
     else
@@ -100,28 +161,32 @@ static int64_t target_add(sb_connection *connection, int64_t target, int64_t ref
     return code;
 }
 
-int64_t target_queue_of(destination *to, const sb_sink *sink, int64_t target, sb_queue **queue)
+int64_t target_look(destination *to, sb_sink *sink, int64_t target, sb_queue **queue,
+                    sb_exchange **exchange)
 {
-    for (target_queue *each = to->targets; each; each = each->next)
-        if (each->target == target) {
-            *queue = each->queue;
-            return SB_OK;
-        }
-    int64_t reference = target_search(sink->connection, target | 1);
-    int64_t code = reference < 0 ? reference
-                                 : target_add(sink->connection, target, reference, &to->targets);
-    if (code == SB_OK)
-        *queue = to->targets->queue;
+    int64_t code = SB_OK;
+    target_place *found = to->targets;
+    while (found && found->target != target)
+        found = found->next;
+    if (!found) {
+        targets_forget_deleted(&to->targets);
+        outlets_forget_deleted(sink);
+        code = target_add(sink->connection, target, &to->targets);
+        found = code == SB_OK ? to->targets : NULL;
+    }
+    *queue = found ? found->queue : NULL;
+    *exchange = found ? found->exchange : NULL;
     return code;
 }
 
 void target_forget(destination *to, int64_t target)
 {
-    for (target_queue **at = &to->targets; *at; at = &(*at)->next)
+    for (target_place **at = &to->targets; *at; at = &(*at)->next)
         if ((*at)->target == target) {
-            target_queue *gone = *at;
+            target_place *gone = *at;
             *at = gone->next;
-            sb_close_queue(gone->queue);
+            if (gone->queue)
+                sb_close_queue(gone->queue);
             free(gone);
             return;
         }

@@ -1,4 +1,5 @@
-"""Targets: numbers by which messages on their way say which queue of a node they are for."""
+"""Targets: numbers by which messages on their way say which queue or exchange of a node they are
+for."""
 
 from __future__ import annotations
 
@@ -9,4 +10,18 @@ def target_of(name: str) -> int:
     """Of the queue of this name, at any node; never 0."""
     given = name.encode()
     number: int = lib.sb_target_of(given, len(given))
+    return number
+
+
+def target_of_reply(name: str) -> int:
+    """Of the temporary queue of this name, at which whoever has asked waits."""
+    given = name.encode()
+    number: int = lib.sb_target_of_reply(given, len(given))
+    return number
+
+
+def target_of_exchange(name: str) -> int:
+    """Of the exchange of this name: for all queues that are bound to it there."""
+    given = name.encode()
+    number: int = lib.sb_target_of_exchange(given, len(given))
     return number

@@ -238,6 +238,7 @@ int64_t sb_transaction_route(sb_transaction *transaction, sb_exchange *exchange,
                              const sb_outgoing *message)
 {
     kept_route *route;
+    sb_outgoing copy = *message;
     int64_t code = outgoing_check(message);
     if (code == SB_OK)
         code = enter(transaction);
@@ -250,7 +251,8 @@ int64_t sb_transaction_route(sb_transaction *transaction, sb_exchange *exchange,
     code = count < 0 ? count : SB_OK;
     int64_t routed = 0;
     for (int64_t each = 0; each < count && code == SB_OK; each++) {
-        code = add(transaction, route->queues[each], message);
+        copy.target = route->targets[each];
+        code = add(transaction, route->queues[each], &copy);
         routed += code == SB_OK;
         if (code == SB_NOT_FOUND)
             code = SB_OK; /* deleted since */

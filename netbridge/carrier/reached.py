@@ -10,6 +10,7 @@ from shmbroker.core.layout import CONFIRM_EFFECTIVE
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.errors import NotFound
 from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.exchange.own_binding import own_bindings
 from shmbroker.ipc.queue.queue import Queue
 
 Place = tuple[Any, int]
@@ -22,6 +23,7 @@ def queues_behind(broker: Broker, exchange: str) -> list[Queue]:
     found: set[str] = set()
     for each in broker.exchanges():
         onward[each.name] = set() if each.alternate is None else {each.alternate}
+    own = own_bindings(broker)  # what leads to other nodes is confirmed here, too
     bindings = broker.bindings()
     for binding in bindings:
         if binding.to == "exchange":
@@ -33,6 +35,7 @@ def queues_behind(broker: Broker, exchange: str) -> list[Queue]:
         next_ones += further
     found = {each.destination for each in bindings if each.to == "queue"
              and each.exchange in reached}  # fmt: skip
+    found |= {each.queue for each in own if each.exchange in reached}
     opened = []
     for name in sorted(found):
         try:

@@ -14,6 +14,8 @@ class Queue:
     is_durable: bool
     is_consumed: bool
     """Somebody takes from it.  How many do changes more often, and nobody elsewhere needs it."""
+    may_be_balanced: bool = True
+    """One of this name at several nodes is one queue; else it is of its node alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,10 @@ class Copy:
     queues: dict[str, Queue] = field(default_factory=dict)
     bindings: set[Binding] = field(default_factory=set)
 
+    def copied(self) -> Copy:
+        """As it is now."""
+        return Copy(dict(self.queues), set(self.bindings))
+
     def takes(self, told: Told) -> None:
         self.queues.update((each.name, each) for each in told.queues)
         self.bindings.update(told.bindings)
@@ -44,6 +48,7 @@ class _Reading:
     whole: Copy = field(default_factory=Copy)
     coming: Copy | None = None
     """Read anew, and not whole yet."""
+    was_whole: bool = False
 
     def takes(self, told: Told) -> None:
         if told.is_anew:
@@ -51,7 +56,7 @@ class _Reading:
         (self.coming or self.whole).takes(told)
         self.incarnation, self.version = told.incarnation, told.until
         if self.coming is not None and told.until == told.latest:
-            self.whole, self.coming = self.coming, None
+            self.whole, self.coming, self.was_whole = self.coming, None, True
 
     @property
     def ask(self) -> Ask:
@@ -73,6 +78,11 @@ class Adverts:
         """What this live has told; what it told last, while it is missing."""
         reading = self._readings.get(node)
         return Copy() if reading is None else reading.whole
+
+    def is_read(self, node: Node) -> bool:
+        """`of` has all that this live told once; else it is not known yet what it wants."""
+        reading = self._readings.get(node)
+        return reading is not None and reading.was_whole
 
     @property
     def known(self) -> tuple[tuple[Node, bytes, int], ...]:

@@ -14,6 +14,8 @@ from shmbroker.netbridge.election.question import Node
 
 HERE: Final = b""
 """In the place of a node: the queue itself."""
+TURNS: Final = b"turns"
+"""In the place of a node: those that have the queue, which is not here, in turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +41,19 @@ def sets(
     for queue in here:
         if not queue.may_be_balanced:
             continue
-        others = [
-            Member(node, mode == STRICT or (each.is_consumed and node in up))
-            for node, queues in there.items()
-            if (each := queues.get(queue.name)) is not None
-        ]
-        if others:
+        if others := members(mode, queue.name, there, up):
             own = Member(HERE, mode == STRICT or queue.is_consumed)
             found[queue.name, queue.reference] = (own, *others)[:BALANCE_MEMBERS]
     return found
+
+
+def members(
+    mode: str, name: str, there: Mapping[Node, Mapping[str, Queue]], up: frozenset[Node]
+) -> tuple[Member, ...]:
+    """The other nodes that have this queue.  If nobody is eligible, and it is not here, it is the
+    turn of the first (core/balance.py)."""
+    return tuple(
+        Member(node, mode == STRICT or (each.is_consumed and node in up))
+        for node, queues in there.items()
+        if (each := queues.get(name)) is not None and each.may_be_balanced
+    )[:BALANCE_MEMBERS]

@@ -40,7 +40,7 @@ LISTED: Final = Text(3 * NAME_BYTES_MAX, 1)
 MAKES_BYTES_MAX: Final = 28 << 10
 WHY_BYTES_MAX: Final = 2048
 LIFE: Final = Octets(ID_BYTES, ID_BYTES)
-QUEUE: Final = Made(Queue, LISTED, Flag(), Flag())
+QUEUE: Final = Made(Queue, LISTED, Flag(), Flag(), Flag())
 BINDING: Final = Made(
     Binding, LISTED, NAME, LISTED, Flag(), Text(ENTRY_BYTES), Octets(0, ENTRY_BYTES), Flag(), Flag()
 )

@@ -29,6 +29,8 @@ HOUR: Final = 3600.0
 ROOT: Final = "cluster"
 TABLE: Final = "cluster.NAME"
 HOPS_MAX: Final = 255
+NAME_BYTES_MAX: Final = 128
+"""Of a cluster: it is part of the names of queues."""
 OFF: Final = "off"
 OFF_WITH_REDISTRIBUTION: Final = "off-with-redistribution"
 ON_DEMAND: Final = "on-demand"
@@ -166,6 +168,8 @@ def check(name: str, given: Mapping[str, Any]) -> None:
     for key, why in NOT_YET.items():
         if key in given:
             raise Refused(f"[{ROOT}.{name}] has {key}, which is not there yet: {why}")
+    if len(name.encode()) > NAME_BYTES_MAX:
+        raise Refused(f"[{ROOT}.{name}]: a cluster's name has at most {NAME_BYTES_MAX} bytes")
     if (hops := given.get("max-hops", 1)) > 1:
         raise Refused(
             f"[{ROOT}.{name}]: max-hops is {hops}, and messages go one hop yet: link all members"

@@ -37,6 +37,8 @@ class Gives:
 
     queue: str
     to: tuple[Node, ...]
+    whose: str = ""
+    """The queue there; empty: that of the same name."""
 
 
 class Redistribution:

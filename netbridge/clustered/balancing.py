@@ -30,6 +30,8 @@ class Balancing:
         self._there: dict[Which, tuple[Member, ...]] = {}
         self._sets: dict[Which, int] = {}
         """References."""
+        self.stands_for: dict[str, str] = {}
+        """Whose messages are in a queue, by its name, if they are not its own."""
         lib.sb_balances_forget(broker._connection, 0)
 
     def sets(self, wanted: Sets) -> None:
@@ -56,7 +58,7 @@ class Balancing:
                 way = queue if each.node == HERE else self._way(each.node)
                 if each.is_eligible:
                     eligible |= 1 << len(words) // 2
-                target = 0 if each.node == HERE else target_of(name)
+                target = 0 if each.node == HERE else target_of(self.stands_for.get(name, name))
                 words += [int(lib.sb_queue_reference(way._queue)), target]
             given = ffi.new("int64_t[]", words)
             code = lib.sb_queue_balance(queue._queue, given, len(words) // 2, eligible)

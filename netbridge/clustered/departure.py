@@ -182,7 +182,7 @@ class Departure:
         way = serving(broker, towards(self._cluster, node))
         while True:
             moved = sum(self._moves(queue, way) for queue in queues)
-            left = sum(map(count_in, queues))
+            left = sum(map(count_in, queues)) + self._members.messages.standing
             waiting = self._ways(broker)
             self._told(queues, left + sum(waiting.values()))
             if left == 0 and not any(waiting.values()):

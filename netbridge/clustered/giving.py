@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from shmbroker.ipc.base.closable import Closable
@@ -16,6 +17,7 @@ from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.queue.moving import pass_over
 from shmbroker.ipc.sink.target import target_of
 from shmbroker.netbridge.carrier.reached import serving
+from shmbroker.netbridge.cluster.balancing import HERE
 from shmbroker.netbridge.cluster.redistribution import Gives
 from shmbroker.netbridge.clustered.towards import towards
 from shmbroker.netbridge.election.question import Node
@@ -35,6 +37,12 @@ class Giving(Closable):
         """Of each queue, how many messages went away."""
         self._turns: dict[str, int] = {}
         self._wanted: tuple[Gives, ...] = ()
+        self._standing: dict[str, Gives] = {}
+        """Stand-ins, by their names."""
+        self._rung: set[str] = set()
+        """Those of them in which there may be something."""
+        self.emptied: Callable[[str], None] = lambda name: None
+        """There is nothing in this stand-in: look at it when there is."""
         self._news = threading.Event()
         self._is_closed = False
         self._thread = threading.Thread(target=self._run, name="shmbroker-giving", daemon=True)
@@ -46,6 +54,23 @@ class Giving(Closable):
             self._wanted = wanted
             self._news.set()
 
+    def passes_on(self, wanted: tuple[Gives, ...]) -> None:
+        """What is in these stand-ins does not stay, whoever consumes."""
+        former, self._standing = self._standing, {each.queue: each for each in wanted}
+        for name, each in self._standing.items():
+            if former.get(name) != each:
+                self.look(name)
+
+    def look(self, name: str) -> None:
+        """At this stand-in."""
+        self._rung.add(name)
+        self._news.set()
+
+    @property
+    def standing(self) -> int:
+        """Messages that are in stand-ins."""
+        return sum(map(self._count_in, list(self._standing)))
+
     def close(self) -> None:
         self._is_closed = True
         self._news.set()
@@ -56,10 +81,28 @@ class Giving(Closable):
     def _run(self) -> None:
         while not self._is_closed:
             wanted = self._wanted
-            moved = sum(self._some(each) for each in wanted)
+            moved = sum(self._some(each) for each in wanted) + self._pass_on()
             if not moved:
-                self._news.wait(AGAIN_SECONDS if wanted else None)
+                self._news.wait(AGAIN_SECONDS if wanted or self._rung else None)
                 self._news.clear()
+
+    def _pass_on(self) -> int:
+        moved = 0
+        for name in list(self._rung):
+            gives = self._standing.get(name)
+            if gives is not None:
+                moved += self._some(gives)
+            if gives is None:
+                self._rung.discard(name)
+            elif not self._count_in(name):
+                self._rung.discard(name)
+                self.emptied(name)
+        return moved
+
+    def _count_in(self, name: str) -> int:
+        with suppress(Error):  # it was deleted
+            return serving(self._broker, name).statistics().depth
+        return 0
 
     def _some(self, of: Gives) -> int:
         """A batch to each node whose turn it is: how many messages."""
@@ -67,18 +110,21 @@ class Giving(Closable):
         for _ in of.to:
             turn = self._turns.get(of.queue, 0)
             self._turns[of.queue] = turn + 1
-            moved += self._batch(of.queue, of.to[turn % len(of.to)], len(of.to))
+            moved += self._batch(of, of.to[turn % len(of.to)])
         return moved
 
-    def _batch(self, name: str, node: Node, nodes: int) -> int:
+    def _batch(self, of: Gives, node: Node) -> int:
+        name, whose = of.queue, of.whose or of.queue
         try:
             source = serving(self._broker, name)
-            if self._is_closed or source.statistics().consumers:
+            if self._is_closed or (not of.whose and source.statistics().consumers):
                 return 0
-            way = serving(self._broker, towards(self._cluster, node))
+            is_here = node == HERE
+            way = serving(self._broker, whose if is_here else towards(self._cluster, node))
+            target = 0 if is_here else target_of(whose)
             # among several nodes one by one, so that each has its share of a few messages too
-            many = 1 if nodes > 1 else TOGETHER
-            moved = pass_over(source, way, many, None, 0, copies=False, towards=target_of(name))
+            many = 1 if len(of.to) > 1 else TOGETHER
+            moved = pass_over(source, way, many, None, 0, copies=False, towards=target)
         except Error as error:  # it was deleted, or is a replica, or the vhost ends
             if name not in self.given:
                 self._tell({"event": "cluster", "level": "warning", "state": "not redistributed",

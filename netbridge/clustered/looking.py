@@ -30,6 +30,8 @@ class Looked:
     """All that others are to know."""
     here: list[Here]
     """What may become of messages here."""
+    exchanges: dict[str, str]
+    """Their kinds, by name."""
 
 
 class Looking(Closable):
@@ -51,12 +53,20 @@ class Looking(Closable):
             if self._outlines is None:
                 self._outlines = Outlines(self._vhost)
             found = self._outlines.look()
-            if found is None:
-                return None
-            return Looked(adverts(found, self._addresses), self._here(found))
+            return None if found is None else self._looked(found)
         except (Error, OSError):
             self.close()  # it is being made, or removed: the next look tells
             return None
+
+    def _looked(self, outline: Outline) -> Looked:
+        here = self._here(outline)
+        one_place = frozenset(each.name for each in here if not each.may_be_balanced)
+        kinds = {
+            each.name: each.kind
+            for each in outline.exchanges
+            if is_shared(each.name, self._addresses)
+        }
+        return Looked(adverts(outline, self._addresses, one_place), here, kinds)
 
     def _here(self, outline: Outline) -> list[Here]:
         own = [each for each in outline.queues if is_shared(each.name, self._addresses)]
@@ -96,9 +106,15 @@ def is_shared(name: str, addresses: Addresses) -> bool:
     return not name.startswith(OWN) and addresses.has(name)
 
 
-def adverts(outline: Outline, addresses: Addresses) -> list[Advert]:
+def adverts(
+    outline: Outline, addresses: Addresses, of_one_place: frozenset[str] = frozenset()
+) -> list[Advert]:
+    """`of_one_place`: names of queues that are not balanced."""
     kinds = {each.name: each.kind for each in outline.exchanges}
-    queues = [Queue(each.name, each.is_durable, each.is_consumed) for each in outline.queues]
+    queues = [
+        Queue(each.name, each.is_durable, each.is_consumed, each.name not in of_one_place)
+        for each in outline.queues
+    ]
     bindings = [
         Binding(
             each.exchange, kinds[each.exchange], each.destination, each.to == "exchange", each.key,

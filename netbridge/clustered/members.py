@@ -336,7 +336,7 @@ class Members(Closable):
             return
         self._looks_at = time.monotonic() + LOOK_SECONDS
         if found is not None:
-            self._messages.sees(found.here)
+            self._messages.sees(found)
         self._does(() if found is None else self.machine.shows(found.adverts))
 
     # --- of the worker ------------------------------------------------------------------------

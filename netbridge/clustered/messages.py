@@ -7,20 +7,27 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.connection.broker import Broker, connect
+from shmbroker.ipc.request.return_address import say_node
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.cluster import option
-from shmbroker.netbridge.cluster.balancing import Member, sets
+from shmbroker.netbridge.cluster.advert import Binding, Queue
+from shmbroker.netbridge.cluster.adverts import Copy
+from shmbroker.netbridge.cluster.balancing import TURNS, members, sets
 from shmbroker.netbridge.cluster.machine import Membership
 from shmbroker.netbridge.cluster.redistribution import Here, Redistribution
+from shmbroker.netbridge.cluster.topics import Topics
 from shmbroker.netbridge.clustered.balancing import Balancing
 from shmbroker.netbridge.clustered.giving import Giving
+from shmbroker.netbridge.clustered.looking import Looked
 from shmbroker.netbridge.clustered.setup import Setup
+from shmbroker.netbridge.clustered.stand_ins import Holders, StandIns, holders
+from shmbroker.netbridge.clustered.topics import TopicBindings
 from shmbroker.netbridge.clustered.towards import Ways
 from shmbroker.netbridge.election.question import Node
 
@@ -38,7 +45,7 @@ class Messages:
         self._carries = setup.cluster.hops > 0
         self._node: Node = b""
         """Of which this broker is the live; empty: it is not."""
-        self._here: list[Here] = []
+        self._here = Looked([], [], {})
         self._looks = 0
         self._known: object = None
         """What was decided by last."""
@@ -47,7 +54,9 @@ class Messages:
         self._ways: Ways | None = None
         self._giving: Giving | None = None
         self._balancing: Balancing | None = None
-        self._sets: dict[tuple[str, int], tuple[Member, ...]] = {}
+        self._stand_ins: StandIns | None = None
+        self._topics: TopicBindings | None = None
+        self._is_leaving = False
         self.deadline = math.inf
 
     # --- of the network thread ----------------------------------------------------------------
@@ -59,8 +68,8 @@ class Messages:
         self._node = b""
         self.deadline = math.inf
 
-    def sees(self, here: list[Here]) -> None:
-        """All queues of the vhost."""
+    def sees(self, here: Looked) -> None:
+        """All that the vhost has."""
         self._here = here
         self._looks += 1
 
@@ -70,27 +79,46 @@ class Messages:
             return
         self._ways.looks(machine.lives)
         up, now = self._ways.up, time.monotonic()
-        known = self._looks, machine.adverts.known, up, self._ways.made
+        known = self._looks, machine.adverts.known, up, self._ways.made, len(machine.forgotten)
         if known == self._known and now < self.deadline:
             return  # many frames say nothing that matters here
         self._known = known
-        there = {
-            node: machine.adverts.of(node).queues
+        copies = {
+            node: machine.adverts.of(node)
             for node in machine.lives
-            if node in self._ways.made
+            if node in self._ways.made and machine.adverts.is_read(node)
         }
-        self._balance(sets(self._setup.cluster.balancing, self._here, there, up))
-        if self._giving is not None:
-            reached = {node: queues.values() for node, queues in there.items() if node in up}
-            gives = self._redistribution.looks(self._here, reached, now)
+        if self._is_leaving:
+            return
+        self._carry(copies, up, frozenset(copies) | (machine.forgotten.keys() - machine.lives))
+        if self._giving is not None and self._setup.cluster.balancing in REDISTRIBUTES:
+            reached = {node: copy.queues.values() for node, copy in copies.items() if node in up}
+            gives = self._redistribution.looks(self._here.here, reached, now)
             self._giving.gives(tuple(gives))
             self.deadline = self._redistribution.deadline
 
-    def _balance(self, wanted: dict[tuple[str, int], tuple[Member, ...]]) -> None:
-        balancing = self._balancing
-        if wanted != self._sets and balancing is not None:
-            self._sets = wanted
-            self._worker.do(lambda: balancing.sets(wanted), lambda _: None)
+    def _carry(
+        self, copies: Mapping[Node, Copy], up: frozenset[Node], settled: frozenset[Node]
+    ) -> None:
+        """There may be many queues and bindings: so the worker compares them."""
+        bound, stand_ins, balancing = self._topics, self._stand_ins, self._balancing
+        here, mode = self._here, self._setup.cluster.balancing
+        if bound is None or stand_ins is None or balancing is None or not self._looks:
+            return
+        there = {node: each.copied() for node, each in copies.items()}
+
+        def carry() -> None:
+            queues = {node: copy.queues for node, copy in there.items()}
+            bindings = [each for each in here.adverts if isinstance(each, Binding)]
+            carried = Topics(mode, here.here, bindings, there).carried(here.exchanges)
+            elsewhere = {each.queue for each in carried if each.to == TURNS}
+            turns = {name: members(mode, name, queues, up) for name in elsewhere}
+            # who has turns is there before what leads to it
+            balancing.sets(sets(mode, here.here, queues, up) | stand_ins.sets(turns))
+            bound.carries(carried, settled)
+            stand_ins.passes_on(turns, lambda: _holders(here.here, queues))
+
+        self._worker.do(carry, lambda _: None)
 
     # --- of the worker ------------------------------------------------------------------------
 
@@ -105,10 +133,12 @@ class Messages:
         except Error:
             return False
         self._broker = broker
+        say_node(broker, setup.cluster.name, node)
         self._thread.serve(broker, node)
         self._balancing = Balancing(broker, setup.cluster.name, self._tell)
-        if setup.cluster.balancing in REDISTRIBUTES:
-            self._giving = Giving(broker, setup.cluster.name, self._tell)
+        self._topics = TopicBindings(broker, setup.cluster.name, self._tell)
+        self._giving = Giving(broker, setup.cluster.name, self._tell)
+        self._stand_ins = StandIns(self._thread, broker, self._balancing, self._giving, self._tell)
         ways = Ways(self._thread, self._worker, setup, broker, node, self._tell, self._changed)
 
         def begin() -> None:
@@ -129,7 +159,10 @@ class Messages:
         if self._balancing is not None:
             self._balancing.end()
             self._balancing = None
-            self._sets = {}
+        if self._stand_ins is not None:
+            self._stand_ins.close()
+            self._stand_ins = None
+        self._topics = None
         ways = self._thread.ask(self._let_go)
         if ways is not None:
             ways.close()
@@ -148,11 +181,17 @@ class Messages:
         return self._broker
 
     def leaves(self) -> None:
-        """Nothing is given to several nodes any more: all goes to one."""
+        """Nothing is given to several nodes any more, but what is in stand-ins: all goes to one."""
+        self._is_leaving = True
         if self._giving is not None:
-            self._giving.close()
+            self._giving.gives(())
         if self._balancing is not None:
             self._balancing.end()
+
+    @property
+    def standing(self) -> int:
+        """Messages for queues that are not here, which go to those that have them."""
+        return 0 if self._giving is None else self._giving.standing
 
     def is_up(self, node: Node) -> bool:
         ways = self._ways
@@ -167,3 +206,13 @@ class Messages:
     def given(self) -> Mapping[str, int]:
         """Of each queue, how many messages went to other nodes."""
         return {} if self._giving is None else self._giving.given
+
+
+def _holders(here: Iterable[Here], there: Mapping[Node, Mapping[str, Queue]]) -> Holders:
+    """Of balanced queues."""
+    ours = (each.name for each in here if each.may_be_balanced)
+    theirs = {
+        node: [each.name for each in queues.values() if each.may_be_balanced]
+        for node, queues in there.items()
+    }
+    return holders(ours, theirs)

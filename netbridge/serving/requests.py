@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from shmbroker.core.codes import NO_REPLY
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.base.errors import Error, NotFound, QueueFull, RequesterLeft, error_for
+from shmbroker.ipc.base.errors import Error, QueueFull, error_for
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.message.properties import pack
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.request.request import CORRELATION, CORRELATION_DIGITS, REPLY_TO, take_back
+from shmbroker.ipc.request.return_address import is_of_this_node, reply_to
 from shmbroker.netbridge.carrier.sleeper import ANY, ROOM
 from shmbroker.netbridge.remote.body import asked, named, told
 from shmbroker.netbridge.serving.alarms import Alarm
@@ -73,19 +74,34 @@ class Requests:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._replies: Queue | None = None
+        self._next: Queue | None = None
+        """Takes its place once nobody waits there: its name says which node this is."""
         self._numbers = count(1)
         self._waiting: dict[str, Request] = {}
         self._ticket: int | None = None
 
-    def opened(self) -> Queue:
-        """Of the worker: the queue for replies."""
+    def opened(self) -> None:
+        """Of the worker: there is a queue for replies."""
+        broker, latest = self._service.broker, self._next or self._replies
+        if latest is not None and is_of_this_node(broker, latest.name):
+            return
+        made = broker.temporary_queue(slots=SLOTS, max_deliveries=None, when_full="drop-oldest")
         if self._replies is None:
-            self._replies = self._service.broker.temporary_queue(
-                slots=SLOTS, max_deliveries=None, when_full="drop-oldest"
-            )
-        return self._replies
+            self._replies = made
+        else:
+            self._next = made
+
+    def _goes_on(self) -> None:
+        former, following = self._replies, self._next
+        if self._waiting or former is None or following is None:
+            return
+        if self._ticket is not None:
+            self._service.sleeper.forget(self._ticket, former._queue, A_MESSAGE, ANY)
+            self._ticket = None
+        self._replies, self._next = following, None
 
     def ask(self, request: Request) -> None:
+        self._goes_on()
         correlation = f"{next(self._numbers):0{CORRELATION_DIGITS}x}"
         self._waiting[correlation] = request
         command = request.command
@@ -161,7 +177,4 @@ def reply(broker: Broker, command: Command) -> None:
     properties = dict(fields.get("properties") or {})
     pack(properties)
     properties[CORRELATION] = fields.get("correlation")
-    try:
-        publish_now(broker.queue(name), named(fields, "body", bytes), properties=properties)
-    except NotFound:
-        raise RequesterLeft(f"queue {name!r} is gone: nobody waits for this reply") from None
+    reply_to(broker, name, named(fields, "body", bytes), pack(properties))

@@ -24,6 +24,7 @@ from shmbroker.ipc.connection.broker import Broker, connect
 from shmbroker.ipc.message.confirm import level_of
 from shmbroker.ipc.queue.consuming import Consuming
 from shmbroker.ipc.queue.queue import Queue
+from shmbroker.ipc.request.return_address import name_end
 from shmbroker.ipc.selector.selection import Selection
 from shmbroker.netbridge.carrier.reached import serving
 from shmbroker.netbridge.remote.body import asked, ended, named, refusal, told
@@ -295,10 +296,10 @@ class Served:
     def temporary_queue(self, command: Command) -> None:
         fields = told(command.body)
         mine = f"tmp.{self.session.id.hex()}.{command.target}"
-        name = str(fields.get("name") or mine)
 
         def made() -> Queue:
             own = self.own()
+            name = str(fields.get("name") or f"{mine}{name_end(own)}")
             own.repair()  # a former session of this program may have died with a queue of this name
             return own._temporary_queue(name, fields.get("slots"), settings_of(fields))
 

@@ -194,7 +194,7 @@ def test_put_refuses_what_cannot_be(vhost: Vhost) -> None:
 
 def binding_find(vhost: Vhost, source: int, queue: int, key: bytes, match: int = 0) -> int:
     index: int = lib.sb_binding_find(
-        vhost.address, source, QUEUES, queue, match, key, len(key), b"", 0
+        vhost.address, source, QUEUES, queue, match, key, len(key), b"", 0, 0
     )
     return index
 

@@ -25,9 +25,9 @@ def put_exchange(machine: Interpreted, index: int, kind: int, alternate: int = 0
     return made
 
 
-def put_binding(machine: Interpreted, source: int, queue: int, key: bytes) -> int:
+def put_binding(machine: Interpreted, source: int, queue: int, key: bytes, target: int = 0) -> int:
     made: int = machine.binding_put(
-        0, 0, source, QUEUES, queue, 0, machine.place(key), len(key), 0, 0
+        0, 0, source, QUEUES, queue, 0, machine.place(key), len(key), 0, 0, target
     )
     assert made > 0
     return made
@@ -92,6 +92,35 @@ def test_a_route_is_of_before_or_of_after(kind: int) -> None:
         put_binding(machine, ours, right, b"a.b")
         machine._room = room
     assert outcomes == {0, 1}
+
+
+def test_a_target_is_that_of_the_binding_that_took() -> None:
+    """The row of a user's binding is used again for one of the cluster, in the same place."""
+    machine = Interpreted()
+    queue, way = put_queue(machine, 0, b"queue", 3), put_queue(machine, 1, b"$sf.c.n", 4)
+    exchange, key = put_exchange(machine, 0, layout.TOPIC), machine.place(b"a.b")
+    visited = machine.place(bytes(layout.ROUTE_VISITED_BYTES))
+    found = machine.place(bytes(8 * layout.ROUTE_WORDS))
+    room = machine._room
+
+    def search() -> int:
+        count: int = machine.route(0, 0, key, 3, 0, 0, visited, found, 1)
+        return count
+
+    def change() -> None:
+        machine.row_remove(0, BINDINGS, 0)
+        put_binding(machine, exchange, way, b"a.b", 7)
+
+    put_binding(machine, exchange, queue, b"a.b")
+    outcomes = set()
+    for step in range(machine.steps(search)):
+        if machine.interrupted(step, change, search):
+            words = [machine.read(found + 8 * each, 8) for each in range(layout.ROUTE_WORDS)]
+            outcomes.add(tuple(int.from_bytes(each, "little") for each in words))
+        machine.row_remove(0, BINDINGS, 0)
+        put_binding(machine, exchange, queue, b"a.b")
+        machine._room = room
+    assert outcomes == {(queue, 0), (way, 7)}
 
 
 def test_an_exchange_is_searched_as_it_was_or_as_it_is() -> None:

@@ -6,7 +6,17 @@ import msgpack
 import pytest
 
 from shmbroker.core import codes, layout
-from shmbroker.core.layout import DIRECT, EXCHANGES, FANOUT, HEADERS, MATCH_ANY, QUEUES, TOPIC
+from shmbroker.core.layout import (
+    BINDING_HERE,
+    DIRECT,
+    EXCHANGES,
+    FANOUT,
+    HEADERS,
+    MATCH_ANY,
+    QUEUES,
+    ROUTE_WORDS,
+    TOPIC,
+)
 from shmbroker.ipc._native import lib
 from tests.core.vhost import Vhost, index_of
 
@@ -151,9 +161,9 @@ def test_a_result_that_is_too_small(vhost: Vhost) -> None:
     for each in range(5):
         vhost.bind(exchange, vhost.queue(str(each)))
         vhost.bind(exchange, lib.sb_row_reference(vhost.address, QUEUES, each))
-    vhost.found[4] = -7
+    vhost.found[4 * ROUTE_WORDS] = -7
     assert vhost.route_code(exchange, capacity=4) == codes.TOO_SMALL
-    assert vhost.found[4] == -7
+    assert vhost.found[4 * ROUTE_WORDS] == -7
     assert vhost.route_code(exchange, capacity=5) == 5
 
 
@@ -204,3 +214,49 @@ def test_damaged_arguments_do_not_go_on_in_the_next_entry(vhost: Vhost) -> None:
     entry = lib.sb_catalog_entry_at(layout.BINDINGS, 0)
     vhost.poke(entry + layout.BINDING_ARGUMENTS_LENGTH_AT, 1)
     assert vhost.route(exchange) == ["a"], "there are none: the key fills the entry"
+
+
+def targets(vhost: Vhost, exchange: int, key: bytes = b"") -> list[tuple[str, int]]:
+    count = vhost.route_code(exchange, key)
+    at = [ROUTE_WORDS * each for each in range(count)]
+    return [(vhost.names[vhost.found[each]], vhost.found[each + 1]) for each in at]
+
+
+def test_a_queue_towards_a_node_is_found_once_with_each_target(vhost: Vhost) -> None:
+    way, here, exchange = vhost.queue("way"), vhost.queue("here"), vhost.exchange("e", TOPIC)
+    for key, target in ((b"a", 8), (b"#", 8), (b"a", -9), (b"*", -9), (b"b", 11)):
+        vhost.bind(exchange, way, key, target=target)
+    vhost.bind(exchange, here, b"a", target=BINDING_HERE)
+    vhost.bind(exchange, here, b"a")
+    assert targets(vhost, exchange, b"a") == [("way", 8), ("way", -9), ("here", 0)]
+    assert targets(vhost, exchange, b"c") == [("way", 8), ("way", -9)]
+
+
+def here(vhost: Vhost, exchange: int, key: bytes = b"", capacity: int = 8) -> list[str] | int:
+    count: int = lib.sb_route_here(
+        vhost.address, index_of(exchange), key, len(key), b"", 0, vhost.visited, vhost.found,
+        capacity,
+    )  # fmt: skip
+    if count < 0:
+        return count
+    return [vhost.names[vhost.found[ROUTE_WORDS * each]] for each in range(count)]
+
+
+def test_from_another_node_only_bindings_of_users_to_queues_count(vhost: Vhost) -> None:
+    queue, other, far = vhost.queue("queue"), vhost.queue("other"), vhost.queue("far")
+    behind = vhost.exchange("behind", FANOUT)
+    exchange = vhost.exchange("e", DIRECT, alternate=behind)
+    vhost.bind(behind, far)
+    vhost.bind(exchange, behind, b"k", kind=EXCHANGES)
+    vhost.bind(exchange, far, b"k", target=7)
+    vhost.bind(exchange, far, b"k", target=BINDING_HERE)
+    assert here(vhost, exchange, b"k") == []
+    vhost.bind(exchange, queue, b"k")
+    vhost.bind(exchange, other, b"k")
+    vhost.bind(exchange, other, b"else")
+    assert here(vhost, exchange, b"k") == ["queue", "other"]
+    assert here(vhost, exchange, b"k", capacity=1) == codes.TOO_SMALL
+    vhost.remove(QUEUES, queue)
+    assert here(vhost, exchange, b"k") == ["other"]
+    vhost.remove(EXCHANGES, exchange)
+    assert here(vhost, exchange, b"k") == codes.NOT_FOUND

@@ -21,7 +21,7 @@ class Vhost:
         self._memory = mmap.mmap(-1, lib.sb_catalog_bytes())
         self.address = ffi.from_buffer(self._memory)
         self.visited = ffi.new("uint64_t[]", layout.ROUTE_VISITED_BYTES // 8)
-        self.found = ffi.new("int64_t[]", FOUND_MAX)
+        self.found = ffi.new("int64_t[]", layout.ROUTE_WORDS * FOUND_MAX)
         self.names: dict[int, str] = {}
         assert lib.sb_catalog_format(self.address, 7, 8, b"test", 4) == 0
 
@@ -57,6 +57,7 @@ class Vhost:
         kind: int = layout.QUEUES,
         arguments: Properties | None = None,
         match: int = layout.MATCH_ALL,
+        target: int = 0,
     ) -> int:
         """Add a binding: its reference or a code."""
         packed = b"" if arguments is None else msgpack.packb(arguments)
@@ -72,6 +73,7 @@ class Vhost:
             len(key),
             packed,
             len(packed),
+            target,
         )
         return made
 
@@ -101,7 +103,7 @@ class Vhost:
         packed = b"" if properties is None else msgpack.packb(properties)
         count = self.route_code(exchange, key, packed)
         assert count >= 0
-        return [self.names[self.found[each]] for each in range(count)]
+        return [self.names[self.found[layout.ROUTE_WORDS * each]] for each in range(count)]
 
 
 def index_of(reference: int) -> int:

@@ -17,6 +17,7 @@ from shmbroker import Broker, ConnectionClosed, Empty, JournalDamaged, Message, 
 from shmbroker.ipc.base.errors import InvalidArgument, NotFound
 from shmbroker.ipc.broker.applier import Applier
 from shmbroker.ipc.broker.journaler import Journaler, begin_restoring, restore
+from shmbroker.ipc.exchange.own_binding import OwnBinding, bind_own, own_bindings
 from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.end import End, Frame
 from shmbroker.ipc.journal.journal import Journal
@@ -105,6 +106,7 @@ def remake(broker: Broker, random: Random) -> None:
     broker.unbind("news", "jobs", key="a.b")
     broker.bind("news", "passing", key="c.#")
     broker.bind("news", "jobs", key="a.b")
+    bind_own(broker, OwnBinding("news", "orders", "b.#", b"", False, 7))
 
 
 STEPS: tuple[Callable[[Broker, Random], None], ...] = (publish, take, commit, pour, remake)
@@ -115,6 +117,7 @@ STEPS: tuple[Callable[[Broker, Random], None], ...] = (publish, take, commit, po
 
 def contents(broker: Broker) -> dict[str, Any]:
     found: dict[str, Any] = {"bindings": sorted(map(str, broker.bindings()))}
+    found["of the cluster"] = sorted(map(str, own_bindings(broker)))
     for info in broker.queues():
         queue = broker.queue(info.name)
         settings = {name: str(each.value) for name, each in queue.explain().items()}

@@ -14,6 +14,7 @@ import pytest
 
 import shmbroker
 from shmbroker import Broker, Message, Queue, aio
+from shmbroker.ipc.request.return_address import is_of_this_node, name_end, say_node
 from tests.crash.leaks import blocks
 from tests.support.killed import victims
 
@@ -186,6 +187,69 @@ def test_a_server_forgets_requesters_that_have_left(vhost: str, asked: Queue) ->
                 rows = {queue.id for queue in server.queues()}
                 assert max(rows) < 5, f"{number}: rows of those who have left are used again"
     assert {queue for _state, _owner, queue in blocks(vhost)} <= {0, 1, 2, 3, 4}
+
+
+NODE = bytes(range(16))
+OTHER = bytes(range(1, 17))
+
+
+def test_the_name_of_a_queue_for_replies_ends_with_its_node(vhost: str, asked: Queue) -> None:
+    broker = asked._broker
+    assert name_end(broker) == ""
+    before = broker.temporary_queue()
+    assert is_of_this_node(broker, before.name)
+    with served(f"shm://{vhost}"):
+        assert asked.request(b"a").body == b"A"
+        for node in (NODE, OTHER):
+            say_node(broker, "town", node)
+            assert name_end(broker) == f"@town.{node.hex()}"
+            assert not is_of_this_node(broker, before.name)
+            assert broker.temporary_queue().name.endswith(f"@town.{node.hex()}")
+            assert asked.request(b"a").body == b"A"
+            names = {each.name for each in broker.queues() if each.name.startswith("tmp.")}
+            assert len(names) == 3 + (node == OTHER), "that of the former node is gone"
+    with pytest.raises(shmbroker.InvalidArgument, match="too long"):
+        say_node(broker, "x" * 160, NODE)
+
+
+def test_asyncio_asks_from_the_node_that_it_is_now(vhost: str, asked: Queue) -> None:
+    async def main() -> None:
+        async with aio.connect(f"shm://{vhost}") as broker:
+            queue = await broker.queue("asked")
+            assert (await queue.request(b"a", timeout=30)).body == b"A"
+            say_node(asked._broker, "town", NODE)
+            assert (await queue.request(b"b", timeout=30)).body == b"B"
+            replies = [each.name for each in await broker.queues() if each.name[:4] == "tmp."]
+            assert [each.endswith(f"@town.{NODE.hex()}") for each in replies] == [True]
+
+    with served(f"shm://{vhost}"):
+        asyncio.run(main())
+
+
+def test_a_reply_to_another_node_goes_into_the_queue_towards_it(asked: Queue) -> None:
+    broker = asked._broker
+    way = broker.declare_queue(f"$sf.town.{OTHER.hex()}", slots=2)
+    say_node(broker, "town", NODE)
+    name = f"tmp.7.0123456789abcdef@town.{OTHER.hex()}"
+    asked.publish(b"?", properties={"JMSReplyTo": name, "JMSCorrelationID": "mine"})
+    with asked.get(timeout=0) as message:
+        message.reply(b"1", properties={"n": 1})
+        with way.get(timeout=0) as reply:
+            assert (reply.body, reply.correlation_id) == (b"1", "mine")
+        message.reply(b"2")
+        message.reply(b"3")
+        with pytest.raises(shmbroker.QueueFull):
+            message.reply(b"4", timeout=0)
+
+
+@pytest.mark.parametrize(
+    "name", [f"tmp.7.a@town.{NODE.hex()}", "tmp.7.a", "tmp.7.a@", "town@town", "tmp." + "@" * 250]
+)
+def test_a_reply_to_nobody(asked: Queue, name: str) -> None:
+    say_node(asked._broker, "town", NODE)
+    asked.publish(b"?", properties={"JMSReplyTo": name})
+    with asked.get(timeout=0) as message, pytest.raises(shmbroker.RequesterLeft):
+        message.reply(b"1")
 
 
 def test_for_asyncio(vhost: str) -> None:

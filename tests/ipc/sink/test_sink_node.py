@@ -6,11 +6,13 @@ import pytest
 
 from shmbroker import Broker, Empty, Queue
 from shmbroker.core.codes import FULL
+from shmbroker.core.layout import BINDING_HERE
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.errors import InvalidArgument
+from shmbroker.ipc.exchange.own_binding import OwnBinding, bind_own
 from shmbroker.ipc.follower.follower import Follower
 from shmbroker.ipc.sink.sink import Sink
-from shmbroker.ipc.sink.target import target_of
+from shmbroker.ipc.sink.target import target_of, target_of_exchange, target_of_reply
 
 ORIGIN = bytes(range(16))
 
@@ -26,13 +28,22 @@ def taken(queue: Queue) -> list[bytes]:
         return found
 
 
-def put(queue: Queue, name: str, body: bytes, key: bytes = b"") -> None:
-    """Towards the queue of this name at another node."""
+def put(
+    queue: Queue,
+    name: str,
+    body: bytes,
+    key: bytes = b"",
+    *,
+    exchange: bool = False,
+    reply: bool = False,
+) -> None:
+    """Towards the queue, exchange or requester of this name at another node."""
     outgoing = ffi.new("sb_outgoing *")
     kept = ffi.from_buffer(body), ffi.from_buffer(key)
     outgoing.body, outgoing.length = kept[0], len(body)
     outgoing.key, outgoing.key_length = kept[1], len(key)
-    outgoing.target = target_of(name)
+    of = target_of_exchange if exchange else target_of_reply if reply else target_of
+    outgoing.target = of(name)
     assert lib.sb_publish_message(queue._queue, outgoing, 0) >= 0
 
 
@@ -134,6 +145,114 @@ def test_the_brokers_own_queues_are_no_target(broker: Broker, towards: Queue) ->
         assert sink.pour(read(broker, towards)).has_stopped
 
 
+def test_for_an_exchange_each_queue_gets_a_copy_once(broker: Broker, towards: Queue) -> None:
+    broker.declare_exchange("prices", "topic")
+    queues = [broker.declare_queue(name) for name in ("one", "two", "other")]
+    for queue, key in zip(queues, ("eu.#", "eu.de", "us"), strict=True):
+        broker.bind("prices", queue, key)
+    for number in range(6):
+        put(towards, "prices", b"%d" % number, (b"eu.de", b"eu.fr")[number // 3], exchange=True)
+    put(towards, "one", b"to the queue", b"us")
+    put(towards, "prices", b"to nobody", b"asia", exchange=True)
+    records = read(broker, towards)
+    for _ in range(2):
+        with poured(broker) as sink:
+            assert not sink.pour(records).has_stopped
+            assert sink.position() == 8
+    assert taken(queues[0]) == [b"0", b"1", b"2", b"3", b"4", b"5", b"to the queue"]
+    assert taken(queues[1]) == [b"0", b"1", b"2"]
+    assert taken(queues[2]) == []
+
+
+def test_from_an_exchange_nothing_goes_on(broker: Broker, towards: Queue) -> None:
+    """Not to another node, to another exchange, or to what another node has bound."""
+    for name in ("alternate", "behind", "prices"):
+        alternate = "alternate" if name == "prices" else None
+        broker.declare_exchange(name, "fanout", alternate=alternate)
+    one, far, own = (broker.declare_queue(name) for name in ("one", "far", "own"))
+    broker.bind("behind", far)
+    broker.bind("alternate", far)
+    broker.bind("prices", "behind", to="exchange")
+    bind_own(broker, OwnBinding("prices", towards.name, "", b"", False, target_of("far")))
+    bind_own(broker, OwnBinding("prices", own.name, "", b"", False, BINDING_HERE))
+    put(towards, "prices", b"to nobody", exchange=True)
+    records = read(broker, towards)
+    with poured(broker) as sink:
+        assert not sink.pour(records).has_stopped
+        broker.bind("prices", one)
+        put(towards, "prices", b"to one", exchange=True)
+        before = towards.statistics().published
+        assert not sink.pour(read(broker, towards, 1)).has_stopped
+    assert (taken(one), taken(far), taken(own)) == ([b"to one"], [], [])
+    assert towards.statistics().published == before
+
+
+def test_each_goes_to_those_who_are_bound_when_it_comes(broker: Broker, towards: Queue) -> None:
+    broker.declare_exchange("prices", "fanout")
+    left, came = broker.declare_queue("left"), broker.declare_queue("came")
+    broker.bind("prices", left)
+    put(towards, "prices", b"1", exchange=True)
+    put(towards, "prices", b"2", exchange=True)
+    first, second = (read(broker, towards, each) for each in (0, 1))
+    with poured(broker) as sink:
+        assert not sink.pour(first[: -len(second)]).has_stopped
+        broker.unbind("prices", left)
+        broker.bind("prices", came)
+        assert not sink.pour(second).has_stopped
+    assert (taken(left), taken(came)) == ([b"1"], [b"2"])
+
+
+def test_an_exchange_that_is_not_there_is_refused(broker: Broker, towards: Queue) -> None:
+    broker.declare_queue("prices")  # a queue is no exchange
+    put(towards, "prices", b"1", exchange=True)
+    records = read(broker, towards)
+    with poured(broker) as sink:
+        told = sink.pour(records)
+        assert told.has_stopped
+        assert "its exchange is not there any more" in sink.why(told.code)
+        one = broker.declare_queue("one")
+        broker.declare_exchange("prices", "fanout")
+        broker.bind("prices", one)
+        assert not sink.pour(records).has_stopped
+        broker.delete_exchange("prices", force=True)
+        put(towards, "prices", b"2", exchange=True)
+        assert sink.pour(read(broker, towards, 1)).has_stopped
+        broker.declare_exchange("prices", "fanout")
+        broker.bind("prices", one)
+        assert not sink.pour(read(broker, towards, 1)).has_stopped
+        assert taken(one) == [b"1", b"2"]
+
+
+def test_a_reply_goes_to_its_requester_or_nowhere(broker: Broker, towards: Queue) -> None:
+    replies = broker.temporary_queue(slots=16, max_deliveries=None, when_full="drop-oldest")
+    for number in range(40):  # one that is slow keeps nobody else waiting
+        put(towards, replies.name, b"%d" % number, reply=True)
+    put(towards, "tmp.9.gone", b"to one who has left", reply=True)
+    put(towards, replies.name, b"last", reply=True)
+    records = read(broker, towards)
+    with poured(broker) as sink:
+        for _ in range(2):
+            assert not sink.pour(records).has_stopped
+            assert sink.position() == 42
+        assert taken(replies) == [*(b"%d" % number for number in range(25, 40)), b"last"]
+        assert broker.queue("$sink.marks").statistics().dropped == 1
+        broker.delete_queue(replies.name, force=True)
+        put(towards, replies.name, b"to one who has just left", reply=True)
+        assert not sink.pour(read(broker, towards, 42)).has_stopped
+        assert broker.queue("$sink.marks").statistics().dropped == 2
+
+
+def test_queues_of_requesters_who_have_left_are_not_kept(broker: Broker, towards: Queue) -> None:
+    with poured(broker) as sink:
+        for number in range(20):
+            replies = broker.temporary_queue()
+            put(towards, replies.name, b"%d" % number, reply=True)
+            assert not sink.pour(read(broker, towards, number)).has_stopped
+            assert taken(replies) == [b"%d" % number]
+            broker.delete_queue(replies.name, force=True)
+        assert len(sink.queues()) == 1, "but the last one"
+
+
 def test_who_does_not_stop_at_what_is_refused_would_lose_it(broker: Broker) -> None:
     with Sink(broker, ORIGIN) as sink, pytest.raises(InvalidArgument, match="stops at"):
         sink.to_node()
@@ -142,4 +261,8 @@ def test_who_does_not_stop_at_what_is_refused_would_lose_it(broker: Broker) -> N
 def test_targets_are_what_they_were() -> None:
     """They are in journals."""
     assert target_of("orders") == 6_546_424_741_852_204_659
-    assert len({target_of(f"queue-{each}") for each in range(10_000)}) == 10_000
+    assert target_of_exchange("orders") == -9_107_284_554_280_141_310
+    assert target_of_reply("orders") == -4_841_608_783_253_213_047
+    names = [f"queue-{each}" for each in range(10_000)]
+    kinds = target_of, target_of_exchange, target_of_reply
+    assert len({of(each) for each in names for of in kinds}) == 30_000

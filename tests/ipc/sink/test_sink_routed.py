@@ -7,7 +7,10 @@ import pytest
 from shmbroker import Broker, Empty, Queue, QueueFull
 from shmbroker.core.codes import DUPLICATE, FULL, INVALID
 from shmbroker.ipc.base.errors import InvalidArgument
+from shmbroker.ipc.exchange.own_binding import OwnBinding, bind_own
+from shmbroker.ipc.follower.follower import Follower
 from shmbroker.ipc.sink.sink import Sink
+from shmbroker.ipc.sink.target import target_of, target_of_exchange
 from tests.support.records import chunk, record
 
 ORIGIN = bytes(range(16))
@@ -178,3 +181,33 @@ def test_after_a_set_others_publish_as_before(broker: Broker) -> None:
         queue.publish(b"")
     with pytest.raises(QueueFull):
         queue.publish(b"", timeout=0)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_towards_another_node_it_goes_once_with_each_target(
+    broker: Broker, queues: dict[str, Queue], together: bool
+) -> None:
+    """As what programs at other hosts and bridges bring; at that node it arrives."""
+    way = broker.declare_queue("$sf.c.n", slots=64)
+    for target in (target_of_exchange("there"), target_of("single")):
+        bind_own(broker, OwnBinding("prices", way.name, "eu.*", b"", False, target))
+    records = numbered(0, 4, ("eu.x", "us.x"))
+    for _ in range(2):
+        with Sink(broker, ORIGIN) as sink:
+            sink.to_exchange(broker.exchange("prices"))
+            (sink.commit if together else sink.pour)(records)
+            assert sink.position() == 4
+    assert way.statistics().depth == 4
+    assert taken(queues["eu"]) == [0, 2]
+    broker.declare_exchange("there", "fanout")
+    arrived = [broker.declare_queue(name) for name in ("first", "second", "single")]
+    for each in arrived[:2]:
+        broker.bind("there", each)
+    with Follower(broker, "test") as follower:
+        follower.seek(follower.add(way), 0)
+        batch = follower.read_some(100, 1 << 16)
+        assert batch is not None
+        with Sink(broker, bytes(16), stops_at_refused=True) as sink:
+            sink.to_node()
+            assert not sink.pour(bytes(batch.memory)).has_stopped
+    assert [taken(each) for each in arrived] == [[0, 2]] * 3

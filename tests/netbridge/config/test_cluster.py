@@ -144,6 +144,7 @@ def test_what_is_not_there_yet_is_an_error(tmp_path: Path, name: str) -> None:
         (GOOD + 'address = "!"', "prefixes with commas, as in"),
         (GOOD + 'check-period = "3s"\nconnection-ttl = "5s"', "at least twice check-period"),
         (GOOD.replace("max-hops = 0", "max-hops = 256"), "max-hops is in 0…255, not 256"),
+        (GOOD.replace("cluster.town", f"cluster.{'t' * 129}"), "name has at most 128 bytes"),
         (GOOD.replace('connector = "east"', "", 1), "[cluster.town] has no connector"),
         (GOOD.replace('connector = "east"', 'connector = "x"', 1), "[connectors.x], which is not"),
         (GOOD.replace('"north", ', '"south", '), "names [connectors.south], which is not there"),

@@ -1,0 +1,83 @@
+"""Keeps the cluster's own bindings in the catalog as they are to be; who publishes follows them.
+
+They outlive this process, and with the journal the machine: what is published while the broker is
+starting, or before the other node was seen again, waits for that node too.  So of a node of which
+nothing was heard yet they stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from shmbroker.core.layout import BINDING_HERE
+from shmbroker.ipc.base.errors import Error, NotFound
+from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.exchange.own_binding import OwnBinding, bind_own, own_bindings, unbind_own
+from shmbroker.ipc.sink.target import target_of, target_of_exchange
+from shmbroker.netbridge.broker.gates import TOWARDS
+from shmbroker.netbridge.cluster.balancing import HERE, TURNS
+from shmbroker.netbridge.cluster.topics import Carried
+from shmbroker.netbridge.clustered.stand_ins import stand_in
+from shmbroker.netbridge.clustered.towards import towards
+from shmbroker.netbridge.election.question import Node
+
+NO_ARGUMENTS: Final = b"\x80"
+
+
+class TopicBindings:
+    """Of one thread at a time: it waits for the catalog's lock."""
+
+    def __init__(
+        self, broker: Broker, cluster: str, tell: Callable[[Mapping[str, Any]], None]
+    ) -> None:
+        self._broker, self._cluster, self._tell = broker, cluster, tell
+        self._told: set[OwnBinding] = set()
+        self._done: object = None
+
+    def carries(self, wanted: Iterable[Carried], settled: frozenset[Node]) -> None:
+        """From now on these; and those of nodes that are not settled, as they are."""
+        asked = {self._own(each) for each in wanted}
+        done = asked, settled, self._broker._catalog.generation
+        if done == self._done:
+            return
+        self._done = done  # what is changed now moves the generation, and is looked at once more
+        there = own_bindings(self._broker)
+        settled_ways = {towards(self._cluster, node) for node in settled}
+        begin = f"{TOWARDS}{self._cluster}."
+        ways = {each for each in self._broker._catalog.queue_names().values()
+                if each.startswith(begin)}  # fmt: skip
+        if ways <= settled_ways:
+            settled_ways |= {each.queue for each in there if each.target == BINDING_HERE}
+        for each in asked - there:
+            self._change(bind_own, each)
+        for each in there - asked:
+            if each.queue in settled_ways:
+                self._change(unbind_own, each)
+
+    def _own(self, carried: Carried) -> OwnBinding:
+        arguments = b"" if carried.arguments == NO_ARGUMENTS else carried.arguments
+        if carried.to == HERE:
+            queue, target = carried.queue, BINDING_HERE
+        elif carried.to == TURNS:
+            queue, target = stand_in(carried.queue), BINDING_HERE
+        else:
+            queue = towards(self._cluster, carried.to)
+            target = (
+                target_of(carried.queue) if carried.queue else target_of_exchange(carried.exchange)
+            )
+        return OwnBinding(
+            carried.exchange, queue, carried.key, arguments, carried.matches_any, target
+        )
+
+    def _change(self, change: Callable[[Broker, OwnBinding], None], binding: OwnBinding) -> None:
+        try:
+            with suppress(NotFound):  # an end of it was deleted: the next look tells
+                change(self._broker, binding)
+            self._told.discard(binding)
+        except Error as error:
+            if binding not in self._told:
+                self._told.add(binding)
+                self._tell({"event": "cluster", "level": "error", "state": "not bound",
+                            "exchange": binding.exchange, "detail": str(error)})  # fmt: skip
