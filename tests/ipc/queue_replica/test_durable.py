@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
@@ -16,6 +17,9 @@ import pytest
 
 import shmbroker
 from shmbroker import Broker, Empty, Queue, QueueFull, ReplicaReadOnly
+from shmbroker.core import layout
+from shmbroker.ipc.journal import records
+from shmbroker.ipc.journal.replay import Replay
 from shmbroker.ipc.queue_replica.copy import Copies, declare, detach, detached, followed_by
 from shmbroker.ipc.queue_replica.original import Originals
 from shmbroker.ipc.vhost import vhost as vhosts
@@ -24,6 +28,9 @@ from tests.support.host import PATIENCE, after_the_host_died, journaling
 
 OF = b"what it follows"
 NS = 1_000_000_000
+MOMENTS = 10
+MANY = 100
+"""More than are looked at in each turn."""
 
 
 def content(queue: Queue) -> list[tuple[Any, ...]]:
@@ -37,7 +44,7 @@ class Host:
         self.vhost, self.folder, self.originals = vhost, folder, originals
         self._opened = opened
         self._epoch = 1
-        opened.enter_context(journaling(vhost, folder))
+        self.journal = opened.enter_context(journaling(vhost, folder))
         self.broker = opened.enter_context(shmbroker.connect(f"shm://{vhost}", name="here"))
         self.copies = opened.enter_context(Copies(self.broker))
         self.names: dict[int, str] = {}
@@ -122,6 +129,127 @@ def test_what_was_shown_is_there_after_the_host_died(broker: Broker, host: Host)
         copy.get(timeout=0)
 
 
+def test_what_is_done_with_above_its_head_does_not_come_back(broker: Broker, host: Host) -> None:
+    original = broker.declare_queue("a", slots=64)
+    original.publish_many([b"%d" % each for each in range(10)])
+    copy = host.follow(original)
+    host.catch_up()
+    taken = original.get_many(10)
+    for each in (3, 5, 8, 9):
+        taken[each].ack()
+    host.catch_up()
+    before = content(original)
+    assert len(content(copy)) == 6
+    host.dies()
+    assert content(host.queue(0)) == before
+    assert host.copies.stands(0).next == 10, "positions are those of the original"
+
+
+def test_it_replaces_nothing_by_itself_when_it_is_restored(broker: Broker, host: Host) -> None:
+    """Its original is not of last values, so all messages of a key are there."""
+    original = broker.declare_queue("a", slots=64)
+    for each in range(6):
+        original.publish(b"%d" % each, key="k")
+    copy = host.follow(original, last_value=True)
+    host.catch_up()
+    assert content(copy) == content(original)
+    host.dies()
+    assert content(host.queue(0)) == content(original)
+
+
+def test_a_moment_of_another_memory_is_not_shown(broker: Broker, host: Host) -> None:
+    """Somebody has deleted the segments of a vhost by hand, and not all of them."""
+    original = broker.declare_queue("a", slots=64)
+    original.publish_many([b"%d" % each for each in range(6)])
+    host.follow(original)
+    host.catch_up()
+    moment = Path(f"/dev/shm/shmbroker.{host.vhost}.moment")
+    transactions = moment.with_suffix(".transactions")
+    of_former = transactions.read_bytes()[layout.TRANSACTIONS_ARENA_AT :][:8]
+    host.dies()
+    host.links([original])
+    original.publish(b"6")
+    host.catch_up()
+    before = content(host.queue(0))
+    reference = moment.read_bytes()[16:24]
+    nothing_left = reference + struct.pack("<4q", 7, 7, 0, 0)
+    moment.write_bytes(struct.pack("<q", len(nothing_left)) + of_former + nothing_left)
+    with Copies(host.broker):
+        assert content(host.queue(0)) == before
+    assert moment.read_bytes()[:8] == bytes(8), "it is forgotten"
+    of_this = transactions.read_bytes()[layout.TRANSACTIONS_ARENA_AT :][:8]
+    moment.write_bytes(struct.pack("<q", len(nothing_left)) + of_this + nothing_left)
+    with Copies(host.broker):
+        assert content(host.queue(0)) == [], "of this memory it is"
+
+
+def test_what_a_transaction_has_taken_from_the_middle_is_of_its_frame(
+    broker: Broker, host: Host
+) -> None:
+    """Of messages that came just before: the journaler looks so far at once."""
+    originals = [broker.declare_queue(name, slots=1024) for name in ("gains", "loses")]
+    for each in originals:
+        host.follow(each)
+    held: list[Any] = []
+    for number in range(MOMENTS):
+        originals[1].publish_many([b"%d" % each for each in range(20)])
+        host.catch_up()
+        held += originals[1].get_many(20)
+        with broker.transaction() as transaction:
+            transaction.queue("gains").publish(b"%d" % number)
+            transaction.ack(held.pop())
+        host.catch_up()
+    assert moments_in_frames(host.folder) == list(range(MOMENTS + 1))
+    for each in held:
+        each.give_back()
+
+
+def test_the_next_moment_waits_until_nothing_of_the_one_before_is_missing_on_disk(
+    broker: Broker, host: Host
+) -> None:
+    """Also if no message came, and if somebody else shows the next one."""
+    original = broker.declare_queue("a", slots=64)
+    original.publish_many([b"%d" % each for each in range(6)])
+    copy = host.follow(original)
+    host.catch_up()
+    host.journal.close()
+    original.get().ack()
+    assert host.step()
+    assert content(copy) == content(original)
+    assert not host.copies.is_confirmed
+    with Copies(host.broker) as next_one:
+        next_one.add(copy, 0, 0)
+        assert not next_one.is_confirmed
+        with journaling(host.vhost, host.folder, 2):
+            host.confirmed()
+            assert next_one.is_confirmed
+
+
+def moments_in_frames(folder: Path) -> list[int]:
+    """How many messages `gains` has at each frame that changes that: as many are retired in
+    `loses`."""
+    names: dict[int, str] = {}
+    gained: set[int] = set()
+    retired: set[int] = set()
+    found = [0]
+    with Replay(folder) as replay:
+        for record in replay:
+            if record.kind == records.QUEUE:
+                length = int.from_bytes(record.body[56:64], "little")
+                names[record.queue] = record.body[72 : 72 + length].decode()
+            name = names.get(record.queue)
+            if record.kind == records.MESSAGE and name == "gains":
+                gained.add(record.position)
+            if record.kind == records.RETIRED and name == "loses":
+                bits = int.from_bytes(record.body, "little")
+                above = (bit for bit in range(8 * len(record.body)) if bits >> bit & 1)
+                retired |= {*range(record.position), *(record.position + bit for bit in above)}
+            if record.last:
+                assert len(gained) == len(retired), "half of a transaction in a frame"
+                found += [len(gained)] if len(gained) != found[-1] else []
+    return found
+
+
 def test_it_goes_on_by_difference(broker: Broker, host: Host) -> None:
     original = broker.declare_queue("a", slots=1024)
     original.publish_many([bytes(100)] * 500)
@@ -191,6 +319,22 @@ def test_detached_it_keeps_everything_whatever_dies(broker: Broker, host: Host) 
     assert len(after) == len(before)
     host.dies()
     assert [each[1:] for each in content(host.broker.queue("a"))] == after
+
+
+def test_detached_beside_many_queues_at_rest(broker: Broker, host: Host) -> None:
+    for each in range(MANY):
+        host.broker.declare_queue(f"at rest {each}", slots=2, durable=True)
+    original = broker.declare_queue("a", slots=16)
+    original.publish(b"x")
+    host.follow(original)
+    host.catch_up()
+    host.broker.queue("at rest 0").publish(b"x", timeout=PATIENCE)
+    number = detach(host.queue(0))
+    host.copies.drop(0)
+    detached(host.broker, number, PATIENCE * NS)
+    del host.names[0]
+    host.dies()
+    assert followed_by(host.broker.queue("a")) == b""
 
 
 SETTINGS: list[dict[str, Any]] = [
