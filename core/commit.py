@@ -19,6 +19,10 @@ does all of it itself.  The owner may wake up meanwhile, find all done, and writ
 So a copy counts only if the record's serial is the same before and after, and that changes before
 anything else of the record.  What is done by an old copy changes nothing: it was done before.
 
+A moment of queues that follow others (ipc/queue_replica/showing.c) is one, too, without a record:
+its word says that it is being shown, it is counted, and it happens.  Nobody can help there, so the
+journaler waits.
+
 How far one has come who lets it happen is in its steps.  The caller finds each queue and does what
 commit_next says, and says if there was no room.
 
@@ -68,6 +72,7 @@ from shmbroker.core.layout import (
     TRANSACTION_OPERATIONS_AT,
     TRANSACTION_SERIAL_AT,
     TRANSACTIONS_BEGUN_AT,
+    TRANSACTIONS_SHOWING_AT,
 )
 from shmbroker.core.transaction import (
     chunk_number,
@@ -129,6 +134,28 @@ def commit_decide(transactions: int, record: int, committed: int) -> int:
     if load(record + TRANSACTION_DURABLE_AT) == 0:
         return 0
     return commit_count(transactions)
+
+
+@exported
+def commit_show(transactions: int) -> int:
+    """A moment of replicas is about to be shown: its number."""
+    # SYNC POINT: commit (release): pairs with commit_is_showing
+    store_release(transactions + TRANSACTIONS_SHOWING_AT, 1)
+    return commit_count(transactions)
+
+
+@exported
+def commit_shown(transactions: int) -> int:
+    """All of it is there."""
+    # SYNC POINT: commit (release): pairs with commit_is_showing
+    return store_release(transactions + TRANSACTIONS_SHOWING_AT, 0)
+
+
+@exported
+def commit_is_showing(transactions: int) -> int:
+    """1 if a moment of replicas may be half way."""
+    # SYNC POINT: commit (acquire)
+    return load_acquire(transactions + TRANSACTIONS_SHOWING_AT)
 
 
 @exported

@@ -842,6 +842,7 @@ TRANSACTIONS_REPLICATED_AT: Final = 4 * PAIR_BYTES  # 1 + so many all replicas h
 TRANSACTIONS_CONFIRMED_AT: Final = 5 * PAIR_BYTES  # so many had the effective level: only grows
 TRANSACTIONS_UNPLACED_AT: Final = 6 * PAIR_BYTES  # 1: the journal has messages without a place
 TRANSACTIONS_PLAIN_AT: Final = 7 * PAIR_BYTES  # how many were on no durable queue
+TRANSACTIONS_SHOWING_AT: Final = 8 * PAIR_BYTES  # 1: a moment of replicas is being shown
 TRANSACTIONS_AT: Final = PAGE_BYTES
 TRANSACTION_BYTES: Final = 32768
 TRANSACTIONS_BYTES: Final = TRANSACTIONS_AT + PARTICIPANTS * TRANSACTION_BYTES

@@ -1,8 +1,9 @@
 """The applier of a queue replica: it puts messages where the original has them.
 
 The ring begins at a position of the original, and is closed (closed.py): there is one who places
-and retires, so plain stores do.  Others only look: a browser copies, and then looks whether head
-has passed what it read.  A position whose message never came, because it was done with before, is
+and retires, so plain stores do.  Others look, and reclaim what is done with: a browser copies, and
+then looks whether head has passed what it read; the journaler moves head, so a slot may be of the
+next lap at any time.  A position whose message never came, because it was done with before, is
 a hole: DONE, without a chunk.
 
 A chunk is filled before it is known that it may be placed (`replica_stage`).  Its memory is given
@@ -11,7 +12,7 @@ back when head has passed its position, whether it was placed or not.
 
 from __future__ import annotations
 
-from shmbroker.core.atomics import load, store, store_release
+from shmbroker.core.atomics import load, load_acquire, store, store_release
 from shmbroker.core.closed import closed_word
 from shmbroker.core.codes import FULL, INVALID, OK
 from shmbroker.core.head import head_load
@@ -20,12 +21,14 @@ from shmbroker.core.layout import (
     CLOSED,
     DONE,
     EPOCH_STEP,
+    LAP_MASK,
     LEVELS,
     MODE_REPLICA,
     PAIR_BYTES,
     PORT_HEADER,
     PORT_SLOT_MASK,
     POSITION_MASK,
+    READY,
     RING_CLOSED_AT,
     RING_HEAD_AT,
     RING_LEVELS_AT,
@@ -53,31 +56,52 @@ def replica_moved(address: int, position: int) -> int:
     return position
 
 
+@kernel
+def replica_close(port: int, head: int, tail: int) -> int:
+    """All slots that are not in use are free and closed."""
+    for each in range(tail, head + load(port + PORT_SLOT_MASK) + 1):
+        store_release(slot_at(port, each), closed_word(lap_of(port, each)))
+    return OK
+
+
 @exported_cold
 def replica_begin(port: int, position: int) -> int:
-    """The ring is empty and closed, and begins at this position."""
+    """The ring is empty and closed, and begins at this position.
+
+    Of a durable one the journal's gate may stand below: the journaler moves it on.  Tail is last,
+    so after a death in between head is above tail or where it was: then it is begun again.
+    """
     if position < 0 or position >= POSITION_MASK:
         return INVALID
     header = load(port + PORT_HEADER)
     store(header + RING_CLOSED_AT, CLOSED)
-    for each in range(position, position + load(port + PORT_SLOT_MASK) + 1):
-        store(slot_at(port, each), closed_word(lap_of(port, each)))
-    store_release(header + RING_TAIL_AT, position)
+    replica_close(port, position, position)
     replica_moved(header + RING_TAKE_AT, position)
-    replica_moved(header + RING_HEAD_AT, position)
     for level in range(LEVELS):
         replica_moved(header + RING_LEVELS_AT + level * PAIR_BYTES, position)
+    replica_moved(header + RING_HEAD_AT, position)
+    store_release(header + RING_TAIL_AT, position)
     head_load(port)
     return OK
+
+
+@exported_cold
+def replica_restored(port: int) -> int:
+    """The ring was filled from a journal (restore.py), before it had a name: it is closed."""
+    store(load(port + PORT_HEADER) + RING_CLOSED_AT, CLOSED)
+    return replica_close(port, head_load(port), replica_tail(port))
 
 
 @kernel
 def replica_put(port: int, word: int) -> int:
     """This word is at tail, and tail behind it; FULL if its slot is in use."""
     tail = replica_tail(port)
-    while tail - head_load(port) > load(port + PORT_SLOT_MASK):
-        if reclaim(port) == 0:
+    head = head_load(port)
+    while tail - head > load(port + PORT_SLOT_MASK):
+        # others reclaim, too: then there may be room though we have found none
+        if reclaim(port) == 0 and head_load(port) == head:
             return FULL
+        head = head_load(port)
     store_release(slot_at(port, tail), word)
     store_release(load(port + PORT_HEADER) + RING_TAIL_AT, tail + 1)
     return OK
@@ -109,10 +133,16 @@ def replica_place(port: int, chunk: int, position: int) -> int:
 
 
 @kernel
+def replica_has(port: int, position: int, word: int) -> int:
+    """1 if this word of a slot is a message at this position that nobody is done with."""
+    return int(word_state(word) == READY and word & LAP_MASK == lap_of(port, position))
+
+
+@kernel
 def replica_done(port: int, position: int) -> int:
     slot = slot_at(port, position)
-    word = load(slot)
-    if word_state(word) != DONE:
+    word = load_acquire(slot)
+    if replica_has(port, position, word):  # else it is done with, and perhaps of the next lap
         store_release(slot, word_done(word))
     return OK
 
@@ -125,14 +155,7 @@ def replica_retire(port: int, head: int) -> int:
         replica_done(port, position)
     while reclaim(port) > 0:
         pass
-    if head <= tail:
-        return OK
-    if head - tail > load(port + PORT_SLOT_MASK):
-        return replica_begin(port, head)
-    code = replica_holes(port, head)
-    while reclaim(port) > 0:
-        pass
-    return code
+    return replica_begin(port, head) if head > tail else OK
 
 
 @exported_cold
@@ -164,7 +187,8 @@ def replica_revived(port: int, head: int, bits: int, length: int, end: int) -> i
         bit = position - head
         if bit < 8 * length and (load(bits + (bit >> 6 << 3)) >> (bit & 63)) & 1:
             continue
-        if position < ours or word_state(load(slot_at(port, position))) == DONE:
+        word = load_acquire(slot_at(port, position))
+        if position < ours or not replica_has(port, position, word):
             return position + 1
     return 0
 

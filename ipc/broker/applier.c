@@ -189,6 +189,14 @@ static int64_t later_by(const declaration_head *head)
     return head->realtime - head->monotonic - realtime_ns() + sb_system_clock();
 }
 
+/* It does not follow a queue of another broker any more. */
+static void detached(restored *queue)
+{
+    int64_t mode = word_load(queue->ring.memory, L_RING_MODE_AT);
+    word_store(queue->ring.memory, L_SETTING_REPLICA_AT, 0);
+    word_store(queue->ring.memory, L_RING_MODE_AT, mode & ~(int64_t)L_MODE_REPLICA);
+}
+
 static int64_t declared(sb_applier *all, const sb_journal_record *record)
 {
     char page[L_RING_GATES_AT], name[L_NAME_BYTES_MAX + 1];
@@ -203,6 +211,8 @@ static int64_t declared(sb_applier *all, const sb_journal_record *record)
         return pages(all, &head);
     if (*at) {
         (*at)->later = later_by(&head);
+        if (!word_load(page, L_SETTING_REPLICA_AT))
+            detached(*at);
         id_given(*at, word_load(page, L_SETTING_SCHEDULED_AT));
         return sb_port_restore_head(&(*at)->port, record->position);
     }

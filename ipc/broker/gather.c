@@ -151,8 +151,8 @@ static void rest_some(sb_journaler *journaler)
 static int64_t stage_ready(sb_journaler *journaler, bool whole)
 {
     int64_t code = unplaced_stage(journaler);
-    for (int64_t each = 0; each < journaler->ready.count && code == SB_OK; each++)
-        code = followed_stage_news(journaler, journaler->ready.ready[each]->of);
+    for (int64_t each = 0; each < journaler_concerned(journaler) && code == SB_OK; each++)
+        code = followed_stage_news(journaler, journaler_concerns(journaler, each));
     int64_t share = whole ? ALL_BYTES : share_of_each(journaler);
     for (int64_t index = 0; index < journaler->ready.count && code == SB_OK; index++) {
         followed *each = journaler->ready.ready[index]->of;

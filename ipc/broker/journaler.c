@@ -37,6 +37,7 @@
 #include "journal/end.h"
 #include "journal/format.h"
 #include "journal/journal.h"
+#include "queue_replica/queue_replica.h"
 #include "repair/repair.h"
 #include "vhost/vhost.h"
 
@@ -286,6 +287,11 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
         return fail(SB_IN_USE, "another broker writes the journal of vhost '%s' already",
                     connection->vhost);
     journaler->connection = connection;
+    int64_t code = moments_finish(connection);
+    if (code != SB_OK) {
+        participant_unlock_journal(connection);
+        return code;
+    }
     participant_repairs(connection);
     journaler->whole = journaler->durable = commit_gate_whole(connection);
     if (unplaced_was_left(connection))
@@ -297,7 +303,7 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
     fence_begin(&journaler->fence, epoch);
     atomic_store(&journaler->stopping, 0);
     atomic_store(&journaler->code, SB_OK);
-    int64_t code = journaler_follow(journaler);
+    code = journaler_follow(journaler);
     if (code == SB_OK && replay)
         code = sb_journal_adopt(journaler->journal, replay);
     if (code == SB_OK)

@@ -21,6 +21,7 @@ typedef struct followed {
     sb_port port;
     sb_cursor cursor;
     bool is_declared; /* the journal knows that it is there */
+    bool follows;     /* and that it follows a queue of another broker */
     int64_t tail, head; /* at the moment that is written */
     int64_t seen;       /* the head, while the disk is full */
     retired_set done;   /* and what was done with above the head, at one before */

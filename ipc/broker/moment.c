@@ -23,6 +23,15 @@ static int64_t see_tail(followed *each)
     return tail < 0 ? INT64_MAX : tail; /* if it is wrong, the cursor tells */
 }
 
+/* A queue that follows one of another broker may begin anew at a later position, once all that it
+ * had is confirmed: below that nothing is to be written. */
+static void see_head(followed *each)
+{
+    each->head = retired_head(each->queue);
+    if (each->cursor.position < each->head)
+        each->cursor.position = each->head;
+}
+
 /* What was retired, then heads, then tails.  So what has replaced a message, or was made of it
  * before it was dropped, is in the frame that retires it, or was before.  A message that came since
  * may be more than a ring ahead of the head that is written: it has to wait, for there is no slot
@@ -35,7 +44,7 @@ static int64_t see_all(sb_journaler *journaler, bool above, bool all)
     for (int64_t index = 0; index < journaler->count && code == SB_OK && above; index++)
         code = followed_look_above(journaler->queues[index], all);
     for (int64_t index = 0; index < journaler->count; index++)
-        journaler->queues[index]->head = retired_head(journaler->queues[index]->queue);
+        see_head(journaler->queues[index]);
     for (int64_t index = 0; index < journaler->count; index++) {
         followed *each = journaler->queues[index];
         int64_t tail = see_tail(each), most = each->head + each->queue->slots;

@@ -18,12 +18,18 @@
 
 #define TELL_BYTES (INT64_C(16) << 20)
 
+/* It follows a queue of another broker, or has: what never came there is known as such. */
+static bool is_closed_ring(const restored *queue)
+{
+    return word_load(queue->ring.memory, L_RING_FLAGS_AT) & L_RING_REPLICA;
+}
+
 /* Second copies were in the ring, and are not in the journal. */
 static int64_t duplicates_restored(restored *queue)
 {
     const int64_t none[2] = {0, 0};
     const sb_outgoing empty = {0};
-    if (!sb_port_restore_has_holes(&queue->port, queue->holes_below))
+    if (is_closed_ring(queue) || !sb_port_restore_has_holes(&queue->port, queue->holes_below))
         return SB_OK;
     queue->has_chunks = true;
     int64_t chunk = sb_port_loan_once(&queue->port, &empty, NULL, none);
@@ -66,8 +72,11 @@ static int64_t open_again(const sb_applier *all, restored *queue)
 
 static int64_t put(sb_applier *all, restored *queue)
 {
-    bool last_value = word_load(queue->ring.memory, L_SETTING_LAST_VALUE_AT);
+    bool follows = word_load(queue->ring.memory, L_SETTING_REPLICA_AT);
+    bool last_value = word_load(queue->ring.memory, L_SETTING_LAST_VALUE_AT) && !follows;
     sb_port_restore_end(&queue->port);
+    if (follows)
+        sb_port_replica_restored(&queue->port);
     /* their chains are in no journal, and perhaps not yet what was replaced */
     int64_t code = last_value ? sb_port_latest_repair(&queue->port) : SB_OK;
     all->messages += all->counts ? sb_port_restore_count(&queue->port) : 0;

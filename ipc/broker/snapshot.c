@@ -55,9 +55,15 @@ static int64_t stage_declaration(sb_journaler *journaler, followed *each)
 /* It was declared, or is from before: not before the moment at which its head was seen. */
 int64_t followed_stage_news(sb_journaler *journaler, followed *each)
 {
-    if (each->is_declared)
+    bool follows = setting(each->queue, L_SETTING_REPLICA_AT) != 0;
+    if (each->is_declared && each->follows == follows)
         return SB_OK;
     int64_t code = stage_declaration(journaler, each);
+    if (each->is_declared) { /* it was detached from what it has followed */
+        each->follows = code == SB_OK ? follows : each->follows;
+        return code;
+    }
+    each->follows = follows;
     if (code == SB_OK)
         code = dedup_log_stage(&each->once, &each->port, each->safe, journaler->journal);
     each->is_declared = code == SB_OK;
@@ -95,6 +101,7 @@ int64_t journaler_snapshot(sb_journal *journal, void *context)
         followed *one = journaler->queues[each];
         one->above = 0; /* the segment that knows it may go */
         one->is_declared = true;
+        one->follows = setting(one->queue, L_SETTING_REPLICA_AT) != 0;
         code = stage_declaration(journaler, one);
         if (code == SB_OK)
             code = followed_stage_retired_above(journaler, one);

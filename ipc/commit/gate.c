@@ -190,17 +190,23 @@ void commit_gate_open(commit_gate *at)
     sb_system_wake(address_of(at->connection, L_TRANSACTIONS_CLOSED_AT), INT32_MAX);
 }
 
+static bool is_showing(const commit_gate *at)
+{
+    return sb_commit_is_showing(at->connection->transactions.memory);
+}
+
+/* A moment of replicas is shown by a thread of our own process. */
 void commit_gate_clear(commit_gate *at)
 {
     const struct timespec nap = {0, NAP_NS}, helped = {0, HELPED_NAP_NS};
     int64_t since = 0, id;
-    while ((id = who_is_inside(at)) != 0) {
+    while ((id = who_is_inside(at)) != 0 || is_showing(at)) {
         int64_t now = sb_system_clock();
         since = since ? since : now;
         commit_gate_close(at);
         if (at->meanwhile)
             at->meanwhile(at->context);
-        if (now - since < HELP_NS)
+        if (id == 0 || now - since < HELP_NS)
             nanosleep(&nap, NULL);
         else if (!help(at, id, now - since >= INSIDE_NS))
             nanosleep(&helped, NULL);

@@ -1,45 +1,20 @@
 /* The applier of replicas: chunks are filled as records come, and all that belongs to a moment is
- * shown at once.  Until then everybody sees what was there before. */
+ * shown at once (showing.c).  Until then everybody sees what was there before. */
 
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "catalog/catalog.h"
 #include "commit/commit.h"
 #include "follower/follower.h"
 #include "journal/format.h"
+#include "queue_replica/copy.h"
 #include "queue_replica/queue_replica.h"
 #include "ring/ring.h"
 #include "vhost/vhost.h"
-
-typedef struct staged {
-    int64_t position, chunk;
-} staged;
-
-typedef struct copy {
-    sb_port port;
-    sb_queue *queue;
-    int64_t number, later;
-    staged *staged;
-    int64_t count, room;
-    int64_t next;     /* all below is staged, or shown */
-    int64_t head;     /* of the original, as told last */
-    int64_t end;      /* of what is known, as told last */
-    char *bits;       /* what is done with from head on */
-    int64_t length, bits_room;
-    bool has_news;    /* it was told how the original stands */
-    bool is_compared; /* and that nothing came back there */
-    int64_t revived;  /* 1 + the position of what did */
-    int64_t code, failed_at;
-    struct copy *following;
-} copy;
-
-struct sb_copies {
-    sb_connection *connection;
-    copy *first;
-};
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
@@ -48,11 +23,21 @@ int64_t sb_copies_open(sb_connection *connection, sb_copies **made)
     int64_t code = change_code(connection);
     if (code != SB_OK)
         return code;
-    *made = calloc(1, sizeof **made);
-    if (!*made)
+    sb_copies *all = calloc(1, sizeof *all);
+    if (!all)
         return fail_system("memory for replicas");
-    (*made)->connection = connection;
-    return SB_OK;
+    all->connection = connection;
+    all->file = -1;
+    code = moment_open(connection, &all->file);
+    if (code == SB_OK)
+        code = moment_finish(connection, all->file);
+    /* whoever showed them before may have died before that was confirmed */
+    all->stamp = commit_gate_begun(connection);
+    if (code == SB_OK)
+        *made = all;
+    else
+        sb_copies_close(all);
+    return code;
 }
 
 static copy **place_of(sb_copies *all, int64_t number)
@@ -63,16 +48,11 @@ static copy **place_of(sb_copies *all, int64_t number)
     return at;
 }
 
-static int64_t tail_of(const sb_queue *queue)
-{
-    return word_load(queue->ring.memory, L_RING_TAIL_AT) & L_POSITION_MASK;
-}
-
 static int64_t open_port(copy *made)
 {
     queue_note_use(made->queue, L_USE_SERVES); /* it keeps nobody from deleting it */
     int64_t code = port_to_look(made->queue, &made->port);
-    made->next = made->end = tail_of(made->queue);
+    made->next = made->end = copy_tail(made->queue);
     made->head = retired_head(made->queue);
     return code;
 }
@@ -124,6 +104,8 @@ void sb_copies_close(sb_copies *all)
 {
     while (all->first)
         sb_copies_drop(all, all->first->number);
+    if (all->file >= 0)
+        close(all->file);
     free(all);
 }
 
@@ -136,7 +118,7 @@ int64_t sb_copies_stands(sb_copies *all, int64_t number, sb_copy_place *place)
     if (!queue_look(one->queue, &code))
         return SB_NOT_FOUND;
     *place = (sb_copy_place){.next = one->next, .head = retired_head(one->queue),
-                             .tail = tail_of(one->queue), .slots = one->queue->slots,
+                             .tail = copy_tail(one->queue), .slots = one->queue->slots,
                              .staged = one->count, .code = one->code,
                              .failed_at = one->failed_at, .revived = one->revived};
     queue_looked(one->queue);
@@ -237,74 +219,4 @@ int64_t sb_copies_take(sb_copies *all, const void *records, int64_t bytes)
         at += record_bytes(head.length);
     }
     return SB_OK;
-}
-
-/* --- showing ---------------------------------------------------------------------------------- */
-
-static bool is_done(const copy *one, int64_t position)
-{
-    int64_t bit = position - one->head;
-    return bit < 0 || (bit / 8 < one->length && one->bits[bit / 8] >> bit % 8 & 1);
-}
-
-/* Otherwise a part of the moment would be shown. */
-static bool has_room(copy *one)
-{
-    int64_t first = one->head;
-    while (first < one->end && is_done(one, first))
-        first++;
-    one->failed_at = first + one->queue->slots;
-    return one->end - first <= one->queue->slots;
-}
-
-/* What makes room first: it was done with before what follows came.  Only what was here before is
- * looked at for what came back: a message that was taken there before it was copied is a hole from
- * the beginning. */
-static int64_t show(copy *one)
-{
-    int64_t known = tail_of(one->queue);
-    int64_t code = has_room(one) ? sb_port_replica_retire(&one->port, one->head) : SB_FULL;
-    if (code == SB_OK)
-        code = sb_port_replica_retire_above(&one->port, one->head, (int64_t)(intptr_t)one->bits,
-                                            one->length);
-    for (int64_t each = 0; each < one->count && code == SB_OK; each++) {
-        const staged *next = &one->staged[each];
-        if (is_done(one, next->position))
-            continue;
-        one->failed_at = next->position;
-        code = sb_port_replica_place(&one->port, next->chunk, next->position);
-    }
-    if (code == SB_OK)
-        code = sb_port_replica_holes(&one->port, one->end);
-    if (code == SB_OK)
-        code = sb_port_replica_retire_above(&one->port, one->head, (int64_t)(intptr_t)one->bits,
-                                            one->length);
-    if (code == SB_OK && !one->is_compared)
-        one->revived = sb_port_replica_revived(&one->port, one->head,
-                                               (int64_t)(intptr_t)one->bits, one->length,
-                                               one->end < known ? one->end : known);
-    one->is_compared = true;
-    if (one->revived)
-        code = SB_STALE;
-    one->count = 0;
-    one->has_news = false;
-    if (code < 0)
-        one->code = code;
-    return code;
-}
-
-/* To who follows the replicas in turn it is a transaction: what is read behind it is of another
- * moment. */
-int64_t sb_copies_show(sb_copies *all)
-{
-    int64_t failed = 0, code;
-    commit_count_plain(all->connection);
-    for (copy *one = all->first; one; one = one->following) {
-        if (one->code == SB_OK && one->has_news && queue_look(one->queue, &code)) {
-            show(one);
-            queue_looked(one->queue);
-        }
-        failed += one->code != SB_OK;
-    }
-    return failed;
 }

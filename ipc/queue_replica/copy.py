@@ -54,9 +54,14 @@ def let_delete(queue: Queue, *, deletable: bool) -> None:
     _check(lib.sb_replica_deletable(queue._queue, deletable), queue.name)
 
 
-def detach(queue: Queue) -> None:
-    """It is a queue like any other."""
-    _check(lib.sb_replica_detach(queue._queue), queue.name)
+def detach(queue: Queue) -> int:
+    """It is a queue like any other; of a durable one the number for `detached`, else 0."""
+    return _check(lib.sb_replica_detach(queue._queue), queue.name)
+
+
+def detached(broker: Broker, number: int, timeout_ns: int) -> None:
+    """Until that is confirmed.  Unconfirmed: not in this time."""
+    _check(lib.sb_replica_detached(broker._connection, number, timeout_ns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,11 @@ class Copies(Closable):
     def show(self) -> bool:
         """All that was taken is there; False: some cannot follow any more (`stands`)."""
         return _check(lib.sb_copies_show(self._copies)) == 0
+
+    @property
+    def is_confirmed(self) -> bool:
+        """What was shown of durable ones is on disk; before that no more is to be shown."""
+        return bool(lib.sb_copies_confirmed(self._copies))
 
     def stands(self, number: int) -> Copied:
         """NotFound: the queue was deleted."""

@@ -9,6 +9,7 @@
 
 #include "base/base.h"
 #include "catalog/catalog.h"
+#include "commit/commit.h"
 #include "queue_replica/queue_replica.h"
 #include "ring/ring.h"
 #include "vhost/vhost.h"
@@ -16,8 +17,7 @@
 /* What a replica cannot be so far. */
 static int64_t check(const sb_queue *queue, int64_t flags)
 {
-    const char *what = queue->durable                 ? "is durable"
-                       : queue->pages                 ? "pages"
+    const char *what = queue->pages                   ? "pages"
                        : queue->non_destructive       ? "is non_destructive"
                        : flags & L_QUEUE_TEMPORARY    ? "is temporary"
                        : flags & L_QUEUE_SUBSCRIPTION ? "is a subscription"
@@ -118,6 +118,16 @@ int64_t sb_replica_detach(sb_queue *queue)
     if (code == SB_OK)
         code = sb_port_replica_open(&port);
     expiry_unknown(queue);
+    if (code == SB_OK && queue->durable) {
+        /* the journaler declares it anew, in the next frame (broker/snapshot.c) */
+        code = sb_commit_count(queue->connection->transactions.memory);
+        follower_rouse(queue->connection, L_FOLLOWER_JOURNALER);
+    }
     queue_looked(queue);
     return code;
+}
+
+int64_t sb_replica_detached(sb_connection *connection, int64_t stamp, int64_t timeout_ns)
+{
+    return commit_gate_await(connection, stamp, -1, timeout_ns);
 }

@@ -49,8 +49,10 @@ int64_t sb_replica_declare(sb_connection *connection, const char *name, int64_t 
 int64_t sb_replica_of(sb_queue *queue, void *buffer, int64_t capacity);
 /* It may be deleted: there is nothing any more that it follows; or it may not again. */
 int64_t sb_replica_deletable(sb_queue *queue, int64_t deletable);
-/* It follows no more, and is a queue like any other. */
+/* It follows no more, and is a queue like any other: OK; of a durable one what to wait for until
+ * that is confirmed (`sb_replica_detached`). */
 int64_t sb_replica_detach(sb_queue *queue);
+int64_t sb_replica_detached(sb_connection *connection, int64_t stamp, int64_t timeout_ns);
 
 typedef struct sb_copies sb_copies;
 
@@ -74,6 +76,8 @@ int64_t sb_copies_take(sb_copies *copies, const void *records, int64_t bytes);
 /* All that is staged is there, and what the originals are done with is not: how many have failed,
  * if any did. */
 int64_t sb_copies_show(sb_copies *copies);
+/* 1: what was shown is confirmed, of replicas that are durable; 0: do not show the next moment. */
+int64_t sb_copies_confirmed(sb_copies *copies);
 int64_t sb_copies_stands(sb_copies *copies, int64_t number, sb_copy_place *place);
 void sb_copies_close(sb_copies *copies);
 """

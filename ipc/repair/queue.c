@@ -22,7 +22,8 @@ int64_t queue_repair(sb_queue *queue, int64_t dead, bool publishes)
     memset(alive, 0xFF, sizeof alive);
     alive[dead / 64] &= ~(UINT64_C(1) << (dead % 64));
     code = publishes ? sb_port_repair_messages(&port, alive) : sb_port_repair(&port, alive, 0, 0);
-    if (code >= 0 && queue->last_value)
+    bool is_closed = word_load(queue->ring.memory, L_RING_CLOSED_AT) != 0;
+    if (code >= 0 && queue->last_value && !is_closed) /* else its original decides */
         sb_port_latest_repair(&port);
     sb_expiry_repair(queue->ring.memory, sb_port_asides_in(&port) > 0);
     schedule_unknown(queue);

@@ -189,6 +189,7 @@ class Network(Closable):
                 self._dialled_for,
                 self.tell,
                 self._feedings,
+                is_of_node=self.given.wanted.replication is not None,
             )
             self.replicas.begin()
 

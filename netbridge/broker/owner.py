@@ -161,11 +161,6 @@ class Owner:
         return network.replicas
 
     def _to_replicas(self, given: Mapping[str, object], begun: list[Future[None]]) -> None:
-        if self._config.policy == "replication" and given.get("verb") == "follow":
-            raise InvalidArgument(
-                f"{self._config.name} is a member of a replicated node, whose queues may be "
-                "followed, and follow none: a replica of a single queue is not on disk"
-            )
         replicas, name = self._replicas(), str(given.get("queue", ""))
         settings = given.get("settings")
         match given.get("verb"):

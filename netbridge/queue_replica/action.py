@@ -24,6 +24,8 @@ class Begin:
     position: int
     apart_ns: int
     saves: bool
+    is_durable: bool
+    """The original is: so is a queue that is made for it, unless somebody has said otherwise."""
 
 
 @dataclass(frozen=True, slots=True)

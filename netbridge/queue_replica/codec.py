@@ -43,7 +43,7 @@ WORDS: Final = Vocabulary(
     (Leave, Made(Leave, NUMBER)),
     (Has, Made(Has, COUNT)),
     (Follows, Made(Follows, NUMBER, Octets(ID_BYTES, ID_BYTES), POSITION, Number(1, SLOTS_MAX),
-                   Number(-NS_MAX, NS_MAX), CHAIN)),
+                   Number(-NS_MAX, NS_MAX), CHAIN, Flag())),
     (Unserved, Made(Unserved, NUMBER, Choice(Why), Text(REASON_BYTES_MAX))),
     (Moment, Made(Moment, Flag())),
     (Shown, Made(Shown, COUNT)),

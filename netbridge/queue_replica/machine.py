@@ -109,7 +109,7 @@ class Replica:
         if is_other or said.begins != next:
             saves = is_other and said.identity != self._stale
             self.identity = said.identity
-            yield Begin(said.identity, said.begins, said.apart_ns, saves)
+            yield Begin(said.identity, said.begins, said.apart_ns, saves, said.is_durable)
         else:
             yield GoOn(said.apart_ns)
         if self._is_let is not False:

@@ -82,6 +82,7 @@ class Follows:
     """Its time of day, less its monotonic time."""
     chain: Chain
     """Where it is, then what it follows in turn."""
+    is_durable: bool
 
 
 @dataclass(frozen=True, slots=True)

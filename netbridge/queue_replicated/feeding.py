@@ -202,11 +202,17 @@ class Feeding:
         begins = begins_at(said, stands.identity, stands.head, stands.tail)
         self._originals.add(queue, said.number, begins)
         self._queues[said.number] = queue
-        if wanted := queue.explain()["confirm_replicas"].value:
+        settings = queue.explain()
+        if wanted := settings["confirm_replicas"].value:
             self._unshown.follow(said.number, stands.identity)
             self._all.confirming.follow(self._link, stands.identity, queue, wanted)
         chain = self._all.chain(queue.name)
-        self._say(Follows(said.number, stands.identity, begins, stands.slots, apart_ns(), chain))
+        is_durable = bool(settings["durable"].value)
+        self._say(
+            Follows(
+                said.number, stands.identity, begins, stands.slots, apart_ns(), chain, is_durable
+            )
+        )
         self.due = 0.0
 
     def chained(self, name: str) -> None:

@@ -7,6 +7,7 @@ of the network thread.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -50,6 +51,8 @@ TELL_BYTES: Final = 256 << 10
 """So many come before it is said that they are here."""
 STEP_NS: Final = 1_000_000
 """By so much clocks differ before times of expiry are reckoned anew."""
+LOOK_SECONDS: Final = 0.001
+"""So often it is looked whether a moment is confirmed."""
 REFUSED: Final = "refused"
 
 Tell = Callable[[Mapping[str, Any]], None]
@@ -82,10 +85,13 @@ class Following:
         changed: Callable[[], None],
         save: Callable[[Queue], str],
         feedings: Feedings,
+        *,
+        is_of_node: bool,
     ) -> None:
-        """`save`: what is in the queue goes to a file, whose name it answers; none if it is empty,
+        """`is_of_node`: of a replicated node, whose other members have what is in the journal.
+        `save`: what is in the queue goes to a file, whose name it answers; none if it is empty,
         an Error if it cannot.  `feedings`: who follows these queues in turn."""
-        self._feedings = feedings
+        self._feedings, self._is_of_node = feedings, is_of_node
         self.plan, self._broker, self._tell = plan, broker, tell
         self._changed, self._save = changed, save
         self.members: dict[str, Followed] = {}
@@ -95,8 +101,14 @@ class Following:
         self.bytes = 0
         self._end: End | None = None
         self._parts: list[bytes] = []
-        self._came = self._told = self._shown = 0
+        self._came = self._told = self._shown = self._told_shown = 0
         self._numbers = 0
+        self._unheard: deque[Frame] = deque()
+        self._is_held = False
+        """A moment waits until the one before it is confirmed, and all that came behind it."""
+        self._in_moment: list[Followed] = []
+        """Those that were shown with the last one, which is not confirmed."""
+        self._looks_at = float("inf")
 
     # --- its queues ---------------------------------------------------------------------------
 
@@ -127,12 +139,13 @@ class Following:
         each = self.members.pop(name)
         self._does(each, each.machine.detach())
 
-    def detach(self, name: str) -> None:
+    def detach(self, name: str) -> int:
+        """The number to wait for, of a durable queue (`detached`), or 0."""
         each = self.members.pop(name)
         self._does(each, each.machine.detach())
-        if each.queue is not None:
-            detach(each.queue)
+        number = 0 if each.queue is None else detach(each.queue)
         self._feedings.chained(name)
+        return number
 
     def _next(self, each: Followed) -> int | None:
         """All below this position is known here; None: the queue was deleted, and is forgotten."""
@@ -155,7 +168,8 @@ class Following:
     def came(self, end: End) -> None:
         self._end = end
         self._parts.clear()
-        self._came = self._told = self._shown = 0
+        self._forget_moment()
+        self._came = self._told = self._shown = self._told_shown = 0
         for each in list(self.members.values()):
             self.copies.drop(each.machine.number)  # and is compared with the original again
             self._link_to(each)
@@ -164,10 +178,17 @@ class Following:
         if end is not self._end:
             return
         self._end = None
+        self._forget_moment()
         why = self.link.why if self.link is not None else ""
         for each in list(self.members.values()):
             each.is_answered = False
             self._does(each, each.machine.lost(why))
+
+    def _forget_moment(self) -> None:
+        self._unheard.clear()
+        self._in_moment.clear()
+        self._is_held = False
+        self._looks_at = float("inf")
 
     def shows(self, link: Link) -> None:
         """What people see of the link has changed."""
@@ -178,11 +199,18 @@ class Following:
     def heard(self, end: End, frame: Frame) -> None:
         if end is not self._end or not self.members:
             return
+        self._unheard.append(frame)
+        self._hear(end)
+
+    def _hear(self, end: End) -> None:
+        """What has come, in its order, until a moment has to wait for the one before."""
         try:
-            if isinstance(frame, Shipment):
-                self._shipped(frame)
-            elif isinstance(frame, Talk):
-                self._said(from_original(frame.body))
+            while self._unheard and not self._is_held:
+                frame = self._unheard.popleft()
+                if isinstance(frame, Shipment):
+                    self._shipped(frame)
+                elif isinstance(frame, Talk):
+                    self._said(from_original(frame.body))
         except (Malformed, InvalidArgument) as error:
             how = error if isinstance(error, Malformed) else Malformed(str(error))
             end.does(end.machine.malformed(how, time.monotonic()))
@@ -205,15 +233,18 @@ class Following:
             self._end.say(Talk(encode(Has(self._came))))
 
     def _tell_shown(self) -> None:
+        self._told_shown = self._shown
         if self._end is not None:
             self._end.say(Talk(encode(Shown(self._shown))))
 
     def _said(self, said: OfOriginal) -> None:
         if isinstance(said, Moment):
+            if said.is_whole and not self.copies.is_confirmed:
+                self._is_held = True
+                self._looks_at = time.monotonic() + LOOK_SECONDS
+                return
             if said.is_whole:
                 self._show()
-                self._shown += 1
-                self._tell_shown()
             if self._came != self._told:
                 self._tell_has()
             return
@@ -233,20 +264,45 @@ class Following:
             self._does(each, each.machine.unserved(said, time.monotonic()))
 
     def _show(self) -> None:
-        is_good = self.copies.show()
+        """Whoever waits for it is told when what is durable of it is on disk."""
+        try:
+            is_good, why = self.copies.show(), ""
+        except Error as error:
+            is_good, why = False, str(error)
+        self._shown += 1
         self._feedings.shown()
         for each in list(self.members.values()):
             if each.queue is None or not each.is_answered:
                 continue
-            why = "" if is_good else self._why(each)
+            wrong = "" if is_good else why or self._why(each)
             if not is_good and self._is_stale(each):
                 each.is_answered = False
                 self._does(each, each.machine.stale())
-            elif why:
+            elif wrong:
                 each.is_answered = False
-                self._does(each, each.machine.fails(why, time.monotonic()))
+                self._does(each, each.machine.fails(wrong, time.monotonic()))
             else:
+                self._in_moment.append(each)
+        self._look(time.monotonic())
+
+    def _look(self, now: float) -> None:
+        """Whether the last moment is confirmed; then the next one may be shown."""
+        self._looks_at = float("inf")
+        if not self.copies.is_confirmed:
+            self._looks_at = now + LOOK_SECONDS
+            return
+        if self._shown != self._told_shown:
+            self._tell_shown()
+        for each in self._in_moment:
+            if each.is_answered and self.members.get(each.machine.queue) is each:
                 self._does(each, each.machine.shown())
+        self._in_moment.clear()
+        if self._is_held and self._end is not None:
+            self._is_held = False
+            self._show()
+            if self._came != self._told:
+                self._tell_has()
+            self._hear(self._end)
 
     def _is_stale(self, each: Followed) -> bool:
         try:
@@ -264,9 +320,11 @@ class Following:
 
     @property
     def due(self) -> float:
-        return min((each.machine.due for each in self.members.values()), default=float("inf"))
+        return min([self._looks_at, *(each.machine.due for each in self.members.values())])
 
     def woken(self, now: float) -> None:
+        if self._looks_at <= now:
+            self._look(now)
         for each in list(self.members.values()):
             if each.machine.due <= now and (known := self._next(each)) is not None:
                 self._does(each, each.machine.tick(known, now))
@@ -310,10 +368,12 @@ class Following:
         name = each.machine.queue
         try:
             if each.settings is not None:
-                self._broker.declare_queue(name, **each.settings)
+                self._declare(name, {"durable": action.is_durable, **each.settings})
                 each.settings = None
             elif action.saves:
-                self._saved(each, each.queue or self._broker.queue(name))
+                queue = each.queue or self._broker.queue(name)
+                self._check(queue)
+                self._saved(each, queue)
             self.copies.drop(each.machine.number)
             source = Source(self.plan, action.identity)
             declare(self._broker, name, action.position, source.packed())
@@ -331,6 +391,26 @@ class Following:
             return
         if not each.begun.done():
             each.begun.set_result(None)
+
+    def _declare(self, name: str, settings: Mapping[str, Any]) -> None:
+        """InvalidArgument: it cannot be made here."""
+        made = self._broker.declare_queue(name, **settings)
+        try:
+            self._check(made)
+        except InvalidArgument:
+            self._broker.delete_queue(name)
+            raise
+
+    def _check(self, queue: Queue) -> None:
+        """InvalidArgument: whoever takes over would not have it."""
+        settings = queue.explain()
+        if self._is_of_node and (
+            not settings["durable"].value or settings["replicate"].value != "all"
+        ):
+            raise InvalidArgument(
+                f"queue {queue.name!r} is of a replicated node, and a member that takes over would "
+                "not have it: only a durable queue with replicate 'all' can follow another one here"
+            )
 
     def _saved(self, each: Followed, queue: Queue) -> None:
         each.saved = self._save(queue) or each.saved

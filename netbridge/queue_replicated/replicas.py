@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -12,10 +13,10 @@ from typing import Any, Final
 from shmbroker.ipc.base.errors import ConnectionClosed, Error, InvalidArgument, NotFound
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.instance.status import RUN
-from shmbroker.ipc.instance.whole import write_whole
+from shmbroker.ipc.instance.whole import sync_folder, write_whole
 from shmbroker.ipc.queue.export import line_of
 from shmbroker.ipc.queue.queue import Queue
-from shmbroker.ipc.queue_replica.copy import detach, followed_by
+from shmbroker.ipc.queue_replica.copy import detach, detached, followed_by
 from shmbroker.netbridge.carrier.dialled import Dialled
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.plan.plans import drafts
@@ -29,6 +30,8 @@ REPLICAS: Final = "replicas"
 """The file in run/ with what `ha replicas` shows."""
 SAVED: Final = "saved"
 """The folder with what was in queues before they followed, or of an original made again."""
+CONFIRM_NS: Final = 10_000_000_000
+"""So long a queue that is detached is waited for until that is on disk."""
 WRITES_MAX: Final = 16
 """So often it is looked for what was published meanwhile."""
 
@@ -57,6 +60,8 @@ def _write(queue: Queue, path: Path) -> int:
                     file.write(f"{line_of(each)}\n")
                     count += 1
             below = published
+        file.flush()
+        os.fsync(file.fileno())  # what is in the queue is dropped then
     return count
 
 
@@ -71,8 +76,11 @@ class QueueReplicas:
         dial: Dial,
         tell: Callable[[Mapping[str, Any]], None],
         feedings: Feedings,
+        *,
+        is_of_node: bool,
     ) -> None:
-        self._feedings = feedings
+        """`is_of_node`: of a replicated node."""
+        self._feedings, self._is_of_node = feedings, is_of_node
         self._thread, self._broker, self._folder = thread, broker, folder
         self._dial, self._tell = dial, tell
         self._followings: dict[str, Following] = {}
@@ -98,7 +106,10 @@ class QueueReplicas:
         self._thread.ask(lambda: self._abandon(name))
 
     def detach(self, name: str) -> None:
-        self._thread.ask(lambda: self._detach(name))
+        """If it is durable, it stays detached whatever dies.  Unconfirmed: that is not sure."""
+        number = self._thread.ask(lambda: self._detach(name))
+        if number:
+            detached(self._broker, number, CONFIRM_NS)
 
     def show(self) -> list[dict[str, object]]:
         """As `ha replicas` prints it."""
@@ -157,8 +168,9 @@ class QueueReplicas:
         found = self._followings.get(plan)
         if found is None:
             found = Following(
-                plan, self._broker, self._tell, self._changed, self._save, self._feedings
-            )
+                plan, self._broker, self._tell, self._changed, self._save, self._feedings,
+                is_of_node=self._is_of_node,
+            )  # fmt: skip
             self._followings[plan] = found
         return found
 
@@ -197,17 +209,18 @@ class QueueReplicas:
         self._changed()
         raise InvalidArgument(f"queue {name!r} does not begin to follow: {known.plan} is {state}")
 
-    def _detach(self, name: str) -> None:
+    def _detach(self, name: str) -> int:
         known = self._where(name)
         if known is not None:
-            known.detach(name)
+            number = known.detach(name)
             self._changed()
         elif name in self._unread:
-            detach(self._broker.queue(name))
+            number = detach(self._broker.queue(name))
             del self._unread[name]
         else:
             raise InvalidArgument(f"queue {name!r} follows nothing: shmbroker ha replicas")
         self._show()
+        return number
 
     def _changed(self) -> None:
         self._show()
@@ -237,6 +250,8 @@ class QueueReplicas:
             if not _write(queue, path):
                 path.unlink()
                 return ""
+            sync_folder(folder)
+            sync_folder(self._folder)
         except OSError as error:
             with suppress(OSError):
                 path.unlink()

@@ -5,7 +5,8 @@
 
 Two queues in memory and two durable ones get and lose messages in transactions over both; one has
 messages that expire, one the last values of keys.  While the replicas are cut off they must show
-whole transactions; when it is quiet they must be as the originals are, message by message.
+whole transactions, also if their host has lost its memory and the durable ones come from its disk;
+when it is quiet they must be as the originals are, message by message.
 """
 
 from __future__ import annotations
@@ -45,6 +46,10 @@ CUT_SECONDS: Final = 0.2, 1.6
 LOOKS: Final = 200
 PAIRS: Final = (("first", "second"), ("third", "fourth"))
 """What is in one of both is in the other one."""
+DURABLE: Final = (PAIRS[1],)
+"""Their replicas are durable, too."""
+OF_ALL: Final[dict[str, Any]] = {"slots": SLOTS, "max_deliveries": None}
+"""However often a transaction gives a message back, it is not dropped by itself."""
 QUEUES: Final[dict[str, dict[str, Any]]] = {
     "first": {"priorities": True},
     "second": {"priorities": True},
@@ -77,6 +82,8 @@ class Outcome:
     cut_off: int = 0
     """Pairs of queues that were looked at while they were cut off."""
     looks: int = 0
+    restored: int = 0
+    """Messages of replicas that were looked at after their host had lost its memory."""
 
     @property
     def kills(self) -> int:
@@ -87,8 +94,8 @@ class Outcome:
         told = "; ".join(self.faults) or "never half, and equal in the end"
         return (
             f"seed {self.seed}: {done}; {self.published} messages published, {self.compared} "
-            f"compared; {self.cut_off} pairs of queues looked at while cut off, and {self.looks} "
-            f"times while they followed: {told}"
+            f"compared, {self.restored} restored; {self.cut_off} pairs of queues looked at while "
+            f"cut off, and {self.looks} times while they followed: {told}"
         )
 
 
@@ -144,9 +151,10 @@ class Group:
         for each in (*self.backups, self.live):
             each.kill()
 
-    def restart(self) -> None:
-        self.kill()
-        self.start()
+    def forget(self) -> None:
+        """What is in memory of its host; no broker runs."""
+        for segment in Path("/dev/shm").glob(f"shmbroker.{self.vhost}.*"):
+            segment.unlink()
 
     def said(self) -> str:
         of_each = [(each.folder.name, each.said()[-12:]) for each in (self.live, *self.backups)]
@@ -179,7 +187,7 @@ class Program:
 
     def __init__(self, broker: Broker, random: Random) -> None:
         self._broker, self._random = broker, random
-        self.queues = {name: broker.declare_queue(name, slots=SLOTS, **settings)
+        self.queues = {name: broker.declare_queue(name, **OF_ALL, **settings)
                        for name, settings in QUEUES.items()}  # fmt: skip
         self.published = 0
 
@@ -204,7 +212,7 @@ class Program:
                     if publishes:
                         transaction.queue(name).publish(body, priority=priority)
                     else:
-                        transaction.queue(name).get(timeout=0)
+                        transaction.queue(name).get(timeout=0).ack()
                 transaction.commit(timeout=0, confirm="shm")
             except (Empty, QueueFull):  # the journaler may be dead
                 transaction.rollback()
@@ -244,10 +252,16 @@ class Browser:
     def __init__(self, vhost: str, folder: Path) -> None:
         self._vhost, self._halves = vhost, folder / "halves"
         self._looks = folder / "looks"
-        self.process = Process(self._live, folder / "browser.errors")
+        self._errors = folder / "browser.errors"
+        self.process = self.begin()
+
+    def begin(self) -> Process:
+        """Again, if the vhost is another one by now."""
+        self.process = Process(self._live, self._errors)
+        return self.process
 
     def _live(self) -> int:
-        looks = 0
+        looks = self.looks
         with shmbroker.connect(f"shm://{self._vhost}", name="browser") as broker:
             while True:
                 for names in PAIRS:
@@ -284,17 +298,21 @@ class Stage:
         self,
         groups: tuple[Group, Group],
         program: Program,
-        here: Broker,
         random: Random,
         hosts: tuple[Host, Host] | None,
         outcome: Outcome,
+        opened: ExitStack,
     ) -> None:
         self.originals, self.replicas = groups
-        self.program, self.here = program, here
+        self.program, self._opened = program, opened
+        self.here = self._connected()
+        self.browser: Browser | None = None
         self._random, self._hosts, self.outcome = random, hosts, outcome
         self.parts: list[tuple[float, float]] = []
         """When a replica may have shown a part of a moment, because its broker was killed."""
-        self.strikes: list[Callable[[], str]] = [self.kill_original, self.kill_replica]
+        self.strikes: list[Callable[[], str]] = [
+            self.kill_original, self.kill_replica, self.forget_replica
+        ]  # fmt: skip
         if self.originals.backups:
             self.strikes.append(self.take_over_original)
         if self.replicas.backups:
@@ -302,11 +320,21 @@ class Stage:
         if hosts is not None:
             self.strikes += [self.cut, self.close_sockets]
 
+    def _connected(self) -> Broker:
+        made = shmbroker.connect(f"shm://{self.replicas.vhost}", name="test")
+        return self._opened.enter_context(made)
+
     def begin(self) -> None:
-        for name, settings in QUEUES.items():
-            of_copy = {key: value for key, value in settings.items() if key != "durable"}
-            self.replicas.follows(name, self.originals.service, {"slots": SLOTS, **of_copy})
+        self._replicate()
         self.follow()
+
+    def _replicate(self) -> None:
+        """All that does not follow: durable as its original is."""
+        known = self.replicas.rows()
+        for name, settings in QUEUES.items():
+            if name not in known:
+                of_copy = {key: value for key, value in settings.items() if key != "durable"}
+                self.replicas.follows(name, self.originals.service, OF_ALL | of_copy)
 
     def follow(self) -> None:
         """Until all of them do."""
@@ -350,6 +378,24 @@ class Stage:
             self.replicas.start()
         return "kills of replicas"
 
+    def forget_replica(self) -> str:
+        """Until the originals are back, what is shown is what was on disk."""
+        assert self.browser is not None
+        with self._shows_parts():
+            self.browser.process.kill()
+            for each in (self.replicas, self.originals):
+                each.kill()
+            self.replicas.forget()
+            self.replicas.start()
+            self.here = self._connected()
+            self.is_never_half(DURABLE)
+            self.outcome.restored += sum(len(bodies(self.here.queue(n))) for n in DURABLE[0])
+            self.load()
+            self.originals.start()
+            self._replicate()
+            self.browser.begin()
+        return "losses of the memory of replicas"
+
     def take_over_replica(self) -> str:
         with self._shows_parts():
             self.replicas.take_over()
@@ -375,9 +421,9 @@ class Stage:
 
     # --- what is true -------------------------------------------------------------------------
 
-    def is_never_half(self) -> None:
+    def is_never_half(self, pairs: tuple[tuple[str, str], ...] = PAIRS) -> None:
         """While nothing comes; a moment that is being shown is shown soon."""
-        for names in PAIRS:
+        for names in pairs:
             until = time.monotonic() + HALF_SECONDS
             one, other = (self.here.queue(name) for name in names)
             while bodies(one) != bodies(other):
@@ -421,14 +467,12 @@ def play(folder: Path, kills: int, seed: int, *, has_backups: bool = True) -> Ou
         for each in groups:
             opened.callback(each.kill)
             each.start()
-        there, here = (
-            opened.enter_context(shmbroker.connect(f"shm://{name}", name="test")) for name in vhosts
-        )
+        there = opened.enter_context(shmbroker.connect(f"shm://{vhosts[0]}", name="test"))
         program = Program(there, random)
-        stage = Stage((groups[0], groups[1]), program, here, random, hosts, outcome)
+        stage = Stage((groups[0], groups[1]), program, random, hosts, outcome, opened)
         stage.begin()
-        browser = Browser(vhosts[1], folder)
-        opened.callback(browser.process.kill)
+        browser = stage.browser = Browser(vhosts[1], folder)
+        opened.callback(lambda: browser.process.kill())
         for number in range(kills):
             stage.load()
             strike = stage.strikes[number % len(stage.strikes)]

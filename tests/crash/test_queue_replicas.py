@@ -17,3 +17,4 @@ def test_a_replica_is_never_half_and_equal_in_the_end(tmp_path: Path) -> None:
     assert outcome.kills == KILLS
     assert outcome.compared > KILLS
     assert outcome.looks > KILLS
+    assert outcome.restored > 0

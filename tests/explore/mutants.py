@@ -1282,6 +1282,51 @@ MUTANTS: Final = (
             ),
         ),
     ),
+    # --- moments of queues that follow others, and their rings
+    _one(
+        "moment-counted-before-it-says-so",
+        "replica-moments",
+        "commit_show",
+        "    store_release(transactions + TRANSACTIONS_SHOWING_AT, 1)\n"
+        "    return commit_count(transactions)",
+        "    number = commit_count(transactions)\n"
+        "    store_release(transactions + TRANSACTIONS_SHOWING_AT, 1)\n    return number",
+    ),
+    _one(
+        "moment-not-counted",
+        "replica-moments",
+        "commit_show",
+        "return commit_count(transactions)",
+        "return load_acquire(transactions + TRANSACTIONS_BEGUN_AT) + 1",
+    ),
+    _one(
+        "moment-that-is-not-waited-for",
+        "replica-moments",
+        "commit_is_showing",
+        "return load_acquire(transactions + TRANSACTIONS_SHOWING_AT)",
+        "return 0",
+    ),
+    _one(
+        "moment-of-replicas-without-a-second-look",
+        "replica-moments",
+        "journaling_moments",
+        "if commit_begun(TRANSACTIONS) == begun:",
+        "if True:",
+    ),
+    _one(
+        "done-with-without-a-look-at-the-lap",
+        "replica-reclaimed",
+        "replica_has",
+        "int(word_state(word) == READY and word & LAP_MASK == lap_of(port, position))",
+        "int(word_state(word) != DONE)",
+    ),
+    _one(
+        "no-room-because-somebody-else-made-it",
+        "replica-reclaimed",
+        "replica_put",
+        " and head_load(port) == head:",
+        ":",
+    ),
     # --- the bell of a follower
     _one(
         "follower-told-of-nothing",

@@ -39,6 +39,7 @@ from tests.explore.ring import (
 from tests.explore.scenario import Role, Scenario
 from tests.explore.serves import broker_paused
 from tests.explore.serving import schedule_scenario
+from tests.explore.showing import moments_scenario, replica_reclaimed_scenario
 
 PRODUCER: Final = "producer"
 CONSUMER: Final = "consumer"
@@ -1132,6 +1133,8 @@ ELSEWHERE: Final[dict[str, Callable[[], Scenario]]] = {
     "barrier-set-adopted": mover_dead,
     "serves-again": broker_paused,
     "commit-gate": gate_scenario,
+    "replica-moments": moments_scenario,
+    "replica-reclaimed": replica_reclaimed_scenario,
     "deletion": lambda: deletion_scenario(store_buffers=False),
     "deletion-buffered": lambda: deletion_scenario(store_buffers=True),
     "balance": lambda: balancing.spread("balance", (2, 2), 7),

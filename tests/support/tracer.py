@@ -8,6 +8,8 @@ import os
 import signal
 import subprocess
 import tempfile
+import traceback
+from collections.abc import Callable
 from types import TracebackType
 
 from tests.support.compiler import NATIVE
@@ -34,17 +36,44 @@ def _stepping() -> ctypes.CDLL:
         return ctypes.CDLL(library)
 
 
-class Stepped:
-    """A program that stops itself (SIGSTOP) where the interesting part begins and where it ends."""
+def _begun(command: list[str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        command,
+        env=os.environ | {"LD_BIND_NOW": "1"},  # not to step through the dynamic linker
+        preexec_fn=lambda: _ptrace(TRACEME, 0),
+    )
 
-    def __init__(self, command: list[str]) -> None:
-        self._process = subprocess.Popen(
-            command,
-            env=os.environ | {"LD_BIND_NOW": "1"},  # not to step through the dynamic linker
-            preexec_fn=lambda: _ptrace(TRACEME, 0),
+
+class Forked:
+    """A child of ours that does this, and is not awaited."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self.returncode: int | None = None
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                _ptrace(TRACEME, 0)
+                signal.raise_signal(signal.SIGSTOP)
+                work()
+            except BaseException:  # noqa: BLE001  # whatever it is, the tests are not its to go on with
+                traceback.print_exc()
+            finally:
+                os._exit(1)
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+
+
+class Stepped:
+    """A program, or what a child of ours does, that stops itself (SIGSTOP) where the interesting
+    part begins and where it ends."""
+
+    def __init__(self, command: list[str] | Callable[[], None]) -> None:
+        self._process: Forked | subprocess.Popen[bytes] = (
+            Forked(command) if callable(command) else _begun(command)
         )
         self.pid = self._process.pid
-        os.waitpid(self.pid, 0)  # the stop after exec
+        os.waitpid(self.pid, 0)  # the stop after exec, or as a child
         self.run_to_stop()
 
     def run_to_stop(self) -> None:
@@ -81,7 +110,7 @@ class Stepped:
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
-        traceback: TracebackType | None,
+        where: TracebackType | None,
     ) -> None:
         if self._process.returncode is None:
             self.kill()

@@ -108,7 +108,9 @@ class Feeder:
             self._unshown.follow(wish.number, queue.identity)
             self._broker.confirming.follow(self._key, queue)
         chain = self._broker.chain(queue.name)
-        self._say(Follows(wish.number, queue.identity, begins, queue.slots, 0, chain))
+        self._say(
+            Follows(wish.number, queue.identity, begins, queue.slots, 0, chain, queue.is_durable)
+        )
         self._wake(0.0)
 
     def chained(self, name: str) -> None:

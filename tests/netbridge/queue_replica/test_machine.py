@@ -37,7 +37,7 @@ HERE, ABOVE = b"h" * 16, (Hop(b"a" * 16, "above"),)
 
 
 def found(identity: bytes = ONE, begins: int = 7) -> Follows:
-    return Follows(0, identity, begins, 1024, 5, ABOVE)
+    return Follows(0, identity, begins, 1024, 5, ABOVE, False)
 
 
 def following(identity: bytes = ONE) -> Replica:
@@ -52,7 +52,7 @@ def following(identity: bytes = ONE) -> Replica:
 def test_a_new_one_begins_where_its_original_is() -> None:
     made = Replica(0, "q")
     assert list(made.linked(0)) == [Became("syncing", ""), Say(Follow(0, "q", b"", 0))]
-    assert list(made.follows(found(), 0, 0)) == [Begin(ONE, 7, 5, saves=True)]
+    assert list(made.follows(found(), 0, 0)) == [Begin(ONE, 7, 5, saves=True, is_durable=False)]
     assert list(made.shown()) == [Became("following", "")]
     assert list(made.shown()) == []
 
@@ -74,7 +74,9 @@ def test_a_queue_that_was_made_again_is_another_one() -> None:
     made = following()
     list(made.lost(""))
     list(made.linked(20))
-    assert list(made.follows(found(TWO, 0), 20, 0)) == [Begin(TWO, 0, 5, saves=True)]
+    assert list(made.follows(found(TWO, 0), 20, 0)) == [
+        Begin(TWO, 0, 5, saves=True, is_durable=False)
+    ]
     assert made.identity == TWO
 
 
@@ -82,7 +84,9 @@ def test_positions_that_the_original_never_had_are_dropped() -> None:
     made = following()
     list(made.lost(""))
     list(made.linked(20))
-    assert list(made.follows(found(begins=15), 20, 0)) == [Begin(ONE, 15, 5, saves=False)]
+    assert list(made.follows(found(begins=15), 20, 0)) == [
+        Begin(ONE, 15, 5, saves=False, is_durable=False)
+    ]
 
 
 def test_one_that_another_process_has_let_be_deleted_is_not_let_any_more() -> None:
@@ -112,7 +116,7 @@ def test_a_deleted_original_is_asked_for_until_it_is_there_again() -> None:
     assert made.state is State.SOURCE_DELETED
     list(made.linked(9))
     assert list(made.follows(found(TWO), 9, 0)) == [
-        Begin(TWO, 7, 5, saves=True), LetDelete(False), Became("syncing", ""),
+        Begin(TWO, 7, 5, saves=True, is_durable=False), LetDelete(False), Became("syncing", ""),
     ]  # fmt: skip
 
 
@@ -138,7 +142,7 @@ def test_what_its_original_has_lost_comes_again() -> None:
     assert list(made.stale()) == [
         Stop(), Say(Leave(0)), Became("syncing", ""), Say(Follow(0, "q", b"", 0)),
     ]  # fmt: skip
-    assert list(made.follows(found(), 9, 0)) == [Begin(ONE, 7, 5, saves=False)]
+    assert list(made.follows(found(), 9, 0)) == [Begin(ONE, 7, 5, saves=False, is_durable=False)]
 
 
 def test_a_ring_is_refused() -> None:
@@ -146,7 +150,7 @@ def test_a_ring_is_refused() -> None:
     new = Replica(0, "q", node=HERE)
     list(new.linked(0))
     why = "a ring of replicas: 'q' would follow above, which follows here"
-    assert list(new.follows(Follows(0, ONE, 7, 8, 5, ring), 0, 1)) == [
+    assert list(new.follows(Follows(0, ONE, 7, 8, 5, ring, False), 0, 1)) == [
         Say(Leave(0)), GiveUp(why),
     ]  # fmt: skip
     made = following()

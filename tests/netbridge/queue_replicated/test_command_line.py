@@ -15,9 +15,9 @@ PAGE = Path(__file__).parents[3] / "docs" / "queue-replicas.md"
 FOLDER, PEER = "/var/lib/shmbroker/standby", "node1"
 
 
-def typed(run: Two) -> list[list[str]]:
-    """The session of the page, with the folder and address of this test."""
-    [block] = re.findall(r"```sh\n(.*?)```", PAGE.read_text(), re.DOTALL)
+def typed(run: Two, session: int) -> list[list[str]]:
+    """A session of the page, with the folder and address of this test."""
+    block = re.findall(r"```sh\n(.*?)```", PAGE.read_text(), re.DOTALL)[session]
     places = {FOLDER: str(run.copy.folder), PEER: run.peer}
     return [
         [places.get(word, word) for word in shlex.split(line)[1:]] for line in block.splitlines()
@@ -41,7 +41,7 @@ def test_the_commands_of_the_page(two: Made, shell: Shell) -> None:
     there, here = run.up()
     original = there.declare_queue(NAME)
     original.publish(b"one")
-    declare, replicas, replicate, detach, again = typed(run)
+    declare, replicas, replicate, detach, again = typed(run, 0)
     assert "follows the one of" in shell.does(*declare).said
     run.waits("following")
     run.equal(original, here.queue(NAME))
@@ -59,6 +59,17 @@ def test_the_commands_of_the_page(two: Made, shell: Shell) -> None:
     shell.does(*again)
     run.waits("following")
     run.equal(original, here.queue(NAME))
+
+
+def test_the_commands_of_a_durable_replica(two: Made, shell: Shell) -> None:
+    run = two()
+    there, here = run.up()
+    there.declare_queue("ledger").publish(b"one")
+    declare, stat = typed(run, 1)
+    shell.does(*declare)
+    run.waits("following", "ledger")
+    run.equal(there.queue("ledger"), here.queue("ledger"))
+    assert "journal" in [gate["kind"] for gate in shell.does(*stat, "--json").json["gates"]]
 
 
 def test_errors(two: Made, shell: Shell) -> None:

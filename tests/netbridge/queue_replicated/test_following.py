@@ -236,13 +236,6 @@ def test_what_is_missing_is_told_and_nothing_is_made(two: Made) -> None:
     assert "ha replicate" in why
     assert run.replicate() == ""
     assert "follows tcp://" in run.orders("follow", queue=NAME, of="127.0.0.1:1")
-    assert "durable" in _durable(run, there, here)
-
-
-def _durable(run: Any, there: Any, here: Any) -> str:
-    there.declare_queue("other")
-    here.declare_queue("other", durable=True)
-    return str(run.replicate("other"))
 
 
 def test_programs_on_other_hosts_are_refused_too(two: Made) -> None:

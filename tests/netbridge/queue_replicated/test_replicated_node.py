@@ -1,4 +1,5 @@
-"""Originals of a replicated node: whoever is live is followed."""
+"""Originals of a replicated node: whoever is live is followed.  Replicas there: whoever takes over
+follows on."""
 
 from __future__ import annotations
 
@@ -7,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from shmbroker import ReplicaReadOnly
 from shmbroker.ipc.instance import ordering
 from shmbroker.perf.machine.port import free_port
-from tests.netbridge.queue_replicated.conftest import NAME, PATIENCE, Made
-from tests.netbridge.replicated.conftest import HERE, nodes
+from tests.netbridge.queue_replicated.conftest import NAME, PATIENCE, Made, Two, content
+from tests.netbridge.replicated.conftest import HERE, Node, nodes
 from tests.netbridge.replicated.conftest import Made as NodeMade
 
 
@@ -51,7 +53,60 @@ def test_whoever_takes_over_is_followed_by_difference(two: Made, node: NodeMade)
     run.orders("show")
     assert run.waits("following")["link-bytes"] < 200_000, "by difference"
     assert not (run.copy.folder / "saved").exists()
-    wanted = {"noun": "replicas", "verb": "follow", "user": "test", "queue": "x", "of": run.peer}
-    answer = ordering.asked(members["b"].folder, wanted, PATIENCE)
-    assert answer is not None
-    assert "follow none: a replica of a single queue is not on disk" in str(answer["why"])
+
+
+def follows(members: Node, name: str, run: Two, queue: str, **settings: object) -> str:
+    """Why it does not, or nothing."""
+    wanted = {"noun": "replicas", "verb": "follow", "user": "test", "queue": queue,
+              "of": run.peer, **settings}  # fmt: skip
+    answer = ordering.asked(members[name].folder, wanted, PATIENCE)
+    assert answer is not None, members.story()
+    return str(answer.get("why", ""))
+
+
+def test_whoever_takes_over_follows_on_by_difference(two: Made, node: NodeMade) -> None:
+    members = node({"ha.queue-replication": True}).up()
+    run = two(original={"credentials.copies.user": "members"})
+    run.original.start().becomes("live")
+    there = run.connected("original")
+    original = there.declare_queue(NAME, durable=True)
+    original.publish_many([bytes(100)] * 1000, timeout=PATIENCE)
+    for _ in range(10):
+        original.get().ack()
+    assert follows(members, "a", run, NAME, settings={"slots": 1024}) == ""
+    run.waits("following", at=members["a"])
+    run.equal(original, members.connected("a").queue(NAME))
+    members["a"].kill()
+    original.publish(b"to the member that takes over", timeout=PATIENCE)
+    original.get().ack()
+    members["b"].becomes("live")
+    copy = members.connected("b").queue(NAME)
+    run.waits("following", at=members["b"])
+    run.equal(original, copy)
+    with pytest.raises(ReplicaReadOnly):
+        copy.publish(b"x")
+    wanted = {"noun": "replicas", "verb": "show", "user": "test"}
+    assert ordering.asked(members["b"].folder, wanted, PATIENCE) is not None
+    assert run.waits("following", at=members["b"])["link-bytes"] < 20_000, "by difference"
+    assert not (members["b"].folder / "saved").exists()
+
+
+def test_what_a_member_that_takes_over_would_not_have_does_not_follow(
+    two: Made, node: NodeMade
+) -> None:
+    members = node({"ha.queue-replication": True}).up()
+    run = two(original={"credentials.copies.user": "members"})
+    run.original.start().becomes("live")
+    here, there = members.connected("a"), run.connected("original")
+    for name in ("in memory", "here alone"):
+        there.declare_queue(name).publish(b"x")
+    here.declare_queue("in memory").publish(b"its own")
+    assert "only a durable queue with replicate 'all'" in follows(members, "a", run, "in memory")
+    assert [each[1] for each in content(here.queue("in memory"))] == [b"its own"]
+    here.queue("in memory").publish(b"still")
+    why = follows(members, "a", run, "here alone", settings={"slots": 64})
+    assert "only a durable queue with replicate 'all'" in why
+    only_here = {"slots": 64, "durable": True, "replicate": "none"}
+    why = follows(members, "a", run, "here alone", settings=only_here)
+    assert "only a durable queue with replicate 'all'" in why
+    assert "here alone" not in [each.name for each in here.queues()]
