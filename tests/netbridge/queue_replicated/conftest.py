@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -25,6 +26,7 @@ PASSWORD = "correct horse battery staple"
 PATIENCE = 30.0
 NAME = "orders"
 NAMES = ("original", "copy", "last")
+LONG = pytest.mark.skipif("SHMBROKER_LONG" not in os.environ, reason="`make crash` has it")
 
 
 def content(queue: Queue) -> list[tuple[Any, ...]]:

@@ -12,10 +12,8 @@ from contextlib import suppress
 from random import Random
 from typing import Any, Final
 
-import pytest
-
 from shmbroker import Broker, Empty, Queue, QueueFull, Unconfirmed
-from tests.netbridge.queue_replicated.conftest import Made, Two, content
+from tests.netbridge.queue_replicated.conftest import LONG, Made, Two, content
 from tests.netbridge.queue_replicated.test_durable import bodies, forgets
 
 TOGETHER: Final = ("first", "second")
@@ -27,6 +25,8 @@ OTHERS: Final[dict[str, dict[str, Any]]] = {
 NAMES: Final = (*TOGETHER, *OTHERS)
 SLOTS: Final = 128
 KILLS: Final = int(os.environ.get("SHMBROKER_REPLICA_KILLS", "5"))
+"""`make crash` has 50."""
+SEED: Final = int(os.environ.get("SHMBROKER_REPLICA_SEED", "1"))
 ACTS: Final = 150
 
 
@@ -95,9 +95,9 @@ def killed(run: Two, random: Random) -> None:
         run.copy.start().becomes("live")
 
 
-@pytest.mark.parametrize("seed", [1])
-def test_replicas_become_equal_whatever_is_killed(two: Made, seed: int) -> None:
-    random = Random(seed)
+@LONG
+def test_replicas_become_equal_whatever_is_killed(two: Made) -> None:
+    random = Random(SEED)
     run = two()
     there, _ = run.up()
     for name in NAMES:

@@ -64,10 +64,27 @@ def follows(members: Node, name: str, run: Two, queue: str, **settings: object) 
     return str(answer.get("why", ""))
 
 
+def refuses_what_another_member_would_not_have(members: Node, run: Two) -> None:
+    here, there = members.connected("a"), run.connected("original")
+    for name in ("in memory", "here alone"):
+        there.declare_queue(name).publish(b"x")
+    here.declare_queue("in memory").publish(b"its own")
+    assert "only a durable queue with replicate 'all'" in follows(members, "a", run, "in memory")
+    assert [each[1] for each in content(here.queue("in memory"))] == [b"its own"]
+    here.queue("in memory").publish(b"still")
+    why = follows(members, "a", run, "here alone", settings={"slots": 64})
+    assert "only a durable queue with replicate 'all'" in why
+    only_here = {"slots": 64, "durable": True, "replicate": "none"}
+    why = follows(members, "a", run, "here alone", settings=only_here)
+    assert "only a durable queue with replicate 'all'" in why
+    assert "here alone" not in [each.name for each in here.queues()]
+
+
 def test_whoever_takes_over_follows_on_by_difference(two: Made, node: NodeMade) -> None:
     members = node({"ha.queue-replication": True}).up()
     run = two(original={"credentials.copies.user": "members"})
     run.original.start().becomes("live")
+    refuses_what_another_member_would_not_have(members, run)
     there = run.connected("original")
     original = there.declare_queue(NAME, durable=True)
     original.publish_many([bytes(100)] * 1000, timeout=PATIENCE)
@@ -89,24 +106,3 @@ def test_whoever_takes_over_follows_on_by_difference(two: Made, node: NodeMade) 
     assert ordering.asked(members["b"].folder, wanted, PATIENCE) is not None
     assert run.waits("following", at=members["b"])["link-bytes"] < 20_000, "by difference"
     assert not (members["b"].folder / "saved").exists()
-
-
-def test_what_a_member_that_takes_over_would_not_have_does_not_follow(
-    two: Made, node: NodeMade
-) -> None:
-    members = node({"ha.queue-replication": True}).up()
-    run = two(original={"credentials.copies.user": "members"})
-    run.original.start().becomes("live")
-    here, there = members.connected("a"), run.connected("original")
-    for name in ("in memory", "here alone"):
-        there.declare_queue(name).publish(b"x")
-    here.declare_queue("in memory").publish(b"its own")
-    assert "only a durable queue with replicate 'all'" in follows(members, "a", run, "in memory")
-    assert [each[1] for each in content(here.queue("in memory"))] == [b"its own"]
-    here.queue("in memory").publish(b"still")
-    why = follows(members, "a", run, "here alone", settings={"slots": 64})
-    assert "only a durable queue with replicate 'all'" in why
-    only_here = {"slots": 64, "durable": True, "replicate": "none"}
-    why = follows(members, "a", run, "here alone", settings=only_here)
-    assert "only a durable queue with replicate 'all'" in why
-    assert "here alone" not in [each.name for each in here.queues()]
