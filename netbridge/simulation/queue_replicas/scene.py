@@ -251,11 +251,14 @@ class Scene(Stage):
         known = self.brokers[name].where(queue)
         if queue == ROUND:
             return ""
+        there = self.memories[of].queues.get(queue)
+        if there is None:  # one that had been detached may be deleted for good
+            return ""
         if known is None or not known.members[queue].has_begun:
             return f"{queue} of {name} does not follow"
-        there, member = self.memories[of].queues.get(queue), known.members[queue]
+        member = known.members[queue]
         state, here = member.machine.state, member.queue
-        if there is None or here is None or (name, queue) in self.watch.excused:
+        if here is None or (name, queue) in self.watch.excused:
             return ""
         if state is not State.FOLLOWING:
             return f"{queue} of {name} is {state.value}: {member.machine.why}"
