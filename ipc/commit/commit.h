@@ -82,6 +82,8 @@ void commit_gate_copied(sb_connection *connection);
 int64_t commit_gate_begun(sb_connection *connection);
 /* And how many are on disk. */
 int64_t commit_gate_whole(sb_connection *connection);
+/* And how many had the effective level; it never falls. */
+int64_t commit_gate_confirmed(sb_connection *connection);
 /* Wait until nobody is inside, with the commit gate closed if need be; help who stands still. */
 void commit_gate_clear(commit_gate *at);
 /* Let nobody in; and let them in again. */

@@ -124,6 +124,11 @@ int64_t commit_gate_whole(sb_connection *connection)
     return atomic_load(word_of(connection, L_TRANSACTIONS_JOURNALED_AT));
 }
 
+int64_t commit_gate_confirmed(sb_connection *connection)
+{
+    return atomic_load(word_of(connection, L_TRANSACTIONS_CONFIRMED_AT));
+}
+
 int64_t commit_count_of_all(sb_connection *connection)
 {
     return sb_commit_begun(connection->transactions.memory) +

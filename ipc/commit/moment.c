@@ -1,5 +1,6 @@
 /* A moment between transactions, for followers of durable queues: all that were begun are in the
- * journal, whose gates have passed what they did, and none is begun meanwhile. */
+ * journal and with the replicas that count, whose gates have passed what they did, and none is begun
+ * meanwhile. */
 
 #define _GNU_SOURCE
 #include <time.h>
@@ -13,6 +14,12 @@
 #define MOMENT_NS 20000000
 #define BETWEEN_NS 2000000
 
+/* The gates of all queues move first, one after the other, and then it is told. */
+static bool all_is_confirmed(sb_connection *connection, int64_t begun)
+{
+    return commit_gate_whole(connection) == begun && commit_gate_confirmed(connection) >= begun;
+}
+
 int64_t commit_moment(sb_connection *connection, int64_t (*see)(void *), void *context)
 {
     const struct timespec nap = {0, NAP_NS};
@@ -22,7 +29,7 @@ int64_t commit_moment(sb_connection *connection, int64_t (*see)(void *), void *c
         if (tries >= TRIES)
             commit_gate_close(&gate);
         int64_t begun = commit_gate_begun(connection);
-        if (commit_gate_whole(connection) == begun) {
+        if (all_is_confirmed(connection, begun)) {
             code = see(context);
             if (code != SB_OK || begun == commit_gate_begun(connection))
                 break;
