@@ -583,11 +583,12 @@ class Passive(Core):
             if self.state is State.HELD and self.options.electorate is not None:
                 self._ask(Purpose.START, now)  # the list at the voters may say that it counts
             return
-        is_lost &= self.is_eligible
-        if may_ask and is_lost and not self.is_parked and self.options.electorate is None:
+        # who has parked the group serves again, and the others wait for it
+        is_lost &= self.is_eligible and not (self.is_parked and self.last.holder != self.me)
+        if may_ask and is_lost and self.options.electorate is None:
             self._in_doubt(now)
             self.retry_at = now + self.options.retry_wait
-        elif may_ask and is_lost and not self.is_parked:
+        elif may_ask and is_lost:
             self._ask(self.purpose if self.state is State.HELD else Purpose.TAKE_OVER, now)
         elif self.state in LOOKING:
             self.retry_at = now + self.options.retry_wait

@@ -98,6 +98,20 @@ def test_who_parked_the_group_serves_again_after_a_restart_of_its_host() -> None
     group.reaches("a", State.IN_SYNC)
 
 
+def test_who_parked_the_group_asks_again_if_no_voter_has_answered() -> None:
+    group = pair()
+    group.stays_down |= {"a", "v1"}
+    machine = group.machine("a")
+    group.members["a"].does(machine.stop(group.hosts["a"].clock, hands_over=False))
+    group.reaches("b", State.PARKED)
+    group.dies("v1")
+    group.returns("a")
+    group.reaches("a", State.HELD)
+    group.returns("v1")
+    group.reaches("a", State.LIVE)
+    group.reaches("b", State.IN_SYNC)
+
+
 def test_live_stops_with_no_handover_and_a_person_activates_its_backup() -> None:
     group = pair()
     group.stays_down.add("a")
