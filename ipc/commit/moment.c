@@ -1,6 +1,6 @@
 /* A moment between transactions, for followers of durable queues: all that were begun are in the
- * journal and with the replicas that count, whose gates have passed what they did, and none is begun
- * meanwhile. */
+ * journal and with the replicas that count, whose gates have passed what they did, and none is
+ * begun meanwhile. */
 
 #define _GNU_SOURCE
 #include <time.h>
