@@ -33,8 +33,8 @@ typedef struct copy {
 struct sb_copies {
     sb_connection *connection;
     copy *first;
-    int file; /* with the moment that is being shown */
-    int64_t stamp; /* of the last that was shown of a durable replica; transactions have them, too */
+    int file;      /* with the moment that is being shown */
+    int64_t stamp; /* of the last that was shown of a durable replica */
 };
 
 /* --- showing.c -------------------------------------------------------------------------------- */
