@@ -230,10 +230,12 @@ class Owner:
             given = Given(self._wanted, self._credentials)
             self._network = self._network_of(place, given)
             self._network.carry_out = self._carry_out
-            self._watch(self._network.ended)
+            self.watch(self._network.ended)
         return self._network
 
-    def _watch(self, ended: Callable[[], str]) -> None:
+    def watch(self, ended: Callable[[], str]) -> None:
+        """`ended` waits for the end of a network thread: without it nothing is heard or decided."""
+
         def wait() -> None:
             if why := ended():
                 self.fails(why)

@@ -110,7 +110,7 @@ class ClusterOwner(Owner):
         assert found is not None, "it is in a cluster"
         self._thread = NetworkThread()
         self._thread.admit(given.known_keys())
-        self._watch(self._thread.wait)
+        self.watch(self._thread.wait)
         shows = partial(show, self._config)
         self._members = Members(
             self._thread, found, self._lines.tell, shows, others_are=self.others_are

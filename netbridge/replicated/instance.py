@@ -158,7 +158,7 @@ class ReplicatedInstance:
             picked.voters.begin(acting)
         if not acting.talks.begin():
             threading.Thread(target=self._listen, daemon=True).start()
-        threading.Thread(target=self._watch, daemon=True).start()
+        self.owner.watch(thread.wait)
 
     def _look_around(self, found: Replication) -> None:
         """`network-check`."""
@@ -179,11 +179,6 @@ class ReplicatedInstance:
         """Nobody tells when an address is free."""
         while not self._acting.talks.listen():
             time.sleep(RETRY_SECONDS)
-
-    def _watch(self) -> None:
-        """Nothing is decided without the network thread."""
-        if why := self._thread.wait():
-            self._inbox.put(lambda: self._failed(why))
 
     def _here(self, group: str) -> Here:
         me = self._process
