@@ -2,8 +2,10 @@
 
     /dev/shm/shmbroker.VHOST.links
     head        magic, number of rows, bytes of a row, bytes of the text, the folder of the instance
-    each row    changes: odd while the text is written
-                bytes of the text, and the text: JSON, of what changes with the state
+    each row    changes: the texts that were shown; text number N is in place N & 1, the next one
+                is written to the other place
+                for each place the bytes of its text, and the text: JSON, of what changes with the
+                state
                 counters: words of 8 bytes, each written by itself
                 the number of the histogram: another one for each that begins at 0
                 the histogram of append -> confirm: counts, the overflow last
@@ -27,13 +29,14 @@ from shmbroker.ipc.base.errors import Damaged
 from shmbroker.ipc.instance.beat import give_name
 from shmbroker.ipc.latency.latency import Counts, Histogram, Range
 
-MAGIC: Final = int.from_bytes(b"SBLINKS1", "little")
+MAGIC: Final = int.from_bytes(b"SBLINKS2", "little")
 HEAD_BYTES: Final = 4096
 FOLDER_AT: Final = 64
 TEXT_AT: Final = 1024
-TEXT_BYTES: Final = 3072
-COUNTERS_AT: Final = 16
-LOOKS: Final = 1000
+TEXT_BYTES: Final = 3584
+TEXTS: Final = 2
+TEXTS_END: Final = TEXT_AT + TEXTS * TEXT_BYTES
+COUNTERS_AT: Final = 8 * (1 + TEXTS)
 TEXT_MAX: Final = 500
 """Characters of a value that is shown."""
 RANGE: Final = Range(1_000, 3_600_000_000_000, 2)
@@ -56,7 +59,7 @@ APPEND_CONFIRM: Final = "append-confirm"
 
 
 def row_bytes() -> int:
-    return TEXT_AT + TEXT_BYTES + (8 * (RANGE.length + 1) + 4095 & -4096)
+    return TEXTS_END + (8 * (RANGE.length + 1) + 4095 & -4096)
 
 
 def path_of(vhost: str) -> Path:
@@ -69,7 +72,7 @@ class Row:
     def __init__(self, memory: memoryview) -> None:
         self.memory = memory
         self._words = memory.cast("q")
-        self._counts = memory[TEXT_AT + TEXT_BYTES :].cast("q")
+        self._counts = memory[TEXTS_END:].cast("q")
 
     def show(self, text: Mapping[str, object]) -> None:
         cut = {
@@ -78,10 +81,12 @@ class Row:
         content = json.dumps(cut).encode()
         if len(content) > TEXT_BYTES:
             content = json.dumps({"name": cut.get("name", "")}).encode()
-        self._words[0] |= 1
-        self.memory[TEXT_AT : TEXT_AT + len(content)] = content
-        self._words[1] = len(content)
-        self._words[0] += 1
+        number = self._words[0] + 1
+        place = number % TEXTS
+        at = TEXT_AT + place * TEXT_BYTES
+        self.memory[at : at + len(content)] = content
+        self._words[1 + place] = len(content)
+        self._words[0] = number
 
     def begin(self) -> None:
         """To count, from 0."""
@@ -100,7 +105,7 @@ class Row:
     def inherit(self, former: Row) -> None:
         """The counts of before the table was made anew."""
         self.memory[COUNTERS_AT:TEXT_AT] = former.memory[COUNTERS_AT:TEXT_AT]
-        self.memory[TEXT_AT + TEXT_BYTES :] = former.memory[TEXT_AT + TEXT_BYTES :]
+        self.memory[TEXTS_END:] = former.memory[TEXTS_END:]
 
 
 class Table:
@@ -186,7 +191,7 @@ def read(vhost: str) -> SeenTable | None:
 def _seen(row: memoryview) -> Seen:
     words = row.cast("q")
     first = COUNTERS_AT // 8
-    values = ffi.new("int64_t[]", list(row[TEXT_AT + TEXT_BYTES :].cast("q")[: RANGE.length + 1]))
+    values = ffi.new("int64_t[]", list(row[TEXTS_END:].cast("q")[: RANGE.length + 1]))
     return Seen(
         _text(row, words),
         dict(zip(COUNTERS, words[first : first + len(COUNTERS)], strict=True)),
@@ -203,11 +208,15 @@ def counted(table: SeenTable) -> dict[str, dict[str, Counts]]:
 
 
 def _text(row: memoryview, words: memoryview) -> dict[str, Any]:
-    """Empty if whoever wrote it died in the middle of it."""
-    for _ in range(LOOKS):
-        before = words[0]
-        content = bytes(row[TEXT_AT : TEXT_AT + words[1]])
-        if before == words[0] and not before & 1:
+    """The last one that is whole, also while the next one is written or if its writer died.
+
+    Text N stays as it is until N + 1 was shown: whoever finds N before and after has read N.
+    """
+    while True:
+        number = words[0]
+        place = number % TEXTS
+        at = TEXT_AT + place * TEXT_BYTES
+        content = bytes(row[at : at + words[1 + place]])
+        if number == words[0]:
             found: dict[str, Any] = json.loads(content)
             return found
-    return {}
