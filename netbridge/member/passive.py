@@ -489,8 +489,12 @@ class Passive(Core):
             self.log(Alert.FAILBACK_REFUSED, what.reason)
 
     def _takes_over(self, grant: Grant) -> None:
-        """It was granted to this member, by the vote of who says so."""
-        has_all = self.is_eligible or self._has_met_all
+        """It was granted to this member, by the vote of who says so.
+
+        If its host was restarted since, an older list may still call it eligible.
+        """
+        is_meant = any(copy.allows(self.me, self.boot) for copy in grant.copies)
+        has_all = (self.is_eligible and is_meant) or self._has_met_all
         if grant.holder == self.me and grant.epoch > self.epoch and has_all:
             self.drop_vote()
             self.live = ""
@@ -505,9 +509,11 @@ class Passive(Core):
         hello = self.peers.get(member)
         if self.options.electorate is None:
             return
-        if self.is_eligible:
+        theirs = hello.epoch if hello is not None and hello.is_listed else 0
+        can_begin = theirs == grant.epoch - 1
+        if self.is_eligible and not (can_begin and self.epoch < theirs):
             self._ask(Purpose.TAKE_OVER, now)
-        elif hello is not None and hello.is_listed and hello.epoch == grant.epoch - 1:
+        elif can_begin:
             back = Grant(grant.epoch + 1, member, (Copy(member),))
             self.asks(Purpose.HAND_BACK, back, now)
 

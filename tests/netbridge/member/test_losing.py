@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from shmbroker.netbridge.election.question import Copy
+from shmbroker.netbridge.election.question import Copy, Grant
 from shmbroker.netbridge.member.machine import Member
 from shmbroker.netbridge.member.options import MemberOptions
-from shmbroker.netbridge.member.said import Closing
+from shmbroker.netbridge.member.said import Closing, TakeOver
 from shmbroker.netbridge.member.standing import Past, State
 from shmbroker.netbridge.wire.words import Level
-from tests.netbridge.member.group import Group, pair
+from tests.netbridge.member.group import LONG, Group, pair
 
 
 def test_live_crashes_and_its_backup_is_granted_the_next_epoch() -> None:
@@ -258,6 +258,32 @@ def test_live_cannot_sync_that_it_hands_over_and_its_backup_has_heard_so() -> No
     group.rests()
     assert group.serving == ["b"]
     assert group.members["a"].follows == "b"
+
+
+def test_a_host_loses_power_before_it_syncs_what_it_was_handed_over() -> None:
+    """Its journal ends in the epoch before: it gives the role back, however its own list calls it.
+
+    Its disk has failed since it was live itself, so it has followed in memory only.
+    """
+    group = pair(voters=3, fails_back=False)
+    group.disks["a"].fails_until = LONG
+    group.write("a")
+    group.until(lambda: group.serving == ["b"])
+    group.reaches("a", State.IN_SYNC)
+    assert group.write("b", "confirmed")
+    group.members["b"].does(group.machine("b").hands_over("a", group.hosts["b"].clock))
+    group.until(lambda: "b: vote won epoch 3" in group.lines())
+    group.dies("a", power=True)
+    group.disks["a"].fails_until = 0.0
+    group.returns("a")
+    group.reaches("a", State.HELD)
+    late = TakeOver(Grant(3, "a", (Copy("a", "the boot before"),)))
+    group.machine("a").heard("b", late, group.hosts["a"].clock)
+    assert group.state("a") is State.HELD, "that was granted to the boot before"
+    group.until(lambda: bool(group.serving))
+    rings = group.members[group.serving[0]].rings
+    assert rings is not None
+    assert any("confirmed" in messages for messages in rings.queues.values())
 
 
 def test_live_that_wakes_meets_a_higher_epoch_and_confirms_nothing() -> None:
