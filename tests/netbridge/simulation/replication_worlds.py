@@ -35,6 +35,30 @@ class SmallWorld:
         return simulate(self.seed, faults, casting=lambda _: PAIR).wrong
 
 
+def voter_without_power(random: Random) -> list[Fault]:
+    """Its disk is slow, so what it said last may be gone, while it is asked who is to be live."""
+    at = random.uniform(0.8, 3.0)
+    return [
+        Fault(at, "slow-disk", "v1", 2.0),
+        Fault(at + random.uniform(0.0, 0.3), "isolated", "a", random.uniform(0.3, 2.0)),
+        Fault(at + random.uniform(0.1, 1.0), "power", "v1", random.uniform(0.05, 0.5)),
+        Fault(at + random.uniform(0.1, 1.5), "stand-still", random.choice("ab"),
+              random.uniform(0.05, 0.5)),
+    ]  # fmt: skip
+
+
+def blow_upon_blow(random: Random) -> list[Fault]:
+    at = random.uniform(0.8, 3.0)
+    kinds = ("isolated", "slow-disk", "power", "kill", "cut", "stand-still", "hand-over")
+    return [
+        Fault(
+            at + random.uniform(0.0, 1.0), random.choice(kinds), host,
+            random.choice((0.02, 0.1, 0.5, 1.5)), "a" if host == "b" else "b",
+        )
+        for host in random.choices(("a", "b", "v1"), k=4)
+    ]  # fmt: skip
+
+
 def restarted_host(random: Random) -> list[Fault]:
     """Of a replica that has not synced yet what it has confirmed; then its live is cut off."""
     at = random.uniform(0.8, 2.5)
@@ -63,5 +87,21 @@ WORLDS: Final = (
         ),
         restarted_host,
         seed=0,
+    ),
+    SmallWorld(
+        Mutant("vote-told-before-it-is-synced", Voter, "_say", "self._kept >= self._keeps", "True"),
+        voter_without_power,
+        seed=338,
+    ),
+    SmallWorld(
+        Mutant(
+            "promise-not-kept",
+            Voter,
+            "_judged",
+            "if (grant.epoch, question.ballot) < ledger.promised:",
+            "if False:",
+        ),
+        blow_upon_blow,
+        seed=185,
     ),
 )
