@@ -38,6 +38,8 @@ from shmbroker.netbridge.member.standing import SERVING, Past, State
 
 NEVER: Final = float("inf")
 HAND_OVER_PATIENCE: Final = Patience(retries=0, vote_wait=1.0)
+LOOK_SECONDS: Final = 0.3
+"""For a partner that serves, where nothing says that it must be waited for longer."""
 RANK_SECONDS: Final = 0.05
 """A backup waits so long for each one that goes before it."""
 
@@ -140,6 +142,16 @@ class Core(ABC):
     def is_isolated(self) -> bool:
         """A person who forces a member knows better."""
         return bool(self.isolation) and not self.is_forced
+
+    @property
+    def look_seconds(self) -> float:
+        """How long a partner that serves may take to be met, at a start."""
+        return self.options.check_wait if self.options.check_for_live else LOOK_SECONDS
+
+    @property
+    def meet_seconds(self) -> float:
+        """The same after an isolation: links that are lost are made again at intervals."""
+        return max(self.look_seconds, self.options.retry_wait)
 
     # --- what its journal says ----------------------------------------------------------------
 

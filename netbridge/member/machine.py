@@ -121,6 +121,8 @@ class Member(Serving):
                 self.becomes(State.HELD, why)
             else:
                 self.goes_on(now)
+        elif not why:
+            self.reaches(now)
         return self.done()
 
     # --- voters that come and go --------------------------------------------------------------

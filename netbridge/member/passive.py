@@ -60,9 +60,6 @@ from shmbroker.netbridge.member.standing import (
 if TYPE_CHECKING:
     from shmbroker.netbridge.member.action import Action
 
-LOOK_SECONDS = 0.3
-"""At a start: for a partner that serves, where nothing says that it must be waited for longer."""
-
 
 class Passive(Core):
     def __init__(
@@ -89,8 +86,7 @@ class Passive(Core):
     # --- starting -----------------------------------------------------------------------------
 
     def start(self, now: float) -> list[Action]:
-        wait = self.options.check_wait if self.options.check_for_live else LOOK_SECONDS
-        self.look_until = now + wait
+        self.look_until = now + self.look_seconds
         return self.done()
 
     def _start(self, fresh_node: bytes, now: float) -> None:
@@ -235,11 +231,11 @@ class Passive(Core):
         self.does(Begin(grant.epoch, grant.copies, is_forced))
 
     def goes_on(self, now: float) -> None:
-        """It is isolated no more: what was granted meanwhile is found when it asks again."""
+        """It is isolated no more, and who serves meanwhile is met first."""
         if not self.epoch:
-            self.look_until = now
+            self.look_until = now + self.meet_seconds
         else:
-            self.retry_at = now
+            self.retry_at = now + self.meet_seconds
 
     def command(self, *, is_forced: bool, now: float) -> list[Action]:
         """`ha activate`, `ha activate --force`, `ha promote`."""

@@ -75,6 +75,8 @@ class Replicating(Passive):
         self.serves_already = False
         self.is_broken = False
         """Its disk takes nothing."""
+        self.goes_on_at = NEVER
+        """Without replicas that it has lost while it was isolated."""
         self.asked: dict[str, float] = {}
         """Backups for which there was no place, and when they asked last."""
 
@@ -433,7 +435,9 @@ class Replicating(Passive):
             self.log(Alert.SUSPENDED, why)
 
     def _go_on(self, now: float) -> None:
-        """Without those that are lost, if that may be."""
+        """Without those that are lost, if that may be; not while it is isolated: they may serve."""
+        if self.is_isolated:
+            return
         here = {m for m in self.counted if m in self.followers and not self.followers[m].is_leaving}
         copies = tuple(copy for copy in self.copies if copy.member in here | {self.me})
         grant = Grant(self.epoch + 1, self.me, copies)

@@ -116,8 +116,13 @@ class Serving(Replicating):
         self.counted, self.granted, self.final = frozenset(), None, None
         self.began_at, self.epoch = 0, self.last.epoch
         self.serves_already = False
-        self.hands_until = NEVER
+        self.hands_until = self.goes_on_at = NEVER
         self.live = ""
+
+    def reaches(self, now: float) -> None:
+        """It is isolated no more; who has taken over meanwhile is met before it goes on."""
+        if self.state is State.SUSPENDED:
+            self.goes_on_at = now + self.meet_seconds
 
     def disk_failed(self, now: float) -> None:
         """What cannot write hands over, or ends."""
@@ -324,7 +329,7 @@ class Serving(Replicating):
     def serving_deadline(self) -> float:
         if self.state not in SERVING:
             return NEVER
-        due = [self.hands_until]
+        due = [self.hands_until, self.goes_on_at]
         if self.holds_until:
             due.append(self.holds_until)
         if self.options.electorate is not None:
@@ -346,6 +351,11 @@ class Serving(Replicating):
             self.renew(self.voters, now)
         if now >= self.holds_until:
             self.holds_until = 0.0
+        if now >= self.goes_on_at:
+            self.goes_on_at = NEVER
+            is_lost = bool(self.counted - self.followers.keys()) and self.granted is None
+            if self.state is State.SUSPENDED and is_lost:
+                self._go_on(now)
         if now >= self.hands_until:
             self._abandon_hand_over("handover-timeout", now)
         for follower in list(self.followers.values()):

@@ -38,6 +38,9 @@ from shmbroker.netbridge.simulation.world import World, Wrong
 
 DIAL_SECONDS = 0.1
 DOWN_SECONDS = 0.05, 0.6
+CHECK_SECONDS = 0.1
+GATEWAY = "gateway"
+"""What `network-check` looks for: it is up always, and who is isolated does not reach it."""
 LEASE_SECONDS = 0.6
 CLOCK_RATES = 0.9, 1.1
 
@@ -55,6 +58,8 @@ class Cast:
     has_command: bool
     lives: bool = False
     """Its voters are the other lives of a cluster, and not witnesses."""
+    is_checked: bool = False
+    """Members look whether they reach the gateway."""
 
     @property
     def needed(self) -> int:
@@ -82,7 +87,7 @@ class Scene(Stage):
         self.names_of_voters = VOTERS[: cast.voters]
         self.names = (*self.names_of_members, *self.names_of_voters)
         super().__init__(world)
-        self.may_split = not cast.voters and cast.splits
+        self.may_split = not cast.voters and cast.splits and not cast.is_checked
         self.watch = Watch(cast.needed, may_split=self.may_split)
         self.disks = {name: Disk(world) for name in self.names}
         self.logs = {name: Log(self.disks[name]) for name in self.names_of_members}
@@ -148,6 +153,7 @@ class Scene(Stage):
             ack_outlives_boot=cast.acks_when_synced,
             max_replicas=cast.max_replicas,
             handover_timeout=1.5,
+            is_checked=cast.is_checked,
         )
 
     def _starts(self, host: Host) -> None:
@@ -168,6 +174,16 @@ class Scene(Stage):
             )  # fmt: skip
             self.members[name] = process
         process.begin()
+        if name in self.members and self.cast.is_checked:
+            self._look_around(name)
+
+    def _look_around(self, name: str) -> None:
+        """Each process of a member does, as long as it runs."""
+        host, member = self.hosts[name], self.members[name]
+        is_free = self.network.blocked.get((name, GATEWAY), 0.0) <= self.world.now
+        why = "" if is_free else f"it does not reach the {GATEWAY}"
+        member.does(member.machine.isolated(why, host.clock))
+        host.later(CHECK_SECONDS, lambda: self._look_around(name))
 
     def process(self, name: str) -> Process:
         return self.members[name] if name in self.members else self.voters[name]
@@ -243,7 +259,8 @@ class Scene(Stage):
             self.hosts[fault.host].jumped += min(fault.seconds, 0.1 * LEASE_SECONDS)
         elif kind == "isolated":
             self.world.tell(f"fault: {fault}")
-            self._block(fault.host, [each for each in self.names if each != fault.host], until)
+            everybody = (*self.names, GATEWAY)
+            self._block(fault.host, [each for each in everybody if each != fault.host], until)
         elif kind == "sync-then-still":
             # what was written is synced when it wakes, and somebody else serves by then
             self.world.tell(f"fault: {fault}")

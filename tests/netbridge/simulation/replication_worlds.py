@@ -4,7 +4,7 @@ show.  Their times are the seed's."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
@@ -20,6 +20,8 @@ PAIR: Final = Cast(
     has_command=False,
 )  # fmt: skip
 """A replica confirms what it has in memory."""
+CHECKED: Final = replace(PAIR, voters=0, splits=True, is_checked=True)
+"""Nobody is asked, whoever loses the other one goes on alone, and `network-check` says who may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +30,17 @@ class SmallWorld:
     faults: Callable[[Random], list[Fault]]
     seed: int
     """That objects to the mutant."""
+    cast: Cast = PAIR
 
     @property
     def wrong(self) -> str:
-        faults = sorted(self.faults(Random(self.seed)), key=lambda fault: fault.time)
-        return simulate(self.seed, faults, casting=lambda _: PAIR).wrong
+        return struck(self.seed, self.faults, self.cast)
+
+
+def struck(seed: int, faults: Callable[[Random], list[Fault]], cast: Cast) -> str:
+    """What is wrong with it."""
+    those = sorted(faults(Random(seed)), key=lambda fault: fault.time)
+    return simulate(seed, those, casting=lambda _: cast).wrong
 
 
 def voter_without_power(random: Random) -> list[Fault]:
@@ -57,6 +65,11 @@ def blow_upon_blow(random: Random) -> list[Fault]:
         )
         for host in random.choices(("a", "b", "v1"), k=4)
     ]  # fmt: skip
+
+
+def isolated_host(random: Random) -> list[Fault]:
+    """So the other one is not; longer than either needs to go on alone."""
+    return [Fault(random.uniform(0.8, 2.5), "isolated", random.choice("ab"), 1.5)]
 
 
 def restarted_host(random: Random) -> list[Fault]:
@@ -103,5 +116,41 @@ WORLDS: Final = (
         ),
         blow_upon_blow,
         seed=185,
+    ),
+    SmallWorld(
+        Mutant("isolated-and-goes-on", Serving, "_go_on", "if self.is_isolated:", "if False:"),
+        isolated_host,
+        seed=1,
+        cast=CHECKED,
+    ),
+    SmallWorld(
+        Mutant(
+            "isolated-and-takes-over",
+            Serving,
+            "_is_held_back",
+            "return bool(self.isolation)",
+            "return False",
+        ),
+        isolated_host,
+        seed=0,
+        cast=CHECKED,
+    ),
+    SmallWorld(
+        Mutant(
+            "back-and-nobody-met",
+            Serving,
+            "goes_on",
+            "self.retry_at = now + self.meet_seconds",
+            "self.retry_at = now",
+        ),
+        isolated_host,
+        seed=0,
+        cast=CHECKED,
+    ),
+    SmallWorld(
+        Mutant("back-and-live-at-once", Serving, "reaches", "now + self.meet_seconds", "now"),
+        isolated_host,
+        seed=1,
+        cast=CHECKED,
     ),
 )

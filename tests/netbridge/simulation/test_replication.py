@@ -15,7 +15,13 @@ from shmbroker.netbridge.simulation.replication.scene import Scene
 from shmbroker.netbridge.simulation.shrink import explained
 from tests.netbridge.simulation.mutants import Mutant
 from tests.netbridge.simulation.replication_mutants import MUTANTS, SHOWN_BY
-from tests.netbridge.simulation.replication_worlds import WORLDS, SmallWorld
+from tests.netbridge.simulation.replication_worlds import (
+    CHECKED,
+    WORLDS,
+    SmallWorld,
+    isolated_host,
+    struck,
+)
 
 SEEDS = 1000
 PARTS = 10
@@ -23,6 +29,7 @@ MUTANT_SEEDS = 20
 SHOWN_BY_LIVES = 242
 SEEDS_OF_LIVES = 200
 PARTS_OF_LIVES = 4
+ISOLATED_SEEDS = 40
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -81,6 +88,11 @@ def test_each_guard_is_needed(mutant: Mutant) -> None:
         failed = next((seed for seed in seeds if simulate(seed).wrong), None)
     assert failed is not None, "no seed objects"
     assert not simulate(failed).wrong, "with the guard it is right"
+
+
+def test_a_network_check_decides_where_nobody_is_asked() -> None:
+    for seed in range(ISOLATED_SEEDS):
+        assert not struck(seed, isolated_host, CHECKED), seed
 
 
 @pytest.mark.parametrize("world", WORLDS, ids=[each.mutant.name for each in WORLDS])
