@@ -20,6 +20,7 @@ VERBS = {
     "open-loop": "scenarios.open_loop",
     "remote": "scenarios.remote.__main__",
     "scaling": "scenarios.scaling",
+    "takeover": "scenarios.takeover.__main__",
     "topologies": "scenarios.topologies.__main__",
 }
 

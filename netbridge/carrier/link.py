@@ -310,7 +310,10 @@ class Link(Closable):
         elif self._plan.present is not None:
             self.losses += 1
             first, is_malformed = self._first_after(how), how.state is State.FAILED
-            lost = self._plan.lost(now, reason, is_malformed=is_malformed, first=first)
+            lost = self._plan.lost(
+                now, reason, is_malformed=is_malformed, is_silent=how.reason is Reason.SILENCE,
+                first=first,
+            )  # fmt: skip
             self._plan_says(lost)
         elif how.reason is Reason.PEER_PROOF:
             self._plan_says(self._plan.refused(now, Refusal.CREDENTIALS, reason))

@@ -45,6 +45,7 @@ from shmbroker.netbridge.plan.uri import Member, Single, singles
 from shmbroker.netbridge.wire.words import Refusal
 
 SETTLED_SECONDS: Final = 1.0
+SILENT_SECONDS: Final = 0.05
 NEVER_AT: Final = float("inf")
 TRYING: Final = (State.CONNECTING, State.HANDSHAKING, State.SYNCING)
 OF_A_ROUND: Final = (State.PEER_PASSIVE, State.REFUSED, State.FAILED)
@@ -68,6 +69,8 @@ class Plan:
         """Rounds until the owner is told that there is no member."""
         self._is_told = False
         self._trying: Single | None = None
+        self._patient_until: float | None = None
+        """Then the next member is tried, if this one has not answered."""
         self._queue: list[Single] = []
         """The rest of this round."""
         self._said: dict[Single, str] = {}
@@ -86,7 +89,7 @@ class Plan:
     @property
     def due(self) -> float | None:
         """When `woken` wants to be called; None: only an event changes anything."""
-        times = (self._due, self._standby.due)
+        times = (self._due, self._patient_until, self._standby.due)
         return min((each for each in times if each is not None), default=None)
 
     @property
@@ -116,6 +119,9 @@ class Plan:
 
     def woken(self, now: float) -> Actions:
         """The time has come."""
+        if self._patient_until is not None and self._patient_until <= now:
+            self._patient_until = None
+            yield from self._postpone(now)
         if self._due is not None and self._due <= now:
             yield from self._begin_round(now)
         yield from self._standby.update(now, self.present, self.members)
@@ -160,6 +166,7 @@ class Plan:
         if not self._queue:
             yield from self._end_round(now)
             return
+        self._patient_until = None
         self._trying = member = self._queue.pop(0)
         self.attempts[member] += 1
         self.state = State.CONNECTING
@@ -215,6 +222,7 @@ class Plan:
         if self._trying is None:
             return
         self.present, self._trying = self._trying, None
+        self._patient_until = None
         self._queue.clear()
         self._failed_rounds = 0
         self._up_at = now
@@ -253,22 +261,36 @@ class Plan:
         yield from self._try_next(now)
 
     def active(self, member: Single, now: float) -> Actions:
-        """A member that was passive serves now."""
-        if self.state is State.UP or self.state is State.STOPPED:
+        """A member that was passive serves now: who has not answered yet waits."""
+        trying = self._trying
+        if self.state in (State.UP, State.STOPPED) or trying == member:
             return
-        if self._trying is not None:
+        if trying is not None:
             self._queue = [member, *(each for each in self._queue if each != member)]
+            yield from self._postpone(now)
         elif member in self.members:
             self._due = None
             self._queue = [member]
             yield from self._try_next(now)
 
+    def _postpone(self, now: float) -> Actions:
+        """Whoever is tried, and has not said welcome, comes last in this round."""
+        member = self._trying
+        if member is not None and self._queue and self.state is not State.SYNCING:
+            self._queue.append(member)
+            yield Disconnect(member)
+            yield from self._try_next(now)
+
     # --- being up no more ---------------------------------------------------------------------
 
     def lost(
-        self, now: float, reason: str, *, is_malformed: bool = False, first: tuple[Single, ...] = ()
-    ) -> Actions:
-        """The link broke, or said something that no link says; `first`: whom to try then."""
+        self, now: float, reason: str, *, is_malformed: bool = False, is_silent: bool = False,
+        first: tuple[Single, ...] = (),
+    ) -> Actions:  # fmt: skip
+        """The link broke, or said something that no link says; `first`: whom to try then.
+
+        Who fell silent is tried as well, but the others do not wait for long until it answers.
+        """
         member, self.present, self._target = self.present, None, None
         if member is None:
             return
@@ -290,12 +312,14 @@ class Plan:
                 self._is_told = True
                 yield NoMember({member: reason})
             yield from self._begin_round(now)
+            if is_silent and self._trying == member:
+                self._patient_until = now + SILENT_SECONDS
 
     def stop(self, now: float) -> Actions:
         """Until it is started again."""
         member = self.present or self._trying
         was_present, self.present, self._trying, self._target = self.present, None, None, None
-        self._due = None
+        self._due = self._patient_until = None
         self._queue.clear()
         yield from self._standby.update(now, None, self.members)
         if member is not None:

@@ -53,6 +53,9 @@ class Program:
             words = self._said.read_text(errors="replace").splitlines()[-SAID_LINES:]
             raise ProgramEnded(f"{self._command[0]} ended with {code}: {' | '.join(words)}")
 
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
     def end(self) -> None:
         """SIGTERM; then, if it takes too long, SIGKILL to all of its session that are left."""
         self._process.terminate()

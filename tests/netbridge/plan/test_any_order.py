@@ -17,8 +17,8 @@ from shmbroker.netbridge.wire.words import Refusal
 from tests.support.plan_world import World, within, world
 
 steps = st.lists(
-    st.sampled_from(["wake", "lose", "malformed", "stop", "start", "round", "active", "held",
-                     "hold failed", "drained", "offered", "flip", "move"]),
+    st.sampled_from(["wake", "lose", "silent", "malformed", "stop", "start", "round", "active",
+                     "held", "hold failed", "drained", "offered", "flip", "move"]),
     max_size=60,
 )  # fmt: skip
 FORMS = [
@@ -39,6 +39,8 @@ def step(one: World, name: str, chance: random.Random) -> None:
             if plan.due is not None:
                 one.now = max(plan.due, now)
                 one.take(plan.woken(one.now))
+        case "silent":
+            one.take(plan.lost(now, "silence", is_silent=True))
         case "lose" | "malformed":
             one.lose(after=chance.random() * 3, is_malformed=name == "malformed")
         case "stop" | "start" | "round" | "drained":

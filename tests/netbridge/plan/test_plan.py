@@ -19,6 +19,7 @@ from shmbroker.netbridge.plan.action import (
     Refused,
     Release,
 )
+from shmbroker.netbridge.plan.plan import SILENT_SECONDS
 from shmbroker.netbridge.plan.plans import drafts
 from shmbroker.netbridge.plan.state import FINAL, LATER, State
 from shmbroker.netbridge.plan.terms import Owner, of_session
@@ -409,6 +410,42 @@ def test_a_passive_member_says_that_it_is_active() -> None:
     one.take(one.plan.active(Single("a"), one.now))
     assert one.plan.state is State.UP
     assert one.lines == ["peer-passive", "up"]
+
+
+def test_a_passive_member_that_is_active_goes_before_one_that_does_not_answer() -> None:
+    """The former live stands still, and its backup has just taken over."""
+    one = world("failover:(b,a,c)?randomize=no", "program", b="down")
+    first = next(iter(one.plan.start(one.now)))
+    assert first == Connect(Single("b"))
+    asked = list(one.plan.refused(one.now, Refusal.PASSIVE, "passive", Single("a")))
+    assert Connect(Single("a")) in asked, "nothing is heard of it"
+    one.does["b"] = "up"
+    said = list(one.plan.active(Single("b"), one.now))
+    assert said == [Disconnect(Single("a")), Connect(Single("b"))]
+    assert list(one.plan.attempt_failed(one.now, "it has ended"))[1] == Connect(Single("c"))
+    assert list(one.plan.attempt_failed(one.now, "nobody"))[1] == Connect(Single("a"))
+
+
+def test_who_fell_silent_is_tried_and_the_others_do_not_wait_for_it() -> None:
+    one = world("failover:(a,b)?randomize=no", "program", a="up").start()
+    one.now += 10
+    said = list(one.plan.lost(one.now, "silence", is_silent=True))
+    assert said[-1] == Connect(Single("a")), "it may be there still"
+    assert one.plan.due == pytest.approx(one.now + SILENT_SECONDS)
+    one.now += SILENT_SECONDS
+    assert list(one.plan.woken(one.now)) == [Disconnect(Single("a")), Connect(Single("b"))]
+    assert list(one.plan.attempt_failed(one.now, "nobody"))[1] == Connect(Single("a"))
+    assert one.plan.due is None, "this time for as long as it takes"
+
+
+def test_who_fell_silent_and_answers_is_waited_for() -> None:
+    one = world("failover:(a,b)?randomize=no", "program", a="up").start()
+    one.now += 10
+    list(one.plan.lost(one.now, "silence", is_silent=True))
+    one.plan.welcomed()
+    one.now += SILENT_SECONDS
+    assert not list(one.plan.woken(one.now))
+    assert one.plan.due is None
 
 
 def test_static_over_a_live_and_its_passive_slave_has_one_line_each() -> None:
