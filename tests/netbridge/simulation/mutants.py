@@ -202,3 +202,25 @@ MUTANTS: Final = (
         "False",
     ),
 )
+
+SHOWN_BY: Final = {
+    "mark-taken-for-a-confirm": 211,
+    "resumed-where-it-sent-last": 7174,
+    "resumed-at-its-own-confirm": 7194,
+    "resumed-below-its-own-confirm": 7174,
+    "released-when-it-is-sent": 7174,
+    "confirmed-when-it-is-appended": 23,
+    "refused-message-passed-at-once": 9,
+    "gone-on-past-what-is-being-set-aside": 552,
+    "set-aside-by-a-former-connection-not-waited-for": 241,
+    "origin-forgotten-before-all-is-released": 49,
+    "release-of-a-former-connection-taken-for-good": 7194,
+    "frames-not-counted": 25,
+    "origin-without-history": 7194,
+    "credit-not-looked-at": 7174,
+    "credit-never-given-back": 7174,
+    "credit-given-for-what-was-not-appended": 7174,
+    "silence-not-noticed": 13,
+    "no-beats": 7174,
+}
+"""The seed that objects to each; if it does not any more, one behind it has to."""

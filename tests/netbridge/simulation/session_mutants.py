@@ -72,3 +72,24 @@ MUTANTS: Final = (
     Mutant("taken-for-nobody", Client, "_made", "if call.is_abandoned:", "if False:"),
     Mutant("credit-never-given-back", Prefetched, "settle", "self.settled += 1", "pass"),
 )
+
+SHOWN_BY: Final = {
+    "a-command-is-not-said-again": 29,
+    "all-commands-are-said-again": 19,
+    "nothing-is-told-again": 19,
+    "numbered-anew": 10,
+    "not-said-that-it-is-repeated": 2,
+    "given-up-while-it-waits-again": 271,
+    "the-generation-stays": 0,
+    "not-given-back-at-the-end": 3,
+    "deliveries-of-one-session-settled-in-the-next": 15,
+    "sent-again-while-it-is-on-its-way": 43,
+    "seen-because-a-later-one-was": 2,
+    "seen-numbers-stay-open": 91,
+    "unknown-numbers-called-decided": 2,
+    "settled-twice": 3,
+    "settled-in-another-session": 4,
+    "taken-for-nobody": 3,
+    "credit-never-given-back": 0,
+}
+"""The seed that objects to each; if it does not any more, one behind it has to."""
