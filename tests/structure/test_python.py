@@ -66,19 +66,17 @@ def is_for_types(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
-def statements(node: ast.AST, everywhere: bool) -> Iterator[ast.AST]:
-    """All of it; or what is run, when the module is imported."""
+def run_at_import(node: ast.AST) -> Iterator[ast.AST]:
     for each in ast.iter_child_nodes(node):
-        if not everywhere and (isinstance(each, ast.FunctionDef) or is_for_types(each)):
-            continue
-        yield each
-        yield from statements(each, everywhere)
+        if not (isinstance(each, ast.FunctionDef) or is_for_types(each)):
+            yield each
+            yield from run_at_import(each)
 
 
 def imported(path: Path, *, everywhere: bool) -> set[str]:
     """The modules, or names in them, that a file imports."""
     found = set()
-    for node in statements(tree(path), everywhere):
+    for node in ast.walk(tree(path)) if everywhere else run_at_import(tree(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
