@@ -18,11 +18,11 @@ import pytest
 import shmbroker
 from shmbroker import ConnectionClosed, Unconfirmed
 from shmbroker.netbridge.broker import whereabouts
-from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.remote.action import Event
 from shmbroker.perf.machine.port import free_port
 from tests.conftest import vhost_for_a_while
 from tests.netbridge.broker.conftest import PASSWORD, SITE
+from tests.support.fall import falls_when
 from tests.support.link import PATIENCE
 from tests.support.runs import Run
 
@@ -82,18 +82,6 @@ def listening(run: Run) -> None:
             return
         time.sleep(0.01)
     raise AssertionError(run.said()[-5:])
-
-
-def falls_when(file: Path) -> None:
-    """In this process."""
-    turn = NetworkThread._turn
-
-    def falls(thread: NetworkThread) -> None:
-        if file.exists():
-            raise RuntimeError("it fell")
-        turn(thread)
-
-    NetworkThread._turn = falls  # type: ignore[method-assign]
 
 
 def test_a_live_without_its_network_thread_has_failed_and_its_backup_serves(group: Group) -> None:

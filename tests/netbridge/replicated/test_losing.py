@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 
 import pytest
 
 from shmbroker import Queue
 from tests.netbridge.replicated.conftest import PATIENCE, Made, Node
+from tests.support.fall import falls_when
 
 MANY = [b"%d" % number for number in range(10)]
 
@@ -51,6 +53,17 @@ def test_live_crashes_and_its_death_is_proven(node: Made) -> None:
     two["a"].kill()
     two["b"].becomes("live")
     assert two.bodies("b") == MANY
+
+
+def test_a_live_without_its_network_thread_has_failed_and_its_backup_serves(node: Made) -> None:
+    made = node()
+    file = made["a"].folder / "fall"
+    made["a"].before = partial(falls_when, file)
+    made.up()
+    file.touch()
+    assert made["a"].ends() == 1
+    assert "the network thread has ended" in made["a"].why("failed")
+    made["b"].becomes("live")
 
 
 def test_live_stops_gracefully_with_the_replica_in_sync(node: Made) -> None:
