@@ -61,7 +61,7 @@ explore: $(VENV)/installed  ## Explore the protocol completely, and catch all mu
 MINUTES ?= 0
 SEEDS ?= $(if $(filter-out 0,$(MINUTES)),0,10000)
 FIRST ?= 0
-simulate: $(VENV)/installed  ## Simulate brokers and links with faults (SEEDS=, MINUTES=, FIRST=; 10 min)
+simulate: $(VENV)/installed  ## Simulate brokers and links with faults, a process for each core (SEEDS=, MINUTES=, FIRST=; 1 h)
 	$(BIN)/python -m shmbroker.netbridge.simulation run --first $(FIRST) --seeds $(SEEDS) --minutes $(MINUTES)
 
 bench: $(VENV)/perf  ## Run all benchmarks, with peers: bench.html, bench.json (30 min)

@@ -8,9 +8,13 @@ python -m shmbroker.netbridge.simulation replay 17 --faults 0,3
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import time
+from collections import deque
+from concurrent.futures import Future, ProcessPoolExecutor
+from multiprocessing import get_context
 from typing import Final
 
 from shmbroker.netbridge.simulation.shrink import WORLDS, explained
@@ -30,6 +34,8 @@ def main() -> int:
     run.add_argument("--seeds", type=int, default=1000, help="so many; 0: as many as time allows")
     run.add_argument("--minutes", type=float, default=0.0, help="not longer than this; 0: no limit")
     run.add_argument("--first", type=int, default=0)
+    cores = len(os.sched_getaffinity(0))
+    run.add_argument("--processes", type=int, default=cores, help="default: one for each processor")
     replay = verbs.add_parser("replay", help="run one seed and say what happens")
     replay.add_argument("seed", type=int)
     replay.add_argument("--faults", help="numbers of those that are kept, or none")
@@ -37,42 +43,69 @@ def main() -> int:
     given = parser.parse_args()
     if given.verb == "replay":
         return _replay(given.seed, given.faults, given.world)
-    return _run(given.first, given.seeds, given.minutes * 60)
+    return _run(given.first, given.seeds, given.minutes * 60, given.processes)
 
 
-def _run(first: int, seeds: int, seconds: float) -> int:
+def _run(first: int, seeds: int, seconds: float, processes: int) -> int:
     """Seed after seed.  Whoever interrupts it is told with which seed it goes on."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     began = told_at = time.monotonic()
     seed, steps = first, 0
+    ahead: deque[Future[tuple[int, str]]] = deque()
+    """From that seed on: what is being run, and a bit more."""
 
     def so_far() -> str:
         spent = time.monotonic() - began
         return f"{seed - first:,} seeds from {first} on, {steps:,} steps in {spent:.0f} s"
 
-    try:
-        while not (seeds and seed - first >= seeds):
-            now = time.monotonic()
-            if seconds and now - began >= seconds:
-                break
-            if now - told_at >= TELL_SECONDS:
-                told_at = now
-                _say(so_far())
-            for name, world in WORLDS.items():
-                outcome = world.simulate(seed)
-                steps += outcome.steps
-                if outcome.wrong:
-                    _say(explained(outcome, name))
+    with ProcessPoolExecutor(processes, get_context("fork"), _undisturbed) as pool:
+        try:
+            while True:
+                now = time.monotonic()
+                is_over = bool(seconds) and now - began >= seconds
+                while not is_over and len(ahead) < 2 * processes:
+                    next_one = seed + len(ahead)
+                    if seeds and next_one - first >= seeds:
+                        break
+                    ahead.append(pool.submit(_simulated, next_one))
+                if not ahead:
+                    break
+                if now - told_at >= TELL_SECONDS:
+                    told_at = now
+                    _say(so_far())
+                more, wrong = ahead[0].result()
+                ahead.popleft()
+                steps += more
+                if wrong:
+                    _say(wrong)
                     return 1
-            seed += 1
-    except KeyboardInterrupt:
-        _say(f"{so_far()}: nothing is wrong; it was interrupted and goes on with FIRST={seed}")
-        return INTERRUPTED
-    except Exception:
-        _say(f"seed {seed}: it broke")
-        raise
+                seed += 1
+        except KeyboardInterrupt:
+            _say(f"{so_far()}: nothing is wrong; it was interrupted and goes on with FIRST={seed}")
+            return INTERRUPTED
+        except Exception:
+            _say(f"seed {seed}: it broke")
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
     _say(f"{so_far()}: nothing is wrong")
     return 0
+
+
+def _undisturbed() -> None:
+    """Only the first process hears of an interruption."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _simulated(seed: int) -> tuple[int, str]:
+    """In all worlds: how many steps, and what is wrong."""
+    steps = 0
+    for name, world in WORLDS.items():
+        outcome = world.simulate(seed)
+        steps += outcome.steps
+        if outcome.wrong:
+            return steps, explained(outcome, name)
+    return steps, ""
 
 
 def _replay(seed: int, kept: str | None, world: str) -> int:

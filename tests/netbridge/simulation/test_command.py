@@ -45,3 +45,18 @@ def test_who_interrupts_it_is_told_with_which_seed_it_goes_on(
     told = capsys.readouterr().out
     assert told.startswith(f"2 seeds from 7 on, {2 * 10 * len(WORLDS)} steps")
     assert told.endswith("it was interrupted and goes on with FIRST=9\n")
+
+
+def test_what_is_wrong_is_told_and_ends_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also if a later seed was run before."""
+
+    def simulate(seed: int) -> Outcome:
+        return Outcome(seed, (), "a message is lost" if seed in (9, 10) else "", 1, 10)
+
+    for world in WORLDS.values():
+        monkeypatch.setattr(world, "simulate", simulate)
+    monkeypatch.setattr(simulation, "explained", lambda outcome, _: f"seed {outcome.seed}: lost")
+    assert run(monkeypatch, "--seeds=50", "--first=7", "--processes=3") == 1
+    assert capsys.readouterr().out == "seed 9: lost\n"
