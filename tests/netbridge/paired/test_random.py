@@ -173,8 +173,10 @@ def settles(duo: Duo) -> None:
     """One is active, and the other one passive; after a conflict somebody resets it."""
     until = time.monotonic() + PATIENCE
     while sorted(states(duo)) != ["active", "passive"]:
-        if states(duo) == ["conflict", "conflict"]:
-            duo.resets("two")
+        found = zip(NAMES, states(duo), strict=True)
+        in_conflict = [name for name, state in found if state == "conflict"]
+        if in_conflict:  # one of them, if the other one was started anew since
+            duo.resets(in_conflict[-1])
         assert time.monotonic() < until, (states(duo), [duo[name].said() for name in NAMES])
         time.sleep(0.05)
 
