@@ -77,7 +77,8 @@ def list_(folder: Path, as_json: bool, names: bool) -> None:
 def queues(folder: Path, as_json: bool, names: bool) -> None:
     """Show the queues of all nodes of a cluster, as the broker in DIR knows them now.
 
-    Of a node that is missing this is what it has told last.  `--json` has the bindings, too.  Exits
+    Of a node that is missing this is what it has told last.  SELECTORS is `-` if whoever consumes
+    takes any message.  `--json` has the bindings, too.  Exits
     with 1 if the broker does not run.
     """
     told = _queues(folder)
@@ -87,9 +88,9 @@ def queues(folder: Path, as_json: bool, names: bool) -> None:
     elif as_json:
         print_json(told)
     else:
-        print_table(["QUEUE", "NODE", "STATE", "DURABLE", "CONSUMED"], [
+        print_table(["QUEUE", "NODE", "STATE", "DURABLE", "CONSUMED", "SELECTORS"], [
             [each["queue"], each["name"], each["state"], _yes(each["durable"]),
-             _yes(each["consumed"])]
+             _yes(each["consumed"]), "; ".join(each["selectors"]) or "-"]
             for each in rows
         ])  # fmt: skip
     if not told:

@@ -18,6 +18,10 @@ another version.  Which members are eligible is one word of the copy, and change
 Each turn goes to the next eligible member, counted among the eligible: one that is not is no reason
 for its neighbour to get twice as much.  A turn whose publisher dies is lost, and nothing with it.
 
+A member may take only what one of its selectors matches: then their programs are in the copy, and
+it is not among those that are always eligible.  Who publishes copies the programs, runs them, which
+no kernel does, and says with the answers of which version they are.
+
 A ring says which set is its queue's in a word beside tail, which publishers load anyway.
 """
 
@@ -32,15 +36,18 @@ from shmbroker.core.atomics import (
     store,
     store_release,
 )
-from shmbroker.core.codes import INVALID, NOT_FOUND, OK
+from shmbroker.core.codes import INVALID, NOT_FOUND, OK, STALE
 from shmbroker.core.kernel import exported, exported_cold, kernel
 from shmbroker.core.layout import (
     BALANCE_COPIES_AT,
     BALANCE_COPY_BYTES,
     BALANCE_COUNT_AT,
+    BALANCE_COUNT_BITS,
     BALANCE_ELIGIBLE_AT,
     BALANCE_MEMBERS,
     BALANCE_MEMBERS_AT,
+    BALANCE_SELECTORS_AT,
+    BALANCE_SELECTORS_BYTES,
     BALANCE_TURN_AT,
     BALANCE_VERSION_AT,
     BALANCES,
@@ -80,8 +87,14 @@ def member_at(copy: int, index: int) -> int:
 
 
 @kernel
-def members_in(copy: int) -> int:
-    return max(0, min(load(copy + BALANCE_COUNT_AT), BALANCE_MEMBERS))
+def members_in(counts: int) -> int:
+    return min(counts & ((1 << BALANCE_COUNT_BITS) - 1), BALANCE_MEMBERS)
+
+
+@kernel
+def selectors_in(counts: int) -> int:
+    """Bytes of them."""
+    return max(0, min(counts >> BALANCE_COUNT_BITS, BALANCE_SELECTORS_BYTES))
 
 
 @kernel
@@ -109,9 +122,9 @@ def is_there(catalog: int, member: int) -> int:
 
 
 @kernel
-def balance_eligible_member(catalog: int, copy: int, count: int, turn: int) -> int:
+def balance_eligible_member(catalog: int, copy: int, count: int, turn: int, takes: int) -> int:
     """Which eligible member has this turn, or the next whose queue is there; NOT_FOUND."""
-    eligible = load_acquire(copy + BALANCE_ELIGIBLE_AT) & ((1 << count) - 1)
+    eligible = (load_acquire(copy + BALANCE_ELIGIBLE_AT) | takes) & ((1 << count) - 1)
     left = bits_in(eligible)
     if left == 0:
         return NOT_FOUND
@@ -143,10 +156,9 @@ def balance_other_member(catalog: int, copy: int, count: int) -> int:
 
 
 @kernel
-def balance_read(catalog: int, copy: int, turn: int, chosen: int) -> int:
+def balance_read(catalog: int, copy: int, count: int, turn: int, takes: int, chosen: int) -> int:
     """Write the member of this turn to `chosen`: OK, or NOT_FOUND if no queue is there."""
-    count = members_in(copy)
-    index = balance_eligible_member(catalog, copy, count, turn)
+    index = balance_eligible_member(catalog, copy, count, turn, takes)
     if index < 0:
         index = balance_other_member(catalog, copy, count)
     if index < 0:
@@ -157,11 +169,22 @@ def balance_read(catalog: int, copy: int, turn: int, chosen: int) -> int:
     return OK
 
 
+@kernel
+def balance_read_at_once(catalog: int, copy: int, turn: int, chosen: int) -> int:
+    """The same, unless it depends on selectors: then how many bytes of them."""
+    counts = load(copy + BALANCE_COUNT_AT)
+    if selectors_in(counts) > 0:
+        store(chosen + MEMBER_QUEUE_AT, turn)
+        return selectors_in(counts)
+    return balance_read(catalog, copy, members_in(counts), turn, 0, chosen)
+
+
 @exported_cold
 def balance_choose(catalog: int, reference: int, chosen: int) -> int:
     """Whose turn it is in this set: OK with the two words of a member at `chosen`.
 
     NOT_FOUND: there is no such set, or nobody in it; the message stays in the ring of its queue.
+    More than 0: it depends on selectors; the turn is at `chosen`, for balance_choose_among.
     """
     index = reference & REFERENCE_INDEX_MASK
     if not row_in_range(BALANCES, index):
@@ -174,7 +197,7 @@ def balance_choose(catalog: int, reference: int, chosen: int) -> int:
     for _ in range(TRIES):
         # SYNC POINT: balance (acquire): pairs with the exchange of balance_write
         version = load_acquire(entry + BALANCE_VERSION_AT)
-        code = balance_read(catalog, balance_copy_at(entry, version), turn, chosen)
+        code = balance_read_at_once(catalog, balance_copy_at(entry, version), turn, chosen)
         # the words only belong together while nobody has begun to write this copy again
         fence_acquire()
         if load(entry + BALANCE_VERSION_AT) == version:
@@ -182,48 +205,128 @@ def balance_choose(catalog: int, reference: int, chosen: int) -> int:
     return NOT_FOUND
 
 
+@exported_cold
+def balance_selectors(catalog: int, reference: int, copied: int) -> int:
+    """Copy the selectors of this set: how many bytes, behind a word with their version.
+
+    NOT_FOUND as in balance_choose; STALE: the set changes meanwhile.
+    """
+    index = row_of(catalog, BALANCES, reference)
+    if index < 0:
+        return NOT_FOUND
+    entry = entry_at(catalog, BALANCES, index)
+    # SYNC POINT: balance (acquire): pairs with the exchange of balance_write
+    version = load_acquire(entry + BALANCE_VERSION_AT)
+    copy = balance_copy_at(entry, version)
+    length = selectors_in(load(copy + BALANCE_COUNT_AT))
+    store(copied, version)
+    for at in range(0, length, 8):
+        store(copied + 8 + at, load(copy + BALANCE_SELECTORS_AT + at))
+    fence_acquire()
+    if load(entry + BALANCE_VERSION_AT) != version:
+        return STALE
+    return length
+
+
+@exported_cold
+def balance_choose_among(
+    catalog: int, reference: int, turn: int, version: int, takes: int, chosen: int
+) -> int:
+    """balance_choose, where it depends on selectors: those of this version say that members of the
+    bits in `takes` take the message.
+
+    STALE: the set has another version now, so other selectors.
+    """
+    index = reference & REFERENCE_INDEX_MASK
+    if not row_in_range(BALANCES, index):
+        return NOT_FOUND
+    row = row_load(catalog, BALANCES, index)
+    if not row & ROW_LIVE or reference_of(row, index) != reference:
+        return NOT_FOUND
+    entry = entry_at(catalog, BALANCES, index)
+    copy = balance_copy_at(entry, version)
+    code = balance_read(
+        catalog, copy, members_in(load(copy + BALANCE_COUNT_AT)), turn, takes, chosen
+    )
+    fence_acquire()
+    if load(entry + BALANCE_VERSION_AT) != version:
+        return STALE
+    return code if row_unchanged(catalog, BALANCES, index, row) else NOT_FOUND
+
+
 @kernel
-def balance_write(entry: int, members: int, count: int, eligible: int) -> int:
+def balance_write(
+    entry: int, members: int, count: int, eligible: int, selectors: int, length: int
+) -> int:
     """Give a set these members, in one step: its version."""
     version = load(entry + BALANCE_VERSION_AT) + 1
     copy = balance_copy_at(entry, version)
-    store(copy + BALANCE_COUNT_AT, count)
+    store(copy + BALANCE_COUNT_AT, count | length << BALANCE_COUNT_BITS)
     store(copy + BALANCE_ELIGIBLE_AT, eligible)
     for index in range(count):
         member = member_at(copy, index)
         source = members + index * MEMBER_BYTES
         store(member + MEMBER_QUEUE_AT, load(source + MEMBER_QUEUE_AT))
         store(member + MEMBER_TARGET_AT, load(source + MEMBER_TARGET_AT))
+    for at in range(0, length, 8):
+        store(copy + BALANCE_SELECTORS_AT + at, load(selectors + at))
     # SYNC POINT: balance (release): who sees the version sees the copy.  No store: the next writing
     # of the other copy must not be seen before this
     exchange(entry + BALANCE_VERSION_AT, version)
     return version
 
 
+@kernel
+def has_place(count: int, length: int) -> int:
+    """1 if a set may have so many members, and so many bytes of selectors."""
+    return int(
+        0 <= count <= BALANCE_MEMBERS and 0 <= length <= BALANCE_SELECTORS_BYTES and length % 8 == 0
+    )
+
+
 @exported_cold
-def balance_put(catalog: int, index: int, members: int, count: int, eligible: int) -> int:
+def balance_put(
+    catalog: int,
+    index: int,
+    members: int,
+    count: int,
+    eligible: int,
+    selectors: int,
+    length: int,
+) -> int:
     """Make a set in a free row whose entry has memory: its reference.  Its members as for
     balance_change."""
     if not row_in_range(BALANCES, index) or row_load(catalog, BALANCES, index) & ROW_LIVE:
         return INVALID
-    if count < 0 or count > BALANCE_MEMBERS:
+    if not has_place(count, length):
         return INVALID
-    balance_write(entry_at(catalog, BALANCES, index), members, count, eligible)
+    entry = entry_at(catalog, BALANCES, index)
+    balance_write(entry, members, count, eligible, selectors, length)
     return row_commit(catalog, BALANCES, index, 0)
 
 
 @exported_cold
-def balance_change(catalog: int, reference: int, members: int, count: int, eligible: int) -> int:
+def balance_change(
+    catalog: int,
+    reference: int,
+    members: int,
+    count: int,
+    eligible: int,
+    selectors: int,
+    length: int,
+) -> int:
     """Give a set other members: OK or a code.
 
     `members` has two words for each, in the order of their turns; bit i of `eligible` is member i.
+    `selectors` has so many bytes: of each a word with its member and its length, and its program.
     """
-    if count < 0 or count > BALANCE_MEMBERS:
+    if not has_place(count, length):
         return INVALID
     index = row_of(catalog, BALANCES, reference)
     if index < 0:
         return NOT_FOUND
-    balance_write(entry_at(catalog, BALANCES, index), members, count, eligible)
+    entry = entry_at(catalog, BALANCES, index)
+    balance_write(entry, members, count, eligible, selectors, length)
     return OK
 
 

@@ -754,14 +754,20 @@ MATCH_ANY: Final = 1
 BALANCE_TURN_AT: Final = 0  # how many turns were given
 BALANCE_VERSION_AT: Final = PAIR_BYTES  # its lowest bit says which copy is valid
 BALANCE_COPIES_AT: Final = 2 * PAIR_BYTES
-BALANCE_COPY_BYTES: Final = 1024
-BALANCE_COUNT_AT: Final = 0
+BALANCE_COPY_BYTES: Final = 1920
+BALANCE_COUNT_AT: Final = 0  # of members, and how many bytes of selectors
+BALANCE_COUNT_BITS: Final = 16
 BALANCE_ELIGIBLE_AT: Final = 8  # a bit a member
 BALANCE_MEMBERS_AT: Final = 16
 BALANCE_MEMBERS: Final = 62  # bits of a word that is not negative
 MEMBER_QUEUE_AT: Final = 0  # reference
 MEMBER_TARGET_AT: Final = 8  # what the other node knows it by, 0: the balanced queue itself
 MEMBER_BYTES: Final = 16
+BALANCE_SELECTORS_AT: Final = BALANCE_MEMBERS_AT + BALANCE_MEMBERS * MEMBER_BYTES
+BALANCE_SELECTORS_BYTES: Final = BALANCE_COPY_BYTES - BALANCE_SELECTORS_AT
+# of each selector: a word with its member and, from this bit on, its length; its program, up to the
+# next word
+BALANCE_SELECTOR_SHIFT: Final = 8
 
 # --- visited: what one search for a route has seen; private memory --------------------------------
 VISITED_EXCHANGES: Final = 0  # a bit an exchange: it was, or will be, searched
@@ -793,7 +799,13 @@ PARTICIPANTS: Final = 1 << OWNER_BITS  # 0 is nobody
 PARTICIPANT_BYTES: Final = 1024
 PARTICIPANTS_USES_AT: Final = PARTICIPANTS_AT + PARTICIPANTS * PARTICIPANT_BYTES
 USES_BYTES: Final = QUEUE_ROWS  # of one: a byte for each row, without memory until its list is full
-PARTICIPANTS_BYTES: Final = PARTICIPANTS_USES_AT + PARTICIPANTS * USES_BYTES
+PARTICIPANTS_SELECTORS_AT: Final = PARTICIPANTS_USES_AT + PARTICIPANTS * USES_BYTES
+# of one, without memory until it selects: for each selector the reference to its queue, the length
+# of its text, and that up to the next word; then a word that is 0
+SELECTORS_BYTES: Final = PAGE_BYTES
+SELECTORS_OF_QUEUE: Final = 8  # of one participant; what has no place counts as USE_TAKES_ANY
+SELECTOR_BYTES_MAX: Final = 512
+PARTICIPANTS_BYTES: Final = PARTICIPANTS_SELECTORS_AT + PARTICIPANTS * SELECTORS_BYTES
 
 PARTICIPANT_STATE_AT: Final = 0
 PARTICIPANT_PID_AT: Final = 8
@@ -807,7 +819,8 @@ PARTICIPANT_NAME_BYTES_MAX: Final = 56
 PARTICIPANT_TRANSACTION_AT: Final = 112
 PARTICIPANT_OWNS_AT: Final = 120  # OWNS_*: set before a queue belongs to it
 PARTICIPANT_EXPELLED_AT: Final = 128  # when whoever is to leave had joined, 0 nobody
-PARTICIPANT_LIST_AT: Final = 136  # references to the queues that it uses, with what for
+PARTICIPANT_SELECTORS_AT: Final = 136  # 0: it has no memory for them; odd: they are being changed
+PARTICIPANT_LIST_AT: Final = 144  # references to the queues that it uses, with what for
 PARTICIPANT_LIST: Final = (PARTICIPANT_BYTES - PARTICIPANT_LIST_AT) // 8
 
 OWNS_QUEUES: Final = 1
@@ -825,9 +838,10 @@ TRANSACTION_COMMITTED: Final = 2  # all of it happens, whoever does it
 USE_CONSUMES: Final = 1 << 62  # in a word of the list
 USE_PRODUCES: Final = 1 << 61
 USE_SERVES: Final = 1 << 60  # for others: it keeps nobody from deleting the queue
-USE_SHIFT: Final = 60  # its bits in the byte of a row, of one that does not fit into the list
-USE_LISTED: Final = 1 << 3  # there: it uses the queue of this row, for whatever
-USES: Final = USE_CONSUMES | USE_PRODUCES | USE_SERVES
+USE_TAKES_ANY: Final = 1 << 59  # and not only what its selectors match, or it has told none
+USE_SHIFT: Final = 59  # its bits in the byte of a row, of one that does not fit into the list
+USE_LISTED: Final = 1 << 4  # there: it uses the queue of this row, for whatever
+USES: Final = USE_CONSUMES | USE_PRODUCES | USE_SERVES | USE_TAKES_ANY
 
 # --- transactions segment -------------------------------------------------------------------------
 TRANSACTIONS_MAGIC: Final = 0x004E4152544D4853  # "SHMTRAN\0"
@@ -1089,7 +1103,8 @@ assert QUEUE_SETTINGS_BYTES >= 120
 assert ENTRY_NAME_AT + NAME_BYTES_MAX <= ENTRY_BYTES
 assert BINDING_EXCLUSIVE_AT < BINDING_TARGET_AT < BINDING_KEY_AT
 assert RING_BALANCE_AT < RING_TAIL_AT + LINE_BYTES
-assert BALANCE_MEMBERS_AT + BALANCE_MEMBERS * MEMBER_BYTES <= BALANCE_COPY_BYTES
+assert BALANCE_MEMBERS < 1 << BALANCE_SELECTOR_SHIFT
+assert BALANCE_SELECTORS_BYTES % 8 == 0
 assert BALANCE_COPIES_AT + 2 * BALANCE_COPY_BYTES <= BALANCE_ENTRY_BYTES
 assert BALANCE_ENTRIES_AT % PAGE_BYTES == 0
 assert BINDING_PAYLOAD_BYTES == 448

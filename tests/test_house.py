@@ -64,7 +64,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/client/waiting.py": {"threading"},
     "netbridge/clustered/balancing.py": set(),
     "netbridge/clustered/departure.py": {"threading", "time"},
-    "netbridge/clustered/giving.py": {"threading"},
+    "netbridge/clustered/giving.py": {"threading", "time"},
     "netbridge/clustered/members.py": {"zmq", "time"},
     "netbridge/clustered/messages.py": {"time"},
     "netbridge/clustered/owner.py": {"secrets"},

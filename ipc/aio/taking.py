@@ -58,7 +58,7 @@ class Taking:
         exclusive: bool,
     ) -> Consumer:
         selection = None if selector is None else Selection(selector)
-        consuming = Consuming(self._sync, priority, exclusive)
+        consuming = Consuming(self._sync, priority, exclusive, selection)
         if lib.sb_is_non_destructive(self._sync._queue):
             retained_reader = RetainedReader(self._sync, selection, timeout)
             return cast(Consumer, Subscription(self._broker, retained_reader))

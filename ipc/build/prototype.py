@@ -55,6 +55,8 @@ PARAMETER_TYPES = {
     "pouring": "int64_t *",
     "members": "const int64_t *",
     "chosen": "int64_t *",
+    "selectors": "const void *",
+    "copied": "int64_t *",
 }
 RESULT_TYPES = {"loan_body": "void *", "received": "sb_message *", "arena_data": "void *"}
 

@@ -24,6 +24,8 @@ class QueueOutline:
     is_durable: bool
     is_temporary: bool
     is_consumed: bool
+    selectors: tuple[str, ...] = ()
+    """Of its consumers, if each has told one: no other message is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +53,15 @@ class Outlines(Closable):
             return None
         self._seen = now
         rows = list(catalog.queues())
-        uses = participants.uses([row.reference for row in rows])
+        taken = participants.taken([row.reference for row in rows])
         queues = (
             QueueOutline(
                 row.name,
                 row.reference,
                 bool(row.word(at.QUEUE_FLAGS_AT) & at.QUEUE_DURABLE),
                 bool(row.word(at.QUEUE_FLAGS_AT) & at.QUEUE_TEMPORARY),
-                uses.get(row.reference, (0, 0))[0] > 0,
+                row.reference in taken,
+                tuple(sorted(taken.get(row.reference, ()))),
             )
             for row in rows
         )

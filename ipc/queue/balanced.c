@@ -33,6 +33,61 @@ static int64_t set_of(sb_queue *queue)
     return set;
 }
 
+/* What a selector sees of a message that is to be published. */
+static sb_subject subject_of(const sb_outgoing *message)
+{
+    int64_t now = realtime_ns();
+    return (sb_subject){
+        .key = message->key, .key_length = message->key_length,
+        .properties = message->properties, .properties_length = message->properties_length,
+        .body_length = message->length, .published_ns = now,
+        .expiry_ns = message->ttl_ns > 0 ? now + message->ttl_ns : 0,
+        .priority = message->priority ? message->priority - 1 : L_LEVEL_DEFAULT,
+    };
+}
+
+/* A bit for each member of which a selector takes the message. */
+static int64_t members_that_take(const char *selectors, int64_t bytes, const sb_outgoing *message)
+{
+    const sb_subject subject = subject_of(message);
+    int64_t takes = 0;
+    for (int64_t at = 0; at + 8 <= bytes;) {
+        int64_t word = word_load(selectors, at);
+        int64_t member = word & ((1 << L_BALANCE_SELECTOR_SHIFT) - 1);
+        int64_t length = word >> L_BALANCE_SELECTOR_SHIFT;
+        const char *program = selectors + at + 8;
+        at += 8 + ((length + 7) & ~INT64_C(7));
+        if (length < 0 || at > bytes)
+            break;
+        /* it was in shared memory: so it is checked, before it is run */
+        if (member < L_BALANCE_MEMBERS && sb_selector_check(program, length) == SB_OK &&
+            sb_selector_matches(program, length, &subject))
+            takes |= INT64_C(1) << member;
+    }
+    return takes;
+}
+
+/* Whose turn it is: SB_OK with the two words of a member at `chosen`. */
+static int64_t choose(sb_queue *queue, int64_t set, const sb_outgoing *message, int64_t *chosen)
+{
+    void *catalog = queue->connection->catalog.memory;
+    int64_t code = sb_balance_choose(catalog, set, chosen);
+    if (code <= 0)
+        return code;
+    int64_t turn = chosen[0], copied[1 + L_BALANCE_SELECTORS_BYTES / 8];
+    code = SB_STALE;
+    for (int tries = 0; tries < TURNS && code == SB_STALE; tries++) {
+        int64_t bytes = sb_balance_selectors(catalog, set, copied);
+        if (bytes == SB_STALE)
+            continue;
+        if (bytes < 0)
+            return bytes;
+        int64_t takes = members_that_take((const char *)(copied + 1), bytes, message);
+        code = sb_balance_choose_among(catalog, set, turn, copied[0], takes, chosen);
+    }
+    return code;
+}
+
 /* Into the queue towards a node: the answer, or why not. */
 static int64_t publish_towards(sb_queue *way, int64_t number, const sb_outgoing *message,
                                int64_t timeout_ns, sb_receipt *where)
@@ -52,7 +107,7 @@ int64_t balanced_publish(sb_queue *queue, const sb_outgoing *message, int64_t ti
     int64_t set = message->id_length | message->producer || is_scheduled(message) ? 0
                                                                                   : set_of(queue);
     for (int turn = 1; set && turn <= TURNS; turn++) {
-        if (sb_balance_choose(queue->connection->catalog.memory, set, chosen) != SB_OK)
+        if (choose(queue, set, &copy, chosen) != SB_OK)
             return SB_UNDECIDED;
         copy.target = chosen[L_MEMBER_TARGET_AT / 8];
         if (copy.target == 0)

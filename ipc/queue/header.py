@@ -163,6 +163,8 @@ int64_t sb_get_many(sb_queue *queue, sb_message *messages, int64_t count, int64_
 /* Take the oldest message that a selector matches.  Answers as sb_get. */
 int64_t sb_get_selected(sb_queue *queue, sb_message *message, sb_selection *wanted,
                         int64_t timeout_ns);
+/* It will be called with this: to be said before sb_consume_begin.  SB_OK. */
+int64_t sb_selects(sb_queue *queue, sb_selection *wanted);
 
 /* Where received messages are copied to. */
 struct sb_room {
@@ -246,6 +248,14 @@ int64_t sb_copy(sb_queue *from, sb_queue *to, int64_t most, int64_t timeout_ns, 
                 void *context);
 /* A chooser: what the program of an sb_selection, the context, selects. */
 int64_t sb_is_selected(const sb_message *message, void *selection);
+/* A chooser: what one of `wanted` selects, or all if there are none, and none of `others`. */
+struct sb_choice {
+    const sb_selection *wanted;
+    int64_t wanted_count;
+    const sb_selection *others;
+    int64_t others_count;
+};
+int64_t sb_is_chosen(const sb_message *message, void *choice);
 """
 
 WAITING = """\

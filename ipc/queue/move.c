@@ -303,6 +303,23 @@ int64_t sb_is_selected(const sb_message *message, void *selection)
            sb_selector_matches(wanted->program, wanted->bytes, &subject);
 }
 
+static bool is_any(const sb_selection *of, int64_t count, const sb_subject *subject)
+{
+    for (int64_t each = 0; each < count; each++)
+        if (sb_selector_matches(of[each].program, of[each].bytes, subject))
+            return true;
+    return false;
+}
+
+int64_t sb_is_chosen(const sb_message *message, void *choice)
+{
+    const sb_choice *given = choice;
+    sb_subject subject;
+    return sb_subject_of(message, &subject) == SB_OK &&
+           (!given->wanted_count || is_any(given->wanted, given->wanted_count, &subject)) &&
+           !is_any(given->others, given->others_count, &subject);
+}
+
 int64_t sb_move(sb_queue *from, sb_queue *to, int64_t most, int64_t timeout_ns, sb_chooser chooses,
                 void *context)
 {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shmbroker.core.codes import FULL, INTERRUPTED, OK
 from shmbroker.ipc._native import ffi, lib
@@ -12,6 +12,7 @@ from shmbroker.ipc.selector.selection import Selection
 
 if TYPE_CHECKING:
     from shmbroker.ipc.queue.opened import OpenedQueue
+    from shmbroker.ipc.selector.choice import Choice
     from shmbroker.ipc.selector.selector import Selector
 
 LIMIT_MAX = 1 << 60
@@ -27,10 +28,12 @@ def pass_over(
     *,
     copies: bool,
     towards: int = 0,
+    choice: Choice | None = None,
 ) -> int:
     """How many messages it was; a signal ends it between two.
 
-    `towards`: the target at another node that they are for, if they go there.
+    `towards`: the target at another node that they are for, if they go there.  `choice`: instead of
+    a selector.
     """
     most = 0 if limit is None else limit
     if not isinstance(most, int) or isinstance(most, bool) or (limit is not None and limit < 1):
@@ -42,9 +45,11 @@ def pass_over(
             f"messages go to another queue, not to {type(target).__name__}"
         ) from None
     selection = None if selector is None else Selection(selector)
-    chooses = (
-        (ffi.addressof(lib, "sb_is_selected"), selection.selection) if selection else NO_CHOICE
-    )
+    chooses: tuple[Any, Any] = NO_CHOICE
+    if selection is not None:
+        chooses = ffi.addressof(lib, "sb_is_selected"), selection.selection
+    elif choice is not None:
+        chooses = ffi.addressof(lib, "sb_is_chosen"), choice.choice
     passage = ffi.new("sb_passage *")
     lib.sb_pass_begin(passage, min(most, LIMIT_MAX), nanoseconds(timeout), *chooses, copies)
     passage.target = towards

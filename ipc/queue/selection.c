@@ -120,6 +120,26 @@ static int64_t select_in(sb_queue *queue, sb_port *port, sb_selection *wanted, s
     return SB_EMPTY;
 }
 
+/* Others are told what we select, before they see that we consume. */
+static void tell(sb_queue *queue, sb_selection *wanted)
+{
+    if (wanted->told != queue->reference)
+        queue_tell_selector(queue, wanted->text, wanted->text_length);
+    wanted->told = queue->reference;
+    queue_note_use(queue, L_USE_CONSUMES);
+}
+
+int64_t sb_selects(sb_queue *queue, sb_selection *wanted)
+{
+    int64_t code;
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return code;
+    tell(queue, wanted);
+    lane_leave(in);
+    return SB_OK;
+}
+
 int64_t sb_get_selected(sb_queue *queue, sb_message *message, sb_selection *wanted,
                         int64_t timeout_ns)
 {
@@ -131,7 +151,7 @@ int64_t sb_get_selected(sb_queue *queue, sb_message *message, sb_selection *want
         lane_leave(in);
         return nothing_taken(queue);
     }
-    queue_note_use(queue, L_USE_CONSUMES);
+    tell(queue, wanted);
     int64_t deadline = timeout_ns ? monotonic_deadline(timeout_ns) : 0;
     while ((code = select_in(queue, &in->port, wanted, message)) == SB_EMPTY && timeout_ns != 0) {
         code = sb_port_wait_for_selected(&in->port, wanted->position, wanted->returned, deadline);

@@ -19,7 +19,7 @@ int64_t sb_subscribe(sb_queue *queue, sb_cursor *cursor, int64_t from_now, int64
     sb_port *port = &in->port;
     atomic_store(&in->busy, ON_LOAN);
     if (queue->non_destructive)
-        queue_note_use(queue, L_USE_CONSUMES);
+        queue_note_use(queue, L_USE_CONSUMES | L_USE_TAKES_ANY);
     code = lossy ? sb_cursor_open_lossy(cursor, port, from_now)
                  : sb_cursor_open(cursor, port, SB_GATE_FLEETING, from_now);
     if (code == SB_OK && !lossy)

@@ -74,7 +74,7 @@ take_by(take_kernel kernel, sb_queue *queue, wanted what, int64_t looks, int64_t
     lane *in = lane_enter(queue, &code);
     if (!in)
         return code;
-    queue_note_use(queue, L_USE_CONSUMES);
+    queue_note_use(queue, L_USE_CONSUMES | L_USE_TAKES_ANY);
     code = kernel(&in->port, &what, timeout_ns ? 0 : looks);
     int64_t times = code == SB_EMPTY && timeout_ns && looks
                         ? spinning_times(queue->connection, &in->for_message) : 0;

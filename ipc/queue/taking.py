@@ -170,7 +170,7 @@ class Taking(OpenedQueue):
         the first one on.
         """
         selection = None if selector is None else Selection(selector)
-        consuming = Consuming(self, priority, exclusive)
+        consuming = Consuming(self, priority, exclusive, selection)
         if lib.sb_is_non_destructive(self._queue):
             yield from self._look_on(selection, timeout)
             return

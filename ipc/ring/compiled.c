@@ -26,7 +26,7 @@ int64_t sb_queue_port(sb_queue *queue, sb_port **port)
     pthread_mutex_unlock(&connection->mutex);
     if (!lent)
         return code;
-    queue_note_first_use(queue, L_USE_CONSUMES | L_USE_PRODUCES);
+    queue_note_first_use(queue, L_USE_CONSUMES | L_USE_TAKES_ANY | L_USE_PRODUCES);
     return SB_OK;
 }
 

@@ -9,6 +9,8 @@
 void participant_forgets(sb_connection *connection, int64_t id, int64_t reference)
 {
     char *entry = participant_entry(connection, id);
+    if (id == connection->id) /* those of a dead one are not looked at any more */
+        participant_selects_no_more(connection, reference);
     for (int64_t index = 0; index < participant_list_length(entry) && index < L_PARTICIPANT_LIST;
          index++) {
         int64_t at = L_PARTICIPANT_LIST_AT + 8 * index;

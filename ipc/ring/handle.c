@@ -161,6 +161,17 @@ void queue_note_first_use(sb_queue *queue, int64_t use)
         group_join(queue);
 }
 
+void queue_tell_selector(sb_queue *queue, const void *text, int64_t length)
+{
+    sb_connection *connection = queue->connection;
+    pthread_mutex_lock(&connection->mutex);
+    bool is_told = atomic_load(&connection->closed) != SB_OK ||
+                   participant_selects(connection, queue->reference, text, length);
+    pthread_mutex_unlock(&connection->mutex);
+    if (!is_told)
+        queue_note_use(queue, L_USE_CONSUMES | L_USE_TAKES_ANY);
+}
+
 void sb_queue_serve(sb_queue *queue)
 {
     queue_note_use(queue, L_USE_SERVES);

@@ -92,6 +92,8 @@ int64_t queue_unusable(sb_queue *queue);
 /* A handle of the queue with this reference, its ring mapped. */
 int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **queue);
 void queue_note_first_use(sb_queue *queue, int64_t use);
+/* Our participant takes what this selector matches; one that has no place counts as all. */
+void queue_tell_selector(sb_queue *queue, const void *text, int64_t length);
 /* Unmap the ring; the mutex is held, and nobody is in a lane, or looks. */
 void queue_unmap(sb_queue *queue);
 void queue_free(sb_queue *queue);
@@ -244,7 +246,7 @@ static inline void queue_used(sb_queue *queue)
 static inline void queue_note_use(sb_queue *queue, int64_t use)
 {
     queue_used(queue);
-    if (!(atomic_load_explicit(&queue->uses, memory_order_relaxed) & use))
+    if (use & ~atomic_load_explicit(&queue->uses, memory_order_relaxed))
         queue_note_first_use(queue, use);
 }
 /* Wait until no thread is in it, and return its ports' memory.  No thread enters any more.  The

@@ -27,6 +27,9 @@ struct sb_selection {
     int64_t position;  /* nothing below matches, */
     int64_t returned;  /* while so many messages have come back, */
     int64_t looked_ns; /* since it was last looked at from the first one on */
+    const void *text;  /* what the program was made of, for other nodes of a cluster; or NULL */
+    int64_t text_length;
+    int64_t told; /* it was, of this queue */
 };
 
 /* SB_OK, or SB_INVALID: only what was checked may be run. */

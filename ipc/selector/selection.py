@@ -11,7 +11,7 @@ from shmbroker.ipc.selector.selector import Selector
 class Selection:
     """Belongs to one consumer: what it has passed over it does not look at again."""
 
-    __slots__ = ("_program", "selection", "selector")
+    __slots__ = ("_program", "_text", "selection", "selector")
 
     def __init__(self, selector: str | Selector) -> None:
         self.selector = selector if isinstance(selector, Selector) else Selector(selector)
@@ -19,6 +19,8 @@ class Selection:
         self.selection: Any = ffi.new("sb_selection *")
         self.selection.program = self._program
         self.selection.bytes = len(self._program)
+        self._text = ffi.from_buffer(self.selector.text.encode())
+        self.selection.text, self.selection.text_length = self._text, len(self._text)
 
     @property
     def position(self) -> int:

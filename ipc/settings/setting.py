@@ -57,9 +57,12 @@ SLOW_POLICY: Final = {"notify": NOTIFY, "disconnect": DISCONNECT}
 WhenFull = Literal["block", "fail", "drop-oldest", "page"]
 SlowPolicy = Literal["notify", "disconnect"]
 Replicate = Literal["all", "configuration", "none"]
+Filters = Literal["ignore", "match"]
 REPLICATE: Final[dict[str, int]] = {
     "all": REPLICATE_ALL, "configuration": REPLICATE_CONFIGURATION, "none": REPLICATE_NONE,
 }  # fmt: skip
+
+FILTERS: Final = {"ignore": 0, "match": 1}
 
 assert NAME_BYTES >= 8 + NAME_BYTES_MAX + 1
 
@@ -202,6 +205,11 @@ class Settings(CommonSettings, total=False):
         "What another member of a replicated node has when it takes over.  Default: `ha.replicate`"
         " for durable queues of such a node.",
         "replication.md#what-a-takeover-keeps", most=REPLICATE_NONE, choices=REPLICATE)]
+    redistribution_filters: Annotated[Filters, Setting(
+        "choice", "ignore",
+        "Whether any consumer here keeps messages from going to another node of the cluster"
+        " (ignore), or only one whose selector takes them (match).",
+        "clusters.md#redistribution", most=1, choices=FILTERS)]
 
 
 class PatternSettings(Settings, total=False):

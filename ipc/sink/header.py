@@ -48,8 +48,10 @@ int64_t sb_bind_own(sb_connection *connection, const sb_binding *binding, int64_
                     int64_t removes);
 /* Whose turn it is for messages of this queue: two words for each, the reference to its ring and
  * its target, 0 for the queue itself; bit i of `eligible` is the i-th.  None: the queue itself.
- * The reference to the set, 0 none. */
-int64_t sb_queue_balance(sb_queue *queue, const int64_t *members, int64_t count, int64_t eligible);
+ * Others have turns with what one of their selectors takes: `length` bytes, of each a word with its
+ * member and its length, and its program.  The reference to the set, 0 none. */
+int64_t sb_queue_balance(sb_queue *queue, const int64_t *members, int64_t count, int64_t eligible,
+                         const void *selectors, int64_t length);
 /* The set of a queue that was deleted; 0: those of all queues, which a former broker has left. */
 int64_t sb_balances_forget(sb_connection *connection, int64_t set);
 int64_t sb_sink_position(sb_sink *sink, int64_t number);

@@ -14,7 +14,11 @@ _STATES = {at.PARTICIPANT_LIVE: "live", at.PARTICIPANT_LEAVING: "leaving"}
 _ENTRY = Struct("<7q")
 _LIST = Struct(f"<{at.PARTICIPANT_LIST}q")
 _LOG = Struct("<4q")
+_WORD = Struct("<q")
+_SELECTOR = Struct("<2q")
 USES = at.USES
+TRIES = 3
+"""How often to read what changes meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,24 @@ class ErrorInfo:
     count: int
     first_at: int
     last_at: int
+
+
+def _selectors(page: bytes, reference: int) -> frozenset[str]:
+    """As ipc/vhost/selectors.c writes them."""
+    found = set()
+    place = 0
+    while place + _SELECTOR.size <= len(page):
+        whose, length = _SELECTOR.unpack_from(page, place)
+        if whose == 0 or not 0 < length <= at.SELECTOR_BYTES_MAX:
+            break
+        place += _SELECTOR.size
+        if whose == reference:
+            try:
+                found.add(page[place : place + length].decode())
+            except UnicodeDecodeError:  # nobody selects so: something else has written there
+                return frozenset()
+        place += length + -length % 8
+    return frozenset(found)
 
 
 class Participants:
@@ -89,11 +111,44 @@ class Participants:
                 uses[reference] = consumers, producers
         return uses
 
+    def taken(self, references: Collection[int]) -> dict[int, frozenset[str]]:
+        """What is taken from these queues, by reference: what one of the selectors matches, or
+        everything if there are none.  A queue that nobody takes from is not there."""
+        everything: frozenset[str] = frozenset()
+        found: dict[int, frozenset[str]] = {}
+        for number, using in self._using(references):
+            for reference, use in using.items():
+                if not use & at.USE_CONSUMES:
+                    continue
+                own = everything if use & at.USE_TAKES_ANY else self._selected(number, reference)
+                known = found.get(reference)
+                found[reference] = own | (own if known is None else known)
+                if not own or known == everything:
+                    found[reference] = everything
+        return found
+
+    def _selected(self, number: int, reference: int) -> frozenset[str]:
+        """Selectors that a participant has told of this queue; none if they are not to be read."""
+        start = at.PARTICIPANTS_AT + number * at.PARTICIPANT_BYTES + at.PARTICIPANT_SELECTORS_AT
+        page = at.PARTICIPANTS_SELECTORS_AT + number * at.SELECTORS_BYTES
+        for _ in range(TRIES):
+            before = self._memory[start : start + 8]
+            (version,) = _WORD.unpack(before)
+            if version == 0:
+                break
+            copied = self._memory[page : page + at.SELECTORS_BYTES]
+            if version % 2 == 0 and self._memory[start : start + 8] == before:
+                return _selectors(copied, reference)
+        return frozenset()
+
     def uses_now(self) -> bytes:
-        """As it is stored: the same again while nobody begins or ends to use a queue."""
+        """As it is stored: the same again while nobody begins or ends to use a queue, or tells
+        another selector."""
         found = []
         for number, start, used in self._living():
             listed = start + at.PARTICIPANT_LIST_AT
+            told = start + at.PARTICIPANT_SELECTORS_AT
+            found.append(self._memory[told : told + _WORD.size])
             found.append(self._memory[listed : listed + _LIST.size])
             found.append(used.to_bytes(8, "little") + self._beyond_list(number, used))
         return b"".join(found)

@@ -212,6 +212,15 @@ _Atomic unsigned char *participant_row_byte(sb_connection *connection, int64_t i
 /* The queue that has the row, or was the last that had it. */
 int64_t row_last_reference(sb_connection *connection, int64_t row);
 
+/* --- selectors.c ------------------------------------------------------------------------------ */
+
+/* Note that we take from this queue what a selector of this text matches, under the connection's
+ * mutex.  False: there is no place for it. */
+bool participant_selects(sb_connection *connection, int64_t reference, const void *text,
+                         int64_t length);
+/* Those of this queue do not count any more; under the same mutex. */
+void participant_selects_no_more(sb_connection *connection, int64_t reference);
+
 /* --- bell.c ----------------------------------------------------------------------------------- */
 
 /* A bell for a thread that follows many rings: its number, or -1 if there is none left; and its

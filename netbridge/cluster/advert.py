@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 WORDS_BYTES = 24
 """At most, of a row on the wire: its numbers, flags and the lengths of its texts."""
+SELECTORS_MAX = 8
+"""Of a queue; one of which more are told counts as if everything was taken from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +18,8 @@ class Queue:
     """Somebody takes from it.  How many do changes more often, and nobody elsewhere needs it."""
     may_be_balanced: bool = True
     """One of this name at several nodes is one queue; else it is of its node alone."""
+    selectors: tuple[str, ...] = ()
+    """Of its consumers, if all that is taken is what one of these matches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +46,10 @@ def key_of(advert: Advert) -> Key:
     return advert.name if isinstance(advert, Queue) else advert
 
 
-def size_of(key: Key) -> int:
+def size_of(key: Key, advert: Advert | None) -> int:
     """Bytes of a row on the wire, or a few more."""
     if isinstance(key, str):
-        return WORDS_BYTES + len(key.encode())
+        selectors = advert.selectors if isinstance(advert, Queue) else ()
+        return WORDS_BYTES + len(key.encode()) + sum(4 + len(each.encode()) for each in selectors)
     texts = (key.exchange, key.kind, key.destination, key.key)
     return WORDS_BYTES + sum(len(each.encode()) for each in texts) + len(key.arguments)

@@ -9,7 +9,7 @@ from typing import Final
 from shmbroker.core.layout import BALANCE_MEMBERS
 from shmbroker.netbridge.cluster.advert import Queue
 from shmbroker.netbridge.cluster.option import ON_DEMAND, STRICT
-from shmbroker.netbridge.cluster.redistribution import Here
+from shmbroker.netbridge.cluster.redistribution import Here, To
 from shmbroker.netbridge.election.question import Node
 
 HERE: Final = b""
@@ -23,6 +23,8 @@ class Member:
     node: Node
     is_eligible: bool
     """Its turns come; if nobody's do, messages stay here."""
+    selectors: tuple[str, ...] = ()
+    """With what one of these matches; without any, with every message."""
 
 
 def sets(
@@ -42,7 +44,7 @@ def sets(
         if not queue.may_be_balanced:
             continue
         if others := members(mode, queue.name, there, up):
-            own = Member(HERE, mode == STRICT or queue.is_consumed)
+            own = _member(mode, HERE, queue.is_consumed, queue.selectors)
             found[queue.name, queue.reference] = (own, *others)[:BALANCE_MEMBERS]
     return found
 
@@ -53,7 +55,22 @@ def members(
     """The other nodes that have this queue.  If nobody is eligible, and it is not here, it is the
     turn of the first (core/balance.py)."""
     return tuple(
-        Member(node, mode == STRICT or (each.is_consumed and node in up))
+        _member(mode, node, each.is_consumed and node in up, each.selectors)
         for node, queues in there.items()
         if (each := queues.get(name)) is not None and each.may_be_balanced
     )[:BALANCE_MEMBERS]
+
+
+def _member(mode: str, node: Node, is_consumed: bool, selectors: tuple[str, ...]) -> Member:
+    if mode == STRICT:
+        return Member(node, True)
+    return Member(node, is_consumed, selectors if is_consumed else ())
+
+
+def takers(members: tuple[Member, ...]) -> tuple[tuple[To, ...], Node | None]:
+    """Who takes messages that must not stay here; and who gets those that none of them takes, or
+    None if there can be no such."""
+    to = tuple(To(each.node, each.selectors) for each in members if each.is_eligible)
+    if not to:
+        return (To(members[0].node),), None
+    return to, members[0].node if all(each.selectors for each in to) else None

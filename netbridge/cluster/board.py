@@ -77,7 +77,7 @@ class Board:
             row = self._rows.get(key)
             if row is None or row.version != version or (is_anew and row.advert is None):
                 continue
-            rows, size = rows + 1, size + size_of(key)
+            rows, size = rows + 1, size + size_of(key, row.advert)
             if rows > ROWS_MAX or (size > PAGE_BYTES_MAX and rows > 1):
                 break
             until = version

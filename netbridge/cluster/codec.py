@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from shmbroker.netbridge.cluster.advert import Binding, Queue
+from shmbroker.core.layout import SELECTOR_BYTES_MAX
+from shmbroker.netbridge.cluster.advert import SELECTORS_MAX, Binding, Queue
 from shmbroker.netbridge.cluster.board import ROWS_MAX
 from shmbroker.netbridge.cluster.said import (
     Announcement,
@@ -40,7 +41,8 @@ LISTED: Final = Text(3 * NAME_BYTES_MAX, 1)
 MAKES_BYTES_MAX: Final = 28 << 10
 WHY_BYTES_MAX: Final = 2048
 LIFE: Final = Octets(ID_BYTES, ID_BYTES)
-QUEUE: Final = Made(Queue, LISTED, Flag(), Flag(), Flag())
+SELECTOR: Final = Text(SELECTOR_BYTES_MAX, 1)
+QUEUE: Final = Made(Queue, LISTED, Flag(), Flag(), Flag(), Many(SELECTOR, SELECTORS_MAX))
 BINDING: Final = Made(
     Binding, LISTED, NAME, LISTED, Flag(), Text(ENTRY_BYTES), Octets(0, ENTRY_BYTES), Flag(), Flag()
 )

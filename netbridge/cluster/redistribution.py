@@ -2,7 +2,10 @@
 
 A queue here may give its messages away when its last consumer left so long ago, and another node
 has a consumer of a queue of that name.  Whoever comes here in time cancels that, and whoever comes
-in the middle of it ends it.
+in the middle of it ends it.  With `redistribution-filters = "match"` consumers here that select
+keep only what their selectors match, so it is so long since these last changed.
+
+A consumer elsewhere that selects gets only what its selector matches.
 """
 
 from __future__ import annotations
@@ -29,6 +32,25 @@ class Here:
     """Another one if it was deleted and made again."""
     may_be_balanced: bool = True
     """Nothing of it, as groups or last values, needs all of its messages in one place."""
+    selectors: tuple[str, ...] = ()
+    """Of its consumers, if all that is taken is what one of these matches."""
+    matches: bool = False
+    """`redistribution-filters = "match"`."""
+
+    @property
+    def gives(self) -> bool:
+        return self.delay is not None and (
+            not self.is_consumed or (self.matches and bool(self.selectors))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class To:
+    """A node that takes messages of a queue."""
+
+    node: Node
+    selectors: tuple[str, ...] = ()
+    """What one of these matches; without any, all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +58,19 @@ class Gives:
     """The messages of this queue go to these nodes, in turn."""
 
     queue: str
-    to: tuple[Node, ...]
+    to: tuple[To, ...]
     whose: str = ""
     """The queue there; empty: that of the same name."""
+    unless: tuple[str, ...] | None = None
+    """Not what selectors of consumers here match; None: not if there is any consumer here."""
+    rest: Node | None = None
+    """Who gets what none of them takes."""
 
 
 class Redistribution:
     def __init__(self) -> None:
-        self._alone_since: dict[str, float] = {}
-        """Since when nobody here consumes, of queues that are to give their messages away."""
+        self._since: dict[str, tuple[tuple[str, ...], float]] = {}
+        """Of queues that are to give messages away: the selectors here, and since when."""
         self.deadline = NEVER
         """When one may begin that has to wait now, if nothing changes."""
 
@@ -52,23 +78,27 @@ class Redistribution:
         self, here: Iterable[Here], there: Mapping[Node, Iterable[Queue]], now: float
     ) -> list[Gives]:
         """`there`: what is behind links that are up, in the order in which nodes became known."""
-        consumed: dict[str, list[Node]] = {}
+        consumed: dict[str, list[To]] = {}
         for node, queues in there.items():
             for queue in queues:
                 if queue.is_consumed:
-                    consumed.setdefault(queue.name, []).append(node)
-        waiting = {each.name: each for each in here
-                   if each.delay is not None and not each.is_consumed}  # fmt: skip
-        self._alone_since = {name: self._alone_since.get(name, now) for name in waiting}
+                    consumed.setdefault(queue.name, []).append(To(node, queue.selectors))
+        waiting = {each.name: each for each in here if each.gives}
+        self._since = {name: self._as_since(each, now) for name, each in waiting.items()}
         self.deadline = NEVER
         gives = []
         for name, each in waiting.items():
             if name not in consumed:
                 continue
             assert each.delay is not None
-            begins = self._alone_since[name] + each.delay
+            begins = self._since[name][1] + each.delay
             if begins <= now:
-                gives.append(Gives(name, tuple(consumed[name])))
+                unless = each.selectors if each.matches else None
+                gives.append(Gives(name, tuple(consumed[name]), unless=unless))
             else:
                 self.deadline = min(self.deadline, begins)
         return gives
+
+    def _as_since(self, queue: Here, now: float) -> tuple[tuple[str, ...], float]:
+        known = self._since.get(queue.name)
+        return (queue.selectors, now) if known is None or known[0] != queue.selectors else known

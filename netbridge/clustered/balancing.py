@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from shmbroker.core.layout import BALANCE_SELECTOR_SHIFT, BALANCE_SELECTORS_BYTES
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.base.errors import NotFound
+from shmbroker.ipc.base.errors import NotFound, SelectorError
 from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.selector.selector import Selector
 from shmbroker.ipc.sink.target import target_of
 from shmbroker.netbridge.carrier.reached import serving
 from shmbroker.netbridge.cluster.balancing import HERE, Member
@@ -49,19 +51,19 @@ class Balancing:
     def _set(self, which: Which, members: tuple[Member, ...]) -> None:
         name, reference = which
         words: list[int] = []
-        eligible = 0
+        eligible, selectors = programs_of(members)
         with suppress(NotFound):  # it was deleted: the next look tells
             queue = serving(self._broker, name)
             if lib.sb_queue_reference(queue._queue) != reference:
                 return  # so was this one
             for each in members:
                 way = queue if each.node == HERE else self._way(each.node)
-                if each.is_eligible:
-                    eligible |= 1 << len(words) // 2
                 target = 0 if each.node == HERE else target_of(self.stands_for.get(name, name))
                 words += [int(lib.sb_queue_reference(way._queue)), target]
             given = ffi.new("int64_t[]", words)
-            code = lib.sb_queue_balance(queue._queue, given, len(words) // 2, eligible)
+            code = lib.sb_queue_balance(
+                queue._queue, given, len(members), eligible, selectors, len(selectors)
+            )
             if code < 0:
                 error = queue._error(code, "balancing")
                 self._tell({"event": "cluster", "level": "error", "state": "not balanced",
@@ -75,3 +77,29 @@ class Balancing:
     def end(self) -> None:
         """What is published from now on stays here."""
         self.sets({})
+
+
+def programs_of(members: Sequence[Member]) -> tuple[int, bytes]:
+    """A bit for each member that takes every message, and the selectors of the others, as
+    core/balance.py has them.  Those that have no room, or that this broker does not know how to
+    read, count as taking every message: the longest first."""
+    eligible, programs = 0, {}
+    for index, each in enumerate(members):
+        if not each.is_eligible:
+            continue
+        try:
+            programs[index] = b"".join(_entry(index, text) for text in each.selectors)
+        except SelectorError:  # of a broker of another version
+            programs[index] = b""
+    while sum(map(len, programs.values())) > BALANCE_SELECTORS_BYTES:
+        programs[max(programs, key=lambda index: len(programs[index]))] = b""
+    for index, program in programs.items():
+        if not program:
+            eligible |= 1 << index
+    return eligible, b"".join(programs.values())
+
+
+def _entry(member: int, text: str) -> bytes:
+    program = Selector(text).program
+    word = (len(program) << BALANCE_SELECTOR_SHIFT | member).to_bytes(8, "little")
+    return word + program + bytes(-len(program) % 8)

@@ -1,20 +1,26 @@
 """Gives messages away to other nodes, in a thread of its own: a batch of each queue in turn.
 
 A message goes from its queue into the queue towards a node in one transaction.  Before each batch
-it is looked whether a consumer came: then the rest stays.
+it is looked whether a consumer came: then the rest stays, or what its selector matches.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any, Final
 
+from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.closable import Closable
-from shmbroker.ipc.base.errors import Error
+from shmbroker.ipc.base.errors import Error, SelectorError
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.queue.moving import pass_over
+from shmbroker.ipc.queue.queue import Queue
+from shmbroker.ipc.selector.choice import Choice
+from shmbroker.ipc.selector.selector import Selector
 from shmbroker.ipc.sink.target import target_of
 from shmbroker.netbridge.carrier.reached import serving
 from shmbroker.netbridge.cluster.balancing import HERE
@@ -22,10 +28,15 @@ from shmbroker.netbridge.cluster.redistribution import Gives
 from shmbroker.netbridge.clustered.towards import towards
 from shmbroker.netbridge.election.question import Node
 
+Selectors = tuple[str, ...]
+
 TOGETHER: Final = 64
 """Messages of a batch: then others have their turn, and it is looked for consumers."""
 AGAIN_SECONDS: Final = 0.05
 """When a queue is tried again that was empty, or whose way there was full."""
+FRUITLESS_MAX: Final = 10_000
+ANEW_SECONDS: Final = 1.0
+"""When what waits is looked at again of which nothing was chosen, if nothing came or came back."""
 
 
 class Giving(Closable):
@@ -39,6 +50,8 @@ class Giving(Closable):
         self._wanted: tuple[Gives, ...] = ()
         self._standing: dict[str, Gives] = {}
         """Stand-ins, by their names."""
+        self._fruitless: dict[tuple[str, Selectors, Selectors], tuple[object, float]] = {}
+        """What was chosen nothing of: as the queue was then, and until when that holds."""
         self._rung: set[str] = set()
         """Those of them in which there may be something."""
         self.emptied: Callable[[str], None] = lambda name: None
@@ -110,21 +123,22 @@ class Giving(Closable):
         for _ in of.to:
             turn = self._turns.get(of.queue, 0)
             self._turns[of.queue] = turn + 1
-            moved += self._batch(of, of.to[turn % len(of.to)])
+            to = of.to[turn % len(of.to)]
+            moved += self._batch(of, to.node, to.selectors, of.unless or ())
+        if of.rest is not None:
+            selectors = {text for to in of.to for text in to.selectors}
+            moved += self._batch(of, of.rest, (), tuple(sorted(selectors)))
         return moved
 
-    def _batch(self, of: Gives, node: Node) -> int:
-        name, whose = of.queue, of.whose or of.queue
+    def _batch(self, of: Gives, node: Node, wanted: Selectors, others: Selectors) -> int:
+        """Of what one of `wanted` matches, or everything, and none of the others."""
+        name = of.queue
         try:
             source = serving(self._broker, name)
-            if self._is_closed or (not of.whose and source.statistics().consumers):
+            here = () if of.whose else self._taken_here(of, source)
+            if self._is_closed or here is None:
                 return 0
-            is_here = node == HERE
-            way = serving(self._broker, whose if is_here else towards(self._cluster, node))
-            target = 0 if is_here else target_of(whose)
-            # among several nodes one by one, so that each has its share of a few messages too
-            many = 1 if len(of.to) > 1 else TOGETHER
-            moved = pass_over(source, way, many, None, 0, copies=False, towards=target)
+            moved = self._chosen(of, source, node, wanted, tuple(sorted({*others, *here})))
         except Error as error:  # it was deleted, or is a replica, or the vhost ends
             if name not in self.given:
                 self._tell({"event": "cluster", "level": "warning", "state": "not redistributed",
@@ -133,3 +147,57 @@ class Giving(Closable):
             return 0
         self.given[name] = self.given.get(name, 0) + moved
         return moved
+
+    def _taken_here(self, of: Gives, source: Queue) -> Selectors | None:
+        """Selectors of consumers here; None: they keep everything."""
+        if not source.statistics().consumers:
+            return ()
+        if of.unless is None:
+            return None
+        reference = int(lib.sb_queue_reference(source._queue))
+        found = self._broker._participants.taken([reference])
+        return tuple(sorted(found.get(reference, ()))) or None
+
+    def _chosen(
+        self, of: Gives, source: Queue, node: Node, wanted: Selectors, others: Selectors
+    ) -> int:
+        choice = _choice(wanted, others) if wanted or others else None
+        known = of.queue, wanted, others
+        before = _changes(source) if choice is not None else None
+        seen, until = self._fruitless.pop(known, (None, 0.0))
+        now = time.monotonic()
+        if choice is not None and seen == before and now < until:
+            self._fruitless[known] = seen, until
+            return 0
+        is_here, whose = node == HERE, of.whose or of.queue
+        way = serving(self._broker, whose if is_here else towards(self._cluster, node))
+        target = 0 if is_here else target_of(whose)
+        # among several nodes one by one, so that each has its share of a few messages too
+        many = 1 if len(of.to) > 1 else TOGETHER
+        moved = pass_over(source, way, many, None, 0, copies=False, towards=target, choice=choice)
+        if choice is not None and not moved and len(way) < way.slots:
+            if len(self._fruitless) > FRUITLESS_MAX:
+                self._fruitless.clear()
+            self._fruitless[known] = before, now + ANEW_SECONDS
+        return moved
+
+
+@lru_cache(64)
+def _choice(wanted: Selectors, others: Selectors) -> Choice:
+    try:
+        return Choice(wanted, others)
+    except SelectorError:  # of a broker of another version: it counts as taking everything
+        return Choice((), [each for each in others if _is_known(each)])
+
+
+def _is_known(text: str) -> bool:
+    with suppress(SelectorError):
+        Selector(text)
+        return True
+    return False
+
+
+def _changes(queue: Queue) -> object:
+    """Another one if a message has come, or come back."""
+    now = queue._told()
+    return now.tail, now.given_back, now.revoked

@@ -13,7 +13,7 @@ from shmbroker.ipc.base.errors import Error, NotFound
 from shmbroker.ipc.connection.outline import Outline, Outlines, QueueOutline
 from shmbroker.ipc.queue_replica.copy import followed_by
 from shmbroker.netbridge.cluster.address import Addresses
-from shmbroker.netbridge.cluster.advert import Advert, Binding, Queue
+from shmbroker.netbridge.cluster.advert import SELECTORS_MAX, Advert, Binding, Queue
 from shmbroker.netbridge.cluster.redistribution import Here
 
 LOOK_SECONDS: Final = 0.2
@@ -76,7 +76,7 @@ class Looking(Closable):
             with suppress(NotFound):  # it was deleted: the next look tells
                 self._known[which] = former.get(which) or self._looked_at(each)
         return [
-            replace(known, is_consumed=each.is_consumed)
+            replace(known, is_consumed=each.is_consumed, selectors=each.selectors)
             for each in own
             if (known := self._known.get((each.name, each.reference))) is not None
         ]
@@ -93,7 +93,11 @@ class Looking(Closable):
             or bool(followed_by(opened))
         )
         delay = settings["redistribution_delay"].value
-        return Here(queue.name, queue.is_consumed, delay, queue.reference, not is_of_one_place)
+        matches = settings["redistribution_filters"].value == "match"
+        return Here(
+            queue.name, queue.is_consumed, delay, queue.reference, not is_of_one_place,
+            matches=matches,
+        )  # fmt: skip
 
     def close(self) -> None:
         outlines, self._outlines = self._outlines, None
@@ -112,9 +116,12 @@ def adverts(
     """`of_one_place`: names of queues that are not balanced."""
     kinds = {each.name: each.kind for each in outline.exchanges}
     queues = [
-        Queue(each.name, each.is_durable, each.is_consumed, each.name not in of_one_place)
+        Queue(
+            each.name, each.is_durable, each.is_consumed, each.name not in of_one_place,
+            each.selectors if len(each.selectors) <= SELECTORS_MAX else (),
+        )
         for each in outline.queues
-    ]
+    ]  # fmt: skip
     bindings = [
         Binding(
             each.exchange, kinds[each.exchange], each.destination, each.to == "exchange", each.key,

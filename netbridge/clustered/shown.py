@@ -94,6 +94,7 @@ def _advert(of: Announcement, state: str, advert: Queue | Binding) -> dict[str, 
             **whose,
             "durable": advert.is_durable,
             "consumed": advert.is_consumed,
+            "selectors": list(advert.selectors),
         }
     return {
         "exchange": advert.exchange,

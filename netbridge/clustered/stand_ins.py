@@ -24,8 +24,8 @@ from shmbroker.ipc.sink.target import target_of
 from shmbroker.netbridge.carrier.reached import serving
 from shmbroker.netbridge.carrier.sleeper import ANY
 from shmbroker.netbridge.carrier.thread import NetworkThread
-from shmbroker.netbridge.cluster.balancing import HERE, Member
-from shmbroker.netbridge.cluster.redistribution import Gives
+from shmbroker.netbridge.cluster.balancing import HERE, Member, takers
+from shmbroker.netbridge.cluster.redistribution import Gives, To
 from shmbroker.netbridge.clustered.balancing import Balancing, Which
 from shmbroker.netbridge.clustered.giving import Giving
 from shmbroker.netbridge.election.question import Node
@@ -90,11 +90,11 @@ class StandIns:
         """
         names = {each for each in self._broker._catalog.queue_names().values()
                  if each.startswith(STANDS_IN)}  # fmt: skip
-        gives = {stand_in(name): Gives(stand_in(name), _eligible(members), name)
+        gives = {stand_in(name): _to_those_who_take(name, members)
                  for name, members in turns.items()}  # fmt: skip
         if names - gives.keys():
             left = ((stand_in(name), name, to) for name, to in holders().items())
-            gives |= {own: Gives(own, to, name) for own, name, to in left
+            gives |= {own: Gives(own, tuple(map(To, to)), name) for own, name, to in left
                       if own in names and own not in gives}  # fmt: skip
         self._giving.passes_on(tuple(each for name, each in gives.items() if name in names))
 
@@ -125,9 +125,9 @@ class StandIns:
         self._thread.ask(end)
 
 
-def _eligible(members: tuple[Member, ...]) -> tuple[Node, ...]:
-    """The first, if nobody is."""
-    return tuple(each.node for each in members if each.is_eligible) or (members[0].node,)
+def _to_those_who_take(name: str, members: tuple[Member, ...]) -> Gives:
+    to, rest = takers(members)
+    return Gives(stand_in(name), to, name, rest=rest)
 
 
 def holders(here: Iterable[str], there: Mapping[Node, Iterable[str]]) -> Holders:

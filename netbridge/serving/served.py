@@ -226,7 +226,9 @@ class Served:
         by_name = "subscription" in fields
         queue = subscription(own, fields) if by_name else own.queue(named(fields, "queue"))
         selection = None if text is None else Selection(text)
-        consuming = Consuming(queue, fields.get("priority", 0), fields.get("exclusive", False))
+        consuming = Consuming(
+            queue, fields.get("priority", 0), fields.get("exclusive", False), selection
+        )
         if command.value or not by_name:
             consuming.begin()
         return Consumer(self, command.target, queue, selection, consuming)

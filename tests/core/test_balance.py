@@ -22,7 +22,9 @@ class Balanced:
         self.queues = {name: vhost.queue(name) for name, _ in members}
         index = lib.sb_row_free(vhost.address, BALANCES)
         words, count = self._words(members)
-        self.reference = lib.sb_balance_put(vhost.address, index, words, count, eligible)
+        self.reference = lib.sb_balance_put(
+            vhost.address, index, words, count, eligible, ffi.NULL, 0
+        )
         assert self.reference > 0
 
     def _words(self, members: list[Member]) -> tuple[object, int]:
@@ -32,10 +34,11 @@ class Balanced:
         flat = [word for name, target in members for word in (self.queues[name], target)]
         return ffi.new("int64_t[]", flat), len(members)
 
-    def change(self, members: list[Member], eligible: int) -> int:
+    def change(self, members: list[Member], eligible: int, selectors: bytes = b"") -> int:
         words, count = self._words(members)
+        programs = ffi.from_buffer("char[]", selectors or bytes(8))
         code: int = lib.sb_balance_change(
-            self._vhost.address, self.reference, words, count, eligible
+            self._vhost.address, self.reference, words, count, eligible, programs, len(selectors)
         )
         return code
 
@@ -130,10 +133,12 @@ def test_what_is_no_set_is_refused(vhost: Vhost) -> None:
     for reference in (-1, 0, 1 << layout.REFERENCE_INDEX_BITS, nowhere):
         code = lib.sb_balance_choose(vhost.address, reference, chosen)
         assert code == codes.NOT_FOUND
-    assert lib.sb_balance_put(vhost.address, layout.BALANCE_ROWS, ffi.NULL, 0, 0) == codes.INVALID
+    none = ffi.NULL
+    beyond = layout.BALANCE_ROWS
+    assert lib.sb_balance_put(vhost.address, beyond, none, 0, 0, none, 0) == codes.INVALID
     balanced = Balanced(vhost, FOUR, 1)
     row = index_of(balanced.reference)
-    assert lib.sb_balance_put(vhost.address, row, ffi.NULL, 0, 0) == codes.INVALID
+    assert lib.sb_balance_put(vhost.address, row, ffi.NULL, 0, 0, ffi.NULL, 0) == codes.INVALID
 
 
 def test_nonsense_in_the_segment_leads_nowhere_else(vhost: Vhost) -> None:
@@ -148,3 +153,44 @@ def test_nonsense_in_the_segment_leads_nowhere_else(vhost: Vhost) -> None:
     vhost.poke(copy + layout.BALANCE_COUNT_AT, 4)
     balanced.eligible(0b1111)
     assert set(balanced.turns(8)) == set(FOUR)
+
+
+def test_with_selectors_whoever_publishes_says_who_takes_it(vhost: Vhost) -> None:
+    balanced = Balanced(vhost, FOUR, 0)
+    for selectors in (b"12345678", bytes(range(208)) * 4, bytes(layout.BALANCE_SELECTORS_BYTES)):
+        balanced.change(FOUR, 0b0001, selectors)
+        copied = ffi.new("int64_t[]", 1 + layout.BALANCE_SELECTORS_BYTES // 8)
+        chosen = ffi.new("int64_t[2]")
+        at = vhost.address, balanced.reference
+        assert lib.sb_balance_choose(*at, chosen) == len(selectors)
+        assert lib.sb_balance_selectors(*at, copied) == len(selectors)
+        assert ffi.buffer(copied)[8 : 8 + len(selectors)] == selectors
+        version = copied[0]
+        for turn, takes, wanted in (
+            (0, 0, ("b", 7)), (1, 0, ("b", 7)), (1, 0b0100, ("c", 8)), (2, 0b0100, ("b", 7)),
+            (0, -1 << 4, ("b", 7)), (3, -1, ("d", 9)),
+        ):  # fmt: skip
+            code = lib.sb_balance_choose_among(*at, turn, version, takes, chosen)
+            assert code == codes.OK
+            assert (vhost.names[chosen[0]], chosen[1]) == wanted
+        balanced.change(FOUR, 0b0001, selectors)
+        code = lib.sb_balance_choose_among(*at, 0, version, 0, chosen)
+        assert code == codes.STALE
+    assert balanced.change(FOUR, 0, bytes(layout.BALANCE_SELECTORS_BYTES + 8)) == codes.INVALID
+    assert balanced.change(FOUR, 0, b"1") == codes.INVALID
+    balanced.change(FOUR, 0b0010)
+    assert balanced.choose() == ("orders", 0)
+    vhost.remove(BALANCES, balanced.reference)
+    assert lib.sb_balance_selectors(*at, copied) == codes.NOT_FOUND
+    assert lib.sb_balance_choose_among(*at, 0, 1, 1, chosen) == codes.NOT_FOUND
+
+
+def test_each_turn_is_given_once_whether_or_not_it_depends_on_selectors(vhost: Vhost) -> None:
+    balanced = Balanced(vhost, FOUR, 0)
+    chosen = ffi.new("int64_t[2]")
+    turns = []
+    for selectors in (b"", b"12345678", b"", b"12345678"):
+        balanced.change(FOUR, 0b1111, selectors)
+        if lib.sb_balance_choose(vhost.address, balanced.reference, chosen) > 0:
+            turns.append(chosen[0])
+    assert turns == [1, 3]

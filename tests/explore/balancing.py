@@ -16,12 +16,14 @@ from shmbroker.core.atomics import compare_exchange, load, store
 from shmbroker.core.balance import (
     balance_change,
     balance_choose,
+    balance_choose_among,
     balance_eligible,
     balance_of,
     balance_put,
+    balance_selectors,
     balance_tell,
 )
-from shmbroker.core.codes import OK
+from shmbroker.core.codes import OK, STALE
 from shmbroker.core.row import reference_of, row_commit, row_of, row_retire
 from tests.explore.memory import BLIND, CONSTANT, PRIVATE_AT, Memory
 from tests.explore.operation import Violation, ask, tell
@@ -40,12 +42,17 @@ MEMBERS: Final = 3
 
 CHOSEN: Final = PRIVATE_AT
 GIVEN: Final = PRIVATE_AT + 0x100
+SELECTOR: Final = PRIVATE_AT + 0x180
+COPIED: Final = PRIVATE_AT + 0x200
 
 LOCAL: Final = 0
 """The row of the balanced queue; those towards other nodes come behind it."""
 ENTRY: Final = CATALOG + at.BALANCE_ENTRIES_AT
 SET_ROW: Final = CATALOG + at.BALANCE_COLUMN_AT
 VERSION: Final = ENTRY + at.BALANCE_VERSION_AT
+
+SELECTED: Final = ((2, 20), (LOCAL, 0))
+"""Who takes a message that this target selects: its ring, else the queue itself."""
 
 TARGET_SHIFT: Final = 32
 OWNER_SHIFT: Final = 8
@@ -58,6 +65,7 @@ IS_HE_DEAD: Final = 2
 CHOOSES: Final = 1
 CHOSE: Final = 2
 PUBLISHED: Final = 3
+CHOSE_AMONG: Final = 4
 
 
 def queue_row(row: int) -> int:
@@ -105,7 +113,7 @@ def starting(count: int, eligible: int) -> int:
         row_commit(CATALOG, at.QUEUES, row, 0)
     for row in range(count):
         give(row, queue_at(row), 10 * row)
-    balance_tell(RING, balance_put(CATALOG, 0, GIVEN, count, eligible))
+    balance_tell(RING, balance_put(CATALOG, 0, GIVEN, count, eligible, 0, 0))
     return 0
 
 
@@ -142,11 +150,66 @@ def publishing(owner: int, last: int) -> int:
 
 
 @program
+def select(first: int, target: int) -> int:
+    """This member, and the queue itself.  Its selector is a word, its target: who publishes wants
+    the same."""
+    give(0, queue_at(first), target)
+    give(1, queue_at(LOCAL), 0)
+    store(SELECTOR, target)
+    return 0
+
+
+@program
+def selecting_starts(first: int, target: int) -> int:
+    starting(0, 0)
+    select(first, target)
+    balance_change(CATALOG, balance_of(RING), GIVEN, 2, 0, SELECTOR, 8)
+    store(SELECTOR, 0)
+    return given_forget()
+
+
+@program
+def selecting(first: int, target: int, later: int, last: int) -> int:
+    """The broker: another member with another selector, twice."""
+    ask(BEGIN)
+    select(first, target)
+    balance_change(CATALOG, balance_of(RING), GIVEN, 2, 0, SELECTOR, 8)
+    select(later, last)
+    balance_change(CATALOG, balance_of(RING), GIVEN, 2, 0, SELECTOR, 8)
+    store(SELECTOR, 0)
+    return given_forget()
+
+
+@program
+def publishing_to_a_selector(wanted: int) -> int:
+    """One message that only this target's selector takes."""
+    ask(BEGIN)
+    reference = balance_of(RING)
+    code = balance_choose(CATALOG, reference, CHOSEN)
+    turn = load(CHOSEN)
+    while code > 0:
+        takes = 0
+        if balance_selectors(CATALOG, reference, COPIED) == 8 and load(COPIED + 8) == wanted:
+            takes = 1
+        code = balance_choose_among(CATALOG, reference, turn, load(COPIED), takes, CHOSEN)
+        if code == STALE:
+            code = 1
+    if code == OK:
+        queue = load(CHOSEN + at.MEMBER_QUEUE_AT)
+        tell(CHOSE_AMONG, queue, load(CHOSEN + at.MEMBER_TARGET_AT))
+    store(CHOSEN + at.MEMBER_QUEUE_AT, 0)
+    store(CHOSEN + at.MEMBER_TARGET_AT, 0)
+    store(COPIED, 0)
+    store(COPIED + 8, 0)
+    return 0
+
+
+@program
 def changed(first: int, target: int, eligible: int) -> int:
     """The set is this member, then the queue itself."""
     give(0, queue_at(first), target)
     give(1, queue_at(LOCAL), 0)
-    balance_change(CATALOG, balance_of(RING), GIVEN, 2, eligible)
+    balance_change(CATALOG, balance_of(RING), GIVEN, 2, eligible, 0, 0)
     return given_forget()
 
 
@@ -194,7 +257,7 @@ def replacing() -> int:
     row_retire(CATALOG, at.BALANCES, 0)
     give(0, queue_at(2), 22)
     give(1, queue_at(3), 33)
-    balance_put(CATALOG, 0, GIVEN, 2, 3)
+    balance_put(CATALOG, 0, GIVEN, 2, 3, 0, 0)
     return given_forget()
 
 
@@ -257,6 +320,10 @@ class EachOnceAtAMember(Rules):
             if not any(each[0] == actor and (first, second) in each[2] for each in choosing):
                 raise Violation(f"row {_row(first)} with target {second} was not next in turn")
             return others, done
+        if event == CHOSE_AMONG:
+            if (_row(first), second) not in SELECTED:
+                raise Violation(f"row {_row(first)} with target {second} does not take it")
+            return ledger
         found = len(self._places(memory, first))
         if found != 1:
             raise Violation(f"{first:#x} is published, and in {found} rings that are there")
@@ -295,7 +362,7 @@ class EachOnceAtAMember(Rules):
         if not _means(memory[self._index[SET_ROW]], reference):
             return frozenset()
         copy = self._copy(memory)
-        count = memory[self._index[copy + at.BALANCE_COUNT_AT]]
+        count = memory[self._index[copy + at.BALANCE_COUNT_AT]] & ((1 << at.BALANCE_COUNT_BITS) - 1)
         eligible = memory[self._index[copy + at.BALANCE_ELIGIBLE_AT]]
         members = []
         for each in range(min(count, MEMBERS)):
@@ -360,6 +427,7 @@ def _memory() -> tuple[Memory, tuple[int, ...]]:
             member = copy + at.BALANCE_MEMBERS_AT + index * at.MEMBER_BYTES
             memory.word(f"queue of member[{each}, {index}]", member + at.MEMBER_QUEUE_AT)
             memory.word(f"target of member[{each}, {index}]", member + at.MEMBER_TARGET_AT)
+        memory.word(f"selector[{each}]", copy + at.BALANCE_SELECTORS_AT)
     for row in range(RING_ROWS):
         for generation in range(GENERATIONS):
             for place in range(PLACES):
@@ -436,3 +504,21 @@ def member_deleted(messages: Sequence[int]) -> Scenario:
 def set_replaced(messages: Sequence[int]) -> Scenario:
     """Another queue's set gets the row."""
     return _scenario("balance-replaced", messages, ((replacing, ()),), count=2, eligible=3, kills=1)
+
+
+def selectors_changed() -> Scenario:
+    """What is found out by the selectors of one version counts for its members only."""
+    memory, watched = _memory()
+    return Scenario(
+        name="balance-selectors",
+        memory=memory,
+        setup=selecting_starts,
+        setup_arguments=(2, 20),
+        roles=(
+            Role("publisher", publishing_to_a_selector, (20,), mortal=True),
+            Role("broker", selecting, (3, 30, 1, 10), mortal=True),
+        ),
+        rules=EachOnceAtAMember(memory, 1, even=False, last=-1),
+        watched=watched,
+        kills=1,
+    )

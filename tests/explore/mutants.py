@@ -1454,7 +1454,7 @@ MUTANTS: Final = (
         "member-chosen-that-is-not-eligible",
         "balance-changed",
         "balance_eligible_member",
-        "eligible = load_acquire(copy + BALANCE_ELIGIBLE_AT) & ((1 << count) - 1)",
+        "eligible = (load_acquire(copy + BALANCE_ELIGIBLE_AT) | takes) & ((1 << count) - 1)",
         "eligible = (1 << count) - 1",
     ),
     _one(
@@ -1492,6 +1492,21 @@ MUTANTS: Final = (
         "balance_choose",
         "return code if row_unchanged(catalog, BALANCES, index, row) else NOT_FOUND",
         "return code",
+    ),
+    _one(
+        "selectors-of-a-former-version",
+        "balance-selectors",
+        "balance_choose_among",
+        "if load(entry + BALANCE_VERSION_AT) != version:",
+        "if False:",
+    ),
+    _one(
+        "selectors-valid-before-they-are-written",
+        "balance-selectors",
+        "balance_write",
+        "    copy = balance_copy_at(entry, version)\n",
+        "    copy = balance_copy_at(entry, version)\n"
+        "    exchange(entry + BALANCE_VERSION_AT, version)\n",
     ),
     _one(
         "set-eligible-in-the-copy-that-is-not-valid",

@@ -1147,6 +1147,7 @@ ELSEWHERE: Final[dict[str, Callable[[], Scenario]]] = {
     ),
     "balance-deleted": lambda: balancing.member_deleted((1, 1)),
     "balance-replaced": lambda: balancing.set_replaced((1, 1)),
+    "balance-selectors": lambda: balancing.selectors_changed(),
     "follower": lambda: follower_scenario("follower", 2),
     "follower-buffered": lambda: follower_scenario("follower-buffered", 1, store_buffers=True),
 }

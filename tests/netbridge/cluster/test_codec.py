@@ -27,10 +27,17 @@ ME = Announcement(NODE, LIFE, 7, 2, "east", "tcp://east:61619", True, ("east", "
 BINDING = Binding("news", "topic", "sports", False, "sports.#", b"\x80", False, True)
 BINDING_AS_SENT = ["news", "topic", "sports", False, "sports.#", b"\x80", False, True]
 TOLD = Told(
-    LIFE, True, 7, 9, (Queue("sports", True, False, False),), (BINDING,), ("old",), (BINDING,)
+    LIFE,
+    True,
+    7,
+    9,
+    (Queue("sports", True, True, False, ("n > 3",)),),
+    (BINDING,),
+    ("old",),
+    (BINDING,),
 )
 TOLD_AS_SENT = [
-    LIFE, True, 7, 9, [["sports", True, False, False]], [BINDING_AS_SENT], ["old"],
+    LIFE, True, 7, 9, [["sports", True, True, False, ["n > 3"]]], [BINDING_AS_SENT], ["old"],
     [BINDING_AS_SENT],
 ]  # fmt: skip
 AS_SENT = [NODE, LIFE, 7, 2, "east", "tcp://east:61619", True, ["east", "west"], "tcp://e:5"]
@@ -70,7 +77,18 @@ def test_words_and_bytes(said: Said | Leaving, sent: list[object]) -> None:
         ([6, 1, b"x" * (MAKES_BYTES_MAX + 1)], "makes: rows has"),
         ([7, -1, "", ""], "answers: number is -1"),
         ([4, *TOLD_AS_SENT[:6], ["old"] * 257, []], "a word of a cluster that is not MessagePack"),
-        ([4, *TOLD_AS_SENT[:4], [["", True, False, True]], [], [], []], "queues name has 0 bytes"),
+        (
+            [4, *TOLD_AS_SENT[:4], [["", True, False, True, []]], [], [], []],
+            "queues name has 0 bytes",
+        ),
+        (
+            [4, *TOLD_AS_SENT[:4], [["q", True, True, True, ["x" * 513]]], [], [], []],
+            "queues selectors has 513 bytes",
+        ),
+        (
+            [4, *TOLD_AS_SENT[:4], [["q", True, True, True, ["x"] * 9]], [], [], []],
+            "selectors is no list of up to 8",
+        ),
     ],
 )
 def test_what_is_out_of_bounds(sent: list[object], complaint: str) -> None:

@@ -78,9 +78,9 @@ def test_the_command_line(cluster: Cluster) -> None:
     shell, folder = Shell(cluster.vhosts["east"]), str(cluster["east"].folder)
     listed = [line.split() for line in shell("cluster", "queues", folder).lines]
     assert listed == [
-        ["QUEUE", "NODE", "STATE", "DURABLE", "CONSUMED"],
-        ["orders", "east", "here", "yes", "no"],
-        ["orders", "west", "up", "yes", "no"],
+        ["QUEUE", "NODE", "STATE", "DURABLE", "CONSUMED", "SELECTORS"],
+        ["orders", "east", "here", "yes", "no", "-"],
+        ["orders", "west", "up", "yes", "no", "-"],
     ]
     assert shell("cluster", "queues", folder, "--names").lines == ["orders"]
     assert shell("cluster", "queues", folder, "--json").json["bindings"] == []
