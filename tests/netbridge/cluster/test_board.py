@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from shmbroker.netbridge.cluster.advert import Advert, Binding, Queue
+from shmbroker.core.layout import SELECTOR_BYTES_MAX
+from shmbroker.netbridge.cluster.advert import SELECTORS_MAX, Advert, Binding, Queue
 from shmbroker.netbridge.cluster.adverts import NOBODY, Copy
 from shmbroker.netbridge.cluster.board import GONE_MAX, PAGE_BYTES_MAX, ROWS_MAX, Board
 from shmbroker.netbridge.cluster.codec import encode
@@ -82,6 +83,10 @@ def test_a_page_is_bounded_by_rows_and_by_bytes() -> None:
     pages = list(read(board, Ask(NOBODY, 0)))
     assert len(pages) > 3
     assert sum(len(each.bindings) for each in pages) == 100
+    texts = tuple("x" * (SELECTOR_BYTES_MAX - 1) + str(each) for each in range(SELECTORS_MAX))
+    board.shows(Queue(f"q{number}", True, True, selectors=texts) for number in range(50))
+    pages += read(board, Ask(NOBODY, 0))
+    assert sum(len(each.queues) for each in pages) == 50
     assert all(len(encode(each)) <= PAGE_BYTES_MAX for each in pages)
 
 

@@ -100,8 +100,9 @@ def test_with_match_consumers_keep_what_they_select() -> None:
     # others that consume begin the delay anew
     assert redistribution.looks(selecting("n = 5", "n = 6"), there, 6.0) == []
     assert redistribution.deadline == 11.0
-    assert redistribution.looks(selecting(), there, 12.0) == []  # it takes everything
-    assert redistribution.looks(selecting("n = 5", delay=None), there, 20.0) == []
+    for now in (12.0, 24.0):
+        assert redistribution.looks(selecting(), there, now) == []  # it takes everything
+    assert redistribution.looks(selecting("n = 5", delay=None), there, 36.0) == []
 
 
 def test_who_has_turns_with_what_it_selects() -> None:

@@ -8,6 +8,9 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from shmbroker import Broker, Empty, Queue
+from shmbroker.netbridge.cluster.advert import SELECTORS_MAX
+from shmbroker.netbridge.cluster.balancing import Member
+from shmbroker.netbridge.clustered.balancing import programs_of
 from tests.cli.command import Shell
 from tests.netbridge.clustered.conftest import Cluster
 from tests.netbridge.clustered.test_balancing import consumes, on_their_way, until
@@ -185,3 +188,57 @@ def test_an_exchange_whose_queue_is_only_elsewhere(cluster: Cluster) -> None:
         assert set(numbers(0, 10)) <= set(bodies(there[0]))
         assert set(numbers(21, 30)) <= set(bodies(there[1]))
         assert sorted(int(body) for each in there for body in bodies(each)) == list(range(30))
+
+
+def test_with_match_what_a_selector_here_takes_stays(cluster: Cluster) -> None:
+    with ExitStack() as opened:
+        east, west = opened.enter_context(both(cluster, "off-with-redistribution"))
+        here = east.declare_queue("orders", redistribution_filters="match", **GIVES)
+        selects(here, "n = 5")
+        for number in (5, 6, 5, 2, 7):
+            here.publish(b"%d" % number, properties={"n": number})
+        there = west.declare_queue("orders", durable=True)
+        selects(there, "n > 3")
+        until(lambda: bodies(there) == [b"6", b"7"])
+        assert bodies(here) == [b"5", b"5", b"2"]
+        consumes(here)  # what takes anything keeps everything
+        seen(cluster, "east", "east", "orders")
+        here.publish(b"8", properties={"n": 8})
+        with at(cluster, "west") as other:  # by the time that this goes, the 8 would have gone
+            west_only = east.declare_queue("bills", **GIVES)
+            west_only.publish(b"1")
+            consumes(other.declare_queue("bills", durable=True))
+            until(lambda: bodies(other.queue("bills")) == [b"1"])
+        assert bodies(here)[-1] == b"8"
+
+
+def test_more_selectors_than_are_told_count_as_everything(cluster: Cluster) -> None:
+    with ExitStack() as opened:
+        _, west = opened.enter_context(both(cluster, "on-demand"))
+        there = west.declare_queue("q")
+        half = SELECTORS_MAX // 2 + 1
+        first, second = ([f"n = {each + start}" for each in range(half)] for start in (0, half))
+        for each in first:
+            selects(there, each)
+        seen(cluster, "east", "west", "q", *first)
+        with at(cluster, "west") as other:
+            for each in second:
+                selects(other.queue("q"), each)
+            seen(cluster, "east", "west", "q")
+        seen(cluster, "east", "west", "q", *first)
+
+
+def test_what_has_no_room_in_a_set_takes_everything() -> None:
+    long = " OR ".join(f"n = {number}" for number in range(40))
+    few, many = ("n = 1",), tuple(f"({long}) AND m = {each}" for each in range(2))
+    east, west, north = (bytes([each]) * 16 for each in range(3))
+    eligible, programs = programs_of(
+        [Member(east, True, many), Member(west, True, few), Member(north, True)]
+    )
+    assert eligible == 0b101
+    assert len(programs) % 8 == 0
+    assert programs[0] == 1  # the member that it is of
+    assert programs_of([Member(west, True, few), Member(north, False, few)]) == (
+        0, programs_of([Member(west, True, few)])[1]
+    )  # fmt: skip
+    assert programs_of([Member(west, True, ("n = = 1",)), Member(north, False)]) == (0b01, b"")

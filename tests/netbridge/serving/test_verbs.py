@@ -20,6 +20,7 @@ from shmbroker import (
     TransactionEnded,
 )
 from shmbroker.core.codes import OK
+from shmbroker.ipc._native import lib
 from shmbroker.ipc.message.properties import unpack
 from shmbroker.ipc.request.request import CORRELATION, REPLY_TO
 from shmbroker.netbridge.remote.body import PASSED_OVER, asked
@@ -206,10 +207,14 @@ def test_selectors(at: Site) -> None:
         queue.publish(b"%d" % number, properties={"n": number})
     program = at.program()
     assert program.get("q", 3, selector="n > 3")[1] == [b"4", b"5"]
+    program.consumer(0, queue="q", selector="n > 99")  # it has no room yet
     program.consumer(10, queue="q", selector="n = 1 OR n > 8")
     assert program.handed(1) == [b"1"]
     queue.publish(b"9", properties={"n": 9})
     assert program.handed(2) == [b"1", b"9"]
+    reference = lib.sb_queue_reference(queue._queue)
+    told = at.broker._participants.taken([reference])  # to other nodes of a cluster
+    assert told[reference] == {"n > 3", "n > 99", "n = 1 OR n > 8"}
     assert [queue.receive() for _ in range(3)] == [b"0", b"2", b"3"]
 
 
