@@ -24,7 +24,9 @@ from shmbroker.ipc.instance.config.option import (
 )
 from shmbroker.ipc.instance.config.secret import Secret
 from shmbroker.ipc.instance.config.sources import NAME, Layers
+from shmbroker.netbridge.cluster import grouping as groupings
 from shmbroker.netbridge.cluster import option as cluster_option
+from shmbroker.netbridge.cluster.grouping import GROUPINGS
 from shmbroker.netbridge.cluster.option import CLUSTERS, Cluster
 from shmbroker.netbridge.cluster.scale_down import SCALE_DOWN, ScaleDown, scale_down
 from shmbroker.netbridge.discovery import option as discoveries
@@ -60,6 +62,7 @@ OURS: Final = (
     *ZOOKEEPER,
     *PAIR,
     *CLUSTERS,
+    *GROUPINGS,
     *SCALE_DOWN,
     *BROADCASTS,
     *DISCOVERIES,
@@ -217,6 +220,7 @@ def network(folder: Path, given: Given) -> Network:
         raise ConfigError(
             f'{place}: [cluster.{in_cluster.name}] does not go with ha.policy = "pair"'
         )
+    _check_grouping(tables, in_cluster, place)
     found = Network(
         folder,
         connectors,
@@ -284,6 +288,23 @@ def _cluster(
             )
         return found
     return None
+
+
+def _check_grouping(
+    tables: Mapping[str, dict[str, Any]], in_cluster: Cluster | None, place: Path
+) -> None:
+    """It is not there yet; what is wrong with it is said before that."""
+    named = _named(tables, groupings.ROOT)
+    if len(named) > 1:
+        raise ConfigError(
+            f"{place}: a broker has one grouping handler, and there are {' and '.join(named)}"
+        )
+    for name, values in named.items():
+        try:
+            groupings.grouping(name, values, in_cluster)
+        except cluster_option.Refused as error:
+            raise ConfigError(f"{place}: {error}") from None
+        raise ConfigError(f"{place}: [{groupings.ROOT}.{name}] {groupings.NOT_YET}")
 
 
 def _scale_down(

@@ -1,0 +1,76 @@
+"""[grouping.NAME]: what is read, and what is refused, in words."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shmbroker.ipc.instance.config.config import FILE, ConfigError
+from shmbroker.netbridge.cluster.grouping import GROUPINGS, NOT_YET, Grouping, grouping
+from shmbroker.netbridge.cluster.option import Cluster
+from shmbroker.netbridge.config.config import load
+
+CLUSTER = """
+[connectors]
+east.uri = "tcp://one:61619"
+north.uri = "tcp://two:61619"
+[acceptors.town]
+uri = "tcp://*:61619"
+roles = ["cluster"]
+[cluster.town]
+connector = "east"
+user = "town"
+password = "correct horse battery"
+static-connectors = ["north"]
+address = "orders,!orders.local"
+"""
+TABLE = '[grouping.mine]\ntype = "local"\n'
+GOOD = CLUSTER + TABLE
+
+
+def in_cluster(folder: Path) -> Cluster:
+    (folder / FILE).write_text(CLUSTER)
+    found = load(folder)[1].cluster
+    assert found is not None
+    return found
+
+
+def made(folder: Path, text: str) -> Grouping:
+    """Of what the table says, which a file may not say yet."""
+    given: dict[str, Any] = tomllib.loads(text)["grouping"]["mine"]
+    values = {each.name: each.value_of(given.get(each.name, each.default)) for each in GROUPINGS}
+    return grouping("mine", values, in_cluster(folder))
+
+
+def test_defaults(tmp_path: Path) -> None:
+    assert made(tmp_path, TABLE) == Grouping("mine", True, 5.0, None, 30.0)
+
+
+def test_what_is_said(tmp_path: Path) -> None:
+    more = 'timeout = "10s"\ngroup-timeout = "1h"\nreaper-period = 500\n'
+    text = TABLE.replace("local", "remote") + more + 'address = "orders, !orders.local"\n'
+    assert made(tmp_path, text) == Grouping("mine", False, 10.0, 3600.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (GOOD, f"[grouping.mine] {NOT_YET}"),
+        (TABLE, "[grouping.mine] needs a [cluster.NAME]"),
+        (CLUSTER + "max-hops = 0\n" + TABLE, "max-hops of [cluster.town] is 0"),
+        (GOOD + 'address = "orders"', "its address is not that of [cluster.town]"),
+        (CLUSTER + "[grouping.mine]\ntimeout = 5", "[grouping.mine] has no type"),
+        (GOOD + '[grouping.more]\ntype = "remote"', "one grouping handler, and there are mine and"),
+        (GOOD + "time-out = 5", "did you mean grouping.mine.timeout?"),
+        (GOOD.replace("grouping.mine", f"grouping.{'x' * 256}"), "has at most 255 bytes"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, complaint: str) -> None:
+    (tmp_path / FILE).write_text(text)
+    with pytest.raises(ConfigError) as error:
+        load(tmp_path)
+    assert complaint in str(error.value)
+    assert str(error.value).startswith(f"{tmp_path / FILE}: ")
