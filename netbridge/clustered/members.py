@@ -27,7 +27,7 @@ from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.cluster.codec import decode, encode
 from shmbroker.netbridge.cluster.machine import Action, KeepLives, Membership
 from shmbroker.netbridge.cluster.programs import Other, others
-from shmbroker.netbridge.cluster.said import Answers, Ask, Leaving, Say, Told
+from shmbroker.netbridge.cluster.said import Answers, Ask, Grouped, Leaving, Say, Told
 from shmbroker.netbridge.clustered import options
 from shmbroker.netbridge.clustered.looking import LOOK_SECONDS, Looked, Looking
 from shmbroker.netbridge.clustered.messages import Messages
@@ -419,7 +419,7 @@ class Members(Closable):
                 what = decode(frame.body)
                 if isinstance(what, Leaving):
                     self.successor.heard(end, what)
-                else:
+                elif not isinstance(what, Grouped):  # there is no handler here yet
                     self._does(self.machine.heard(link, what, time.monotonic()))
                     if not isinstance(what, (Ask, Told)):
                         self._tell_others()
