@@ -23,6 +23,7 @@ from shmbroker.netbridge.cluster.said import (
     Proposes,
     Said,
     Told,
+    WhoDecides,
 )
 from shmbroker.netbridge.election.codec import NODE
 from shmbroker.netbridge.wire.field import NAME_BYTES_MAX, URI_BYTES_MAX, Flag, Number, Octets, Text
@@ -66,6 +67,7 @@ WORDS: Final = Vocabulary(
     (Proposes, Made(Proposes, LISTED, NAME, NODE, Flag())),
     (Decides, Made(Decides, LISTED, NAME, NODE, Flag())),
     (Ends, Made(Ends, LISTED, NAME, NODE)),
+    (WhoDecides, Made(WhoDecides)),
     array_max=ROWS_MAX,
 )  # fmt: skip
 

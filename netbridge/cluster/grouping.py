@@ -18,11 +18,6 @@ REMOTE: Final = "remote"
 HOUR: Final = 3600.0
 ENDLESS: Final = -1
 NAME_BYTES_MAX: Final = 255
-NOT_YET: Final = (
-    "is not there yet: messages of a group stay at the node where they are published, and there "
-    "they go to one consumer, in order"
-)
-"""Programs do not find the routes of groups yet."""
 
 
 def _row(

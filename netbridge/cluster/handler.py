@@ -16,7 +16,14 @@ from shmbroker.netbridge.cluster.group import Action, Group, Tell, TellAll, Time
 from shmbroker.netbridge.cluster.grouping import Grouping
 from shmbroker.netbridge.cluster.machine import Line
 from shmbroker.netbridge.cluster.proposer import Holders, Proposer
-from shmbroker.netbridge.cluster.said import Arbitrates, Decides, Ends, Grouped, Proposes
+from shmbroker.netbridge.cluster.said import (
+    Arbitrates,
+    Decides,
+    Ends,
+    Grouped,
+    Proposes,
+    WhoDecides,
+)
 from shmbroker.netbridge.election.question import Node
 
 Actions = Iterator[Action | Line]
@@ -33,27 +40,34 @@ class Handler:
     """Of a live."""
 
     def __init__(
-        self, wanted: Grouping, mode: str, me: Node, kept: Mapping[Group, Node], now: float
+        self,
+        wanted: Grouping,
+        mode: str,
+        me: Node,
+        kept: Mapping[Group, Node],
+        known: Mapping[Group, Node],
+        now: float,
     ) -> None:
-        """`kept`: the routes that are durable here.  All of it is there before links are."""
+        """Before there are links.  `kept`: what was decided here; `known`: by which messages that
+        are published here go."""
         self.arbiter: Arbiter | None = None
         """None: others decide."""
         self._wanted, self._me = wanted, me
         self._deciders: dict[Node, Arbitrates] = {}
         """All that were ever heard of, until they are forgotten."""
         self._up: set[Node] = set()
+        self._has_looked = False
+        """Before that an arbiter would not know which nodes there are, and decides nothing."""
         self._there: set[Node] = set()
         """Deciders that have said so over the link that there is."""
         self._complaints: set[str] = set()
         self._proposer = Proposer(
-            me, mode, wanted.timeout, wanted.group_timeout, wanted.reaper_period, now
+            me, mode, wanted.timeout, wanted.group_timeout, wanted.reaper_period, known, now
         )
         if wanted.is_local:
             self.arbiter = Arbiter(mode, wanted.group_timeout, wanted.reaper_period, kept, now)
             self._deciders[me] = self._says
             self._there.add(me)
-            for _ in self._proposer.asks(me, now):
-                pass  # there is nothing yet to be asked
 
     @property
     def decider(self) -> Node | None:
@@ -84,11 +98,14 @@ class Handler:
 
     # --- links --------------------------------------------------------------------------------
 
-    def up(self, node: Node) -> Actions:
-        """There is a link to the live of this node."""
+    def up(self, node: Node, now: float) -> Actions:
+        """There is a link to the live of this node, or another one: what was said over the former
+        one may be lost."""
         self._up.add(node)
-        if self.arbiter is not None:
-            yield Tell(node, self._says)
+        yield from self._presents(node)
+        yield Tell(node, WhoDecides())
+        if node == self.decider and node in self._there:
+            yield from self._asks(now)
 
     def down(self, node: Node, now: float) -> Actions:
         self._up.discard(node)
@@ -100,6 +117,8 @@ class Handler:
     def heard(self, by: Node, what: Grouped, now: float) -> Actions:
         if isinstance(what, Arbitrates):
             yield from self._decides(by, what, now)
+        elif isinstance(what, WhoDecides):
+            yield from self._presents(by)
         else:
             yield from self._through(self._hears(by, what, now), now)
 
@@ -124,8 +143,12 @@ class Handler:
         yield from self._through(self._proposer.looks(holders, forgotten), now)
         if self.arbiter is not None and self.decider == self._me:
             yield from self._through(self.arbiter.looks(nodes, forgotten, queues, now), now)
-        if self.decider != former:
+        if self.decider != former or not self._has_looked:
             yield from self._asks(now)
+        if not self._has_looked:
+            self._has_looked = True
+            for node in self._up:
+                yield from self._presents(node)
 
     def wants(self, group: Group, now: float) -> Actions:
         yield from self._through(self._proposer.wants(group, now), now)
@@ -148,6 +171,10 @@ class Handler:
         if self.arbiter is not None and self.decider == self._me:
             of_arbiter = self.arbiter.deadline
         return min(of_arbiter, self._proposer.deadline)
+
+    def _presents(self, node: Node) -> Actions:
+        if self.arbiter is not None and self._has_looked:
+            yield Tell(node, self._says)
 
     # --- within -------------------------------------------------------------------------------
 
@@ -236,7 +263,7 @@ class Handler:
             is_own = isinstance(action, Tell) and action.to == self._me
             if isinstance(action, TellAll) or is_own:
                 assert isinstance(action, Tell | TellAll)
-                assert not isinstance(action.what, Arbitrates)
+                assert not isinstance(action.what, Arbitrates | WhoDecides)
                 own.append(action.what)
             if not is_own:
                 yield action

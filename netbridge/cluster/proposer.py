@@ -63,8 +63,10 @@ class Proposer:
         timeout: float,
         group_timeout: float | None,
         reaper_period: float,
+        known: Mapping[Group, Node],
         now: float,
     ) -> None:
+        """`known`: routes of a former broker of this node."""
         self.proposals = self.rejections = self.timeouts = 0
         self._me, self._mode, self._timeout = me, mode, timeout
         self._group_timeout = group_timeout
@@ -73,7 +75,7 @@ class Proposer:
         self._reaps_at = now + self._reaper_period
         self._holders: Holders = {}
         self._arbiter: Node | None = None
-        self._routes: dict[Group, _Route] = {}
+        self._routes = {group: _Route(node, now, now) for group, node in known.items()}
         self._wanted: dict[Group, _Wanted] = {}
         self._again: deque[Group] = deque()
         """Routes that the arbiter is to be told of."""

@@ -126,6 +126,11 @@ class Arbitrates:
 
 
 @dataclass(frozen=True, slots=True)
+class WhoDecides:
+    """Is it you?  Then say `Arbitrates`: an earlier one was before there was a handler here."""
+
+
+@dataclass(frozen=True, slots=True)
 class Proposes:
     """May this group go to the queue at this node?  Answered by `Decides`, or not at all."""
 
@@ -155,7 +160,7 @@ class Ends:
 
 
 Said = Here | Known | Forgotten | Ask | Told
-Grouped = Arbitrates | Proposes | Decides | Ends
+Grouped = Arbitrates | WhoDecides | Proposes | Decides | Ends
 """What grouping handlers say, each to that of another node."""
 Leaving = Offers | Makes | Answers
 """What a node that leaves says to the one that takes its place, and is answered."""

@@ -93,7 +93,10 @@ class Looking(Closable):
             or bool(followed_by(opened))
         )
         delay = settings["redistribution_delay"].value
-        return Here(queue.name, queue.is_consumed, delay, queue.reference, not is_of_one_place)
+        return Here(
+            queue.name, queue.is_consumed, delay, queue.reference, not is_of_one_place,
+            bool(settings["groups"].value),
+        )  # fmt: skip
 
     def close(self) -> None:
         outlines, self._outlines = self._outlines, None

@@ -26,7 +26,7 @@ from shmbroker.ipc.instance.config.secret import Secret
 from shmbroker.ipc.instance.config.sources import NAME, Layers
 from shmbroker.netbridge.cluster import grouping as groupings
 from shmbroker.netbridge.cluster import option as cluster_option
-from shmbroker.netbridge.cluster.grouping import GROUPINGS
+from shmbroker.netbridge.cluster.grouping import GROUPINGS, Grouping
 from shmbroker.netbridge.cluster.option import CLUSTERS, Cluster
 from shmbroker.netbridge.cluster.scale_down import SCALE_DOWN, ScaleDown, scale_down
 from shmbroker.netbridge.discovery import option as discoveries
@@ -148,6 +148,8 @@ class Network:
     """[cluster.NAME]; None: it is in none."""
     scale_down: ScaleDown | None = None
     """[ha.scale-down]; None: a stop moves nothing."""
+    grouping: Grouping | None = field(default=None, kw_only=True)
+    """[grouping.NAME]; None: groups are of their node alone."""
     broadcasts: Mapping[str, Broadcast] = field(default_factory=dict)
     discoveries: Mapping[str, Discovery] = field(default_factory=dict)
     between: tuple[Single, ...] = ()
@@ -220,7 +222,6 @@ def network(folder: Path, given: Given) -> Network:
         raise ConfigError(
             f'{place}: [cluster.{in_cluster.name}] does not go with ha.policy = "pair"'
         )
-    _check_grouping(tables, in_cluster, place)
     found = Network(
         folder,
         connectors,
@@ -245,6 +246,7 @@ def network(folder: Path, given: Given) -> Network:
         in_cluster,
         _scale_down(given, tables, in_cluster, connectors, place),
         *_discovery(tables, folder, connectors, logins, in_cluster, place),
+        grouping=_grouping(tables, in_cluster, place),
     )
     return _listening_for_cluster(_with_keys(found, place), place)
 
@@ -290,10 +292,9 @@ def _cluster(
     return None
 
 
-def _check_grouping(
+def _grouping(
     tables: Mapping[str, dict[str, Any]], in_cluster: Cluster | None, place: Path
-) -> None:
-    """It is not there yet; what is wrong with it is said before that."""
+) -> Grouping | None:
     named = _named(tables, groupings.ROOT)
     if len(named) > 1:
         raise ConfigError(
@@ -301,10 +302,10 @@ def _check_grouping(
         )
     for name, values in named.items():
         try:
-            groupings.grouping(name, values, in_cluster)
+            return groupings.grouping(name, values, in_cluster)
         except cluster_option.Refused as error:
             raise ConfigError(f"{place}: {error}") from None
-        raise ConfigError(f"{place}: [{groupings.ROOT}.{name}] {groupings.NOT_YET}")
+    return None
 
 
 def _scale_down(

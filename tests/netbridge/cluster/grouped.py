@@ -24,10 +24,8 @@ from shmbroker.netbridge.cluster.grouping import Grouping
 from shmbroker.netbridge.cluster.handler import Handler
 from shmbroker.netbridge.cluster.machine import Line
 from shmbroker.netbridge.cluster.option import ON_DEMAND
-from shmbroker.netbridge.cluster.said import Arbitrates, Decides, Ends, Proposes
+from shmbroker.netbridge.cluster.said import Grouped
 from tests.netbridge.cluster.talk import node_of
-
-WORDS = Arbitrates | Proposes | Decides | Ends
 
 
 @dataclass
@@ -61,11 +59,12 @@ class Towns:
     _settles: bool = False
 
     def starts(self, name: str, *, local: bool = False, timeout: float = 5.0,
-               group_timeout: float | None = None, handler: str = "mine") -> Handler:  # fmt: skip
+               group_timeout: float | None = None, handler: str = "mine",
+               known: dict[Group, bytes] | None = None) -> Handler:  # fmt: skip
         place = self.places.setdefault(name, Place())
         wanted = Grouping(handler, local, timeout, group_timeout, 30.0)
         kept = dict(place.kept) if local else {}
-        made = Handler(wanted, self.mode, node_of(name), kept, self.now)
+        made = Handler(wanted, self.mode, node_of(name), kept, known or {}, self.now)
         self.handlers[name] = made
         self.looks()
         return made
@@ -83,7 +82,7 @@ class Towns:
     def link(self, near: str, far: str) -> None:
         self.links[frozenset({near, far})] = {near: deque(), far: deque()}
         for one, other in ((near, far), (far, near)):
-            self.does(one, self.handlers[one].up(node_of(other)))
+            self.does(one, self.handlers[one].up(node_of(other), self.now))
         self.looks()
 
     def meet(self) -> None:
@@ -174,7 +173,7 @@ class Towns:
                 if route is not None:
                     self.ways.setdefault(action.group, set()).add(route)
 
-    def says(self, name: str, to: bytes, what: WORDS) -> None:
+    def says(self, name: str, to: bytes, what: Grouped) -> None:
         other = next((each for each in self.handlers if node_of(each) == to), "")
         link = self.links.get(frozenset({name, other}))
         if link is not None:
@@ -194,7 +193,7 @@ class Towns:
             return False
         [other] = ends - {name}
         what = decode(coming.popleft())
-        assert isinstance(what, WORDS)
+        assert isinstance(what, Grouped)
         self.does(name, self.handlers[name].heard(node_of(other), what, self.now))
         return True
 

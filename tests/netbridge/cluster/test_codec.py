@@ -24,6 +24,7 @@ from shmbroker.netbridge.cluster.said import (
     Proposes,
     Said,
     Told,
+    WhoDecides,
 )
 from shmbroker.netbridge.wire.malformed import Malformed
 
@@ -56,6 +57,7 @@ AS_SENT = [NODE, LIFE, 7, 2, "east", "tcp://east:61619", True, ["east", "west"],
         (Proposes("orders", "anna", NODE, False), [9, "orders", "anna", NODE, False]),
         (Decides("orders", "anna", NODE, True), [10, "orders", "anna", NODE, True]),
         (Ends("orders", "anna", NODE), [11, "orders", "anna", NODE]),
+        (WhoDecides(), [12]),
     ],
 )
 def test_words_and_bytes(said: Said | Leaving | Grouped, sent: list[object]) -> None:
@@ -66,7 +68,7 @@ def test_words_and_bytes(said: Said | Leaving | Grouped, sent: list[object]) -> 
 @pytest.mark.parametrize(
     ("sent", "complaint"),
     [
-        ([12, NODE], "a word of a cluster of kind 12"),
+        ([13, NODE], "a word of a cluster of kind 13"),
         ([], "of kind None"),
         ([0, AS_SENT, 0, 5], "here: lives is 0"),
         ([1, AS_SENT[:-1]], "is no list of"),

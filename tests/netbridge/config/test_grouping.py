@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from shmbroker.ipc.instance.config.config import FILE, ConfigError
-from shmbroker.netbridge.cluster.grouping import GROUPINGS, NOT_YET, Grouping, grouping
-from shmbroker.netbridge.cluster.option import Cluster
+from shmbroker.netbridge.cluster.grouping import Grouping
 from shmbroker.netbridge.config.config import load
 
 CLUSTER = """
@@ -31,22 +28,17 @@ TABLE = '[grouping.mine]\ntype = "local"\n'
 GOOD = CLUSTER + TABLE
 
 
-def in_cluster(folder: Path) -> Cluster:
-    (folder / FILE).write_text(CLUSTER)
-    found = load(folder)[1].cluster
-    assert found is not None
-    return found
-
-
-def made(folder: Path, text: str) -> Grouping:
-    """Of what the table says, which a file may not say yet."""
-    given: dict[str, Any] = tomllib.loads(text)["grouping"]["mine"]
-    values = {each.name: each.value_of(given.get(each.name, each.default)) for each in GROUPINGS}
-    return grouping("mine", values, in_cluster(folder))
+def made(folder: Path, text: str) -> Grouping | None:
+    (folder / FILE).write_text(CLUSTER + text)
+    return load(folder)[1].grouping
 
 
 def test_defaults(tmp_path: Path) -> None:
     assert made(tmp_path, TABLE) == Grouping("mine", True, 5.0, None, 30.0)
+
+
+def test_without_the_table_groups_are_of_each_node_alone(tmp_path: Path) -> None:
+    assert made(tmp_path, "") is None
 
 
 def test_what_is_said(tmp_path: Path) -> None:
@@ -58,7 +50,6 @@ def test_what_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        (GOOD, f"[grouping.mine] {NOT_YET}"),
         (TABLE, "[grouping.mine] needs a [cluster.NAME]"),
         (CLUSTER + "max-hops = 0\n" + TABLE, "max-hops of [cluster.town] is 0"),
         (GOOD + 'address = "orders"', "its address is not that of [cluster.town]"),
