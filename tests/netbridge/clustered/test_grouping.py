@@ -19,7 +19,9 @@ from tests.netbridge.clustered.test_balancing import consumes, on_their_way, unt
 from tests.netbridge.clustered.test_redistribution import at, numbers, taken
 
 NAMES = ("east", "west", "north")
-HAS: dict[str, Any] = {"durable": True, "groups": True, "max_deliveries": None}
+HAS: dict[str, Any] = {
+    "durable": True, "groups": True, "max_deliveries": None, "redistribution_delay": 0,
+}  # fmt: skip
 ANNA = {"JMSXGroupID": "anna"}
 SHORT = {"grouping__mine__timeout": "500ms"}
 
