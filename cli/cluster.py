@@ -100,7 +100,7 @@ def queues(folder: Path, as_json: bool, names: bool) -> None:
 def _queues(folder: Path) -> dict[str, Any]:
     from shmbroker.netbridge.clustered.shown import QUEUES_FILE
 
-    if not _runs(folder):
+    if not runs(folder):
         return {}
     order(folder, "cluster", {"verb": "queues"})
     return shown(folder, QUEUES_FILE)
@@ -114,13 +114,13 @@ def known(folder: Path) -> dict[str, Any]:
     """What the broker says; if it hangs, what it has said last."""
     from shmbroker.netbridge.clustered.shown import FILE
 
-    if not _runs(folder):
+    if not runs(folder):
         return {}
     ask_to_show(folder, "cluster")
     return shown(folder, FILE)
 
 
-def _runs(folder: Path) -> bool:
+def runs(folder: Path) -> bool:
     """ClickException: it is in no cluster."""
     from shmbroker.ipc.instance import status as states
 

@@ -34,6 +34,7 @@ VERBS = {
     "doctor": "doctor:doctor",
     "errors": "errors:errors",
     "exchange": "exchange:exchange",
+    "group": "grouping:group",
     "ha": "ha:ha",
     "journal": "journal:journal",
     "key": "key:key",

@@ -65,6 +65,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/clustered/balancing.py": set(),
     "netbridge/clustered/departure.py": {"threading", "time"},
     "netbridge/clustered/giving.py": {"threading", "time"},
+    "netbridge/clustered/groups.py": {"time"},
     "netbridge/clustered/members.py": {"zmq", "time"},
     "netbridge/clustered/messages.py": {"time"},
     "netbridge/clustered/owner.py": {"secrets"},

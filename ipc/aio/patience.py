@@ -8,7 +8,7 @@ from time import monotonic
 from typing import TypeVar
 
 from shmbroker.ipc.aio.bell import Bell
-from shmbroker.ipc.base.errors import Empty, QueueFull, Unconfirmed
+from shmbroker.ipc.base.errors import Empty, Error, QueueFull, Unconfirmed
 from shmbroker.ipc.base.timeout import Seconds, nanoseconds, seconds
 
 Result = TypeVar("Result")
@@ -57,15 +57,18 @@ class Patience:
             return attempt()  # a last time; it says itself why not
 
     async def until_done_by_naps(
-        self, attempt: Callable[[], Result], timeout: Seconds | None
+        self,
+        attempt: Callable[[], Result],
+        timeout: Seconds | None,
+        not_yet: tuple[type[Error], ...] = (QueueFull,),
     ) -> Result:
-        """Try; after QueueFull, again and again: there is no bell for this."""
+        """Try; after QueueFull, say, again and again: there is no bell for this."""
         end = None if timeout is None else monotonic() + seconds(timeout)
         nap = NAP_S
         while True:
             try:
                 return attempt()
-            except QueueFull:
+            except not_yet:
                 if end is not None and monotonic() >= end:
                     raise
             await asyncio.sleep(nap)

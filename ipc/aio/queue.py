@@ -14,13 +14,14 @@ from shmbroker.ipc.aio.loan import Loan
 from shmbroker.ipc.aio.producer import Producer
 from shmbroker.ipc.aio.taking import Taking
 from shmbroker.ipc.aio.verb import Face, at_once, awaitable, awaited, begins, twin, twin_to, waits
-from shmbroker.ipc.base.errors import InvalidArgument
-from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
+from shmbroker.ipc.base.errors import GroupingTimeout, InvalidArgument, QueueFull
+from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds, seconds
 from shmbroker.ipc.message.confirm import ALL_LEVELS, Confirm, level_name, level_of
 from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.message.message import Message
 from shmbroker.ipc.message.serializer import Codec
 from shmbroker.ipc.queue import queue as sync
+from shmbroker.ipc.queue.grouped import decision_limit
 from shmbroker.ipc.queue.open_transaction import OPEN
 from shmbroker.ipc.queue.publishing import checked_position
 from shmbroker.ipc.request.request import Reply
@@ -81,7 +82,15 @@ class Queue(Taking, Face, of=sync.Queue):
             number, _receipt = await self._schedule(body, timeout, options)
             return number
         attempt = partial(self._sync.publish, body, timeout=0, **options)
-        return await self._when_there_is_room(attempt, timeout)
+        try:
+            return await self._when_there_is_room(attempt, timeout)
+        except GroupingTimeout:
+            if timeout == 0:
+                raise
+            limit = decision_limit(self._sync._broker)
+            limit = limit if timeout is None else min(seconds(timeout), limit)
+        naps = self._broker._patience.until_done_by_naps
+        return await naps(attempt, limit, (QueueFull, GroupingTimeout))
 
     publish = awaited(sync.Queue.publish, _publish)
     publish_nowait = at_once(sync.Queue.publish_nowait)

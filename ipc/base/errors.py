@@ -102,6 +102,10 @@ class ReplicaReadOnly(Error):
     """The queue follows a queue of another broker, and is changed there until it is detached."""
 
 
+class GroupingTimeout(Error, TimeoutError):
+    """To which node of a cluster a group goes was not decided in time; nothing was published."""
+
+
 class ConnectionForked(Error):
     """The connection belongs to the parent process."""
 
@@ -269,6 +273,7 @@ ERRORS: dict[int, type[Error]] = {
     codes.SLOW: ConnectionClosed,
     codes.MOVED: Moved,
     codes.READ_ONLY: ReplicaReadOnly,
+    codes.GROUPING_TIMEOUT: GroupingTimeout,
     codes.UNTRUSTED: Untrusted,
     codes.OTHER_HEADER: OtherHeader,
 }

@@ -284,10 +284,18 @@ static int64_t receipts_room(sb_receipts *receipts, int64_t more)
     return SB_OK;
 }
 
-/* To one of them: to another node it goes with the target that says where to. */
-static int64_t publish_to(const kept_route *route, int64_t each, const sb_outgoing *message,
-                          int64_t timeout_ns, sb_receipt *where)
+bool exchange_is_default(const sb_exchange *exchange)
 {
+    return exchange->reference == 0;
+}
+
+/* To one of them: to another node it goes with the target that says where to. */
+static int64_t publish_to(const sb_exchange *exchange, const kept_route *route, int64_t each,
+                          const sb_outgoing *message, int64_t timeout_ns, sb_receipt *where)
+{
+    /* behind an exchange a queue with groups gets its copy at each node that has it */
+    if (route->queues[each]->grouped && !exchange_is_default(exchange) && !route->targets[each])
+        return publish_receipt(route->queues[each], message, timeout_ns, where);
     if (route->targets[each] == 0)
         return publish_in_turn(route->queues[each], message, timeout_ns, where);
     sb_outgoing copy = *message;
@@ -319,7 +327,7 @@ again:
             left = left > 0 ? left : 0;
         }
         sb_receipt where;
-        code = publish_to(route, *done, message, left, &where);
+        code = publish_to(exchange, route, *done, message, left, &where);
         if (receipts)
             received(receipts, where, code);
         was_deleted = code == SB_NOT_FOUND;

@@ -24,6 +24,8 @@ typedef struct kept_route {
 int64_t exchange_open_here(sb_connection *connection, const char *name, sb_exchange **opened);
 /* How many queues a message goes to, and which. */
 int64_t exchange_route(sb_exchange *exchange, const sb_outgoing *message, kept_route **route);
+/* It leads to the queue that the key names. */
+bool exchange_is_default(const sb_exchange *exchange);
 /* The message was published: its route may change. */
 void route_leave(kept_route *route);
 

@@ -104,6 +104,8 @@ int64_t balanced_publish(sb_queue *queue, const sb_outgoing *message, int64_t ti
 {
     int64_t chosen[L_MEMBER_BYTES / 8], number, code = SB_UNDECIDED;
     sb_outgoing copy = *message;
+    if (queue->grouped)
+        return grouped_publish(queue, message, timeout_ns, where);
     int64_t set = message->id_length | message->producer || is_scheduled(message) ? 0
                                                                                   : set_of(queue);
     for (int turn = 1; set && turn <= TURNS; turn++) {

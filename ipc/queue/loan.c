@@ -5,14 +5,30 @@
 #include "base/base.h"
 #include "message/message.h"
 #include "paging/paging.h"
+#include "queue/queue.h"
 #include "ring/ring.h"
 #include "schedule/schedule.h"
+
+/* A loan is memory of this queue's. */
+static int64_t stays_here(sb_queue *queue, const sb_outgoing *shape)
+{
+    sb_queue *way;
+    int64_t number, code = SB_INTERRUPTED;
+    while (code == SB_INTERRUPTED)
+        code = grouped_way(queue, shape, SB_FOREVER, &way, &number);
+    if (code == SB_OK)
+        return fail(SB_INVALID, "a message of this group goes to another node, and cannot be lent: "
+                    "publish a copy");
+    return code == SB_UNDECIDED ? SB_OK : code;
+}
 
 int64_t sb_loan_take(sb_queue *queue, const sb_outgoing *shape, sb_loan *loan)
 {
     int64_t code = outgoing_check(shape);
     if (code == SB_OK && queue->pages)
         code = inbox_admits(queue, shape);
+    if (code == SB_OK)
+        code = stays_here(queue, shape);
     lane *in = code == SB_OK ? lane_enter(queue, &code) : NULL;
     if (!in)
         return code;

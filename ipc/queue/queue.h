@@ -66,6 +66,20 @@ int64_t balanced_publish_many(sb_queue *queue, const char *bodies, const int64_t
 int64_t balanced_confirm_all(sb_connection *connection, int64_t known, int64_t level,
                              int64_t timeout_ns);
 
+/* --- grouped.c -------------------------------------------------------------------------------- */
+
+/* Whether this message is of a group that goes to another node, which may have to be asked for:
+ * SB_OK, with the queue towards it and its number; SB_UNDECIDED: it stays in this queue;
+ * SB_GROUPING_TIMEOUT. */
+int64_t grouped_way(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns,
+                    sb_queue **way, int64_t *number);
+/* SB_OK if groups are of this queue alone, or the message has none; SB_INVALID: it may be one of
+ * another node, and whoever publishes cannot wait for that. */
+int64_t grouped_stays(sb_queue *queue, const sb_outgoing *message);
+/* Publish it there; the answers of both. */
+int64_t grouped_publish(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns,
+                        sb_receipt *where);
+
 /* --- loan.c ----------------------------------------------------------------------------------- */
 
 #endif

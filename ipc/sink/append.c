@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "paging/paging.h"
+#include "queue/queue.h"
 #include "ring/ring.h"
 #include "sink/sink.h"
 
@@ -108,6 +109,8 @@ static int64_t append_one(outlet *to, lane *in, stretch *part)
         return record_answered(part, &record, SB_DUPLICATE), SB_OK;
     code = record_outgoing(&record, part->later, &message);
     message.target = to->target; /* if it came from another node, it has arrived */
+    if (code == SB_OK && to->queue->grouped && !part->sink->arrives)
+        code = grouped_stays(to->queue, &message);
     if (code == SB_OK)
         code = offer(to, in, &message, &record);
     if (code >= 0 && record.sequence > to->last)

@@ -68,6 +68,7 @@ int64_t sb_sink_to_node(sb_sink *sink)
     if (sink->counts || sink->destinations || !sink->stops)
         return fail(SB_INVALID, "a stream to a node has one destination, numbers with gaps, and "
                     "stops at what is refused");
+    sink->arrives = true;
     int64_t code = destination_marks(sink, "$node", &made.ring);
     return code == SB_OK ? destination_add(sink, &made) : code;
 }

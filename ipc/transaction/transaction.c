@@ -14,6 +14,7 @@
 #include "exchange/exchange.h"
 #include "message/message.h"
 #include "paging/paging.h"
+#include "queue/queue.h"
 #include "ring/ring.h"
 #include "schedule/schedule.h"
 
@@ -225,13 +226,29 @@ static int64_t add(sb_transaction *transaction, sb_queue *queue, const sb_outgoi
     return code;
 }
 
+/* The same, of a group, where it goes. */
+static int64_t add_grouped(sb_transaction *transaction, sb_queue *queue, const sb_outgoing *message)
+{
+    sb_queue *way;
+    int64_t number, code = SB_INTERRUPTED;
+    while (code == SB_INTERRUPTED)
+        code = grouped_way(queue, message, SB_FOREVER, &way, &number);
+    if (code == SB_UNDECIDED)
+        return add(transaction, queue, message);
+    if (code != SB_OK)
+        return code;
+    sb_outgoing copy = *message;
+    copy.target = sb_target_of(queue->name, (int64_t)strlen(queue->name));
+    return add(transaction, way, &copy);
+}
+
 int64_t sb_transaction_publish(sb_transaction *transaction, sb_queue *queue,
                                const sb_outgoing *message)
 {
     int64_t code = outgoing_check(message);
     if (code == SB_OK)
         code = enter(transaction);
-    return code != SB_OK ? code : leave(transaction, add(transaction, queue, message));
+    return code != SB_OK ? code : leave(transaction, add_grouped(transaction, queue, message));
 }
 
 int64_t sb_transaction_route(sb_transaction *transaction, sb_exchange *exchange,
@@ -252,7 +269,8 @@ int64_t sb_transaction_route(sb_transaction *transaction, sb_exchange *exchange,
     int64_t routed = 0;
     for (int64_t each = 0; each < count && code == SB_OK; each++) {
         copy.target = route->targets[each];
-        code = add(transaction, route->queues[each], &copy);
+        code = (exchange_is_default(exchange) ? add_grouped : add)(transaction,
+                                                                   route->queues[each], &copy);
         routed += code == SB_OK;
         if (code == SB_NOT_FOUND)
             code = SB_OK; /* deleted since */

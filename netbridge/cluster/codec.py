@@ -10,15 +10,21 @@ from shmbroker.netbridge.cluster.board import ROWS_MAX
 from shmbroker.netbridge.cluster.said import (
     Announcement,
     Answers,
+    Arbitrates,
     Ask,
+    Decides,
+    Ends,
     Forgotten,
+    Grouped,
     Here,
     Known,
     Leaving,
     Makes,
     Offers,
+    Proposes,
     Said,
     Told,
+    WhoDecides,
 )
 from shmbroker.netbridge.election.codec import NODE
 from shmbroker.netbridge.wire.field import NAME_BYTES_MAX, URI_BYTES_MAX, Flag, Number, Octets, Text
@@ -59,15 +65,20 @@ WORDS: Final = Vocabulary(
     (Offers, Made(Offers, COUNT, Text(NAME_BYTES_MAX))),
     (Makes, Made(Makes, COUNT, Octets(0, MAKES_BYTES_MAX))),
     (Answers, Made(Answers, COUNT, Text(WHY_BYTES_MAX), Text(URI_BYTES_MAX))),
+    (Arbitrates, Made(Arbitrates, NAME, COUNT, COUNT)),
+    (Proposes, Made(Proposes, LISTED, NAME, NODE, Flag())),
+    (Decides, Made(Decides, LISTED, NAME, NODE, Flag())),
+    (Ends, Made(Ends, LISTED, NAME, NODE)),
+    (WhoDecides, Made(WhoDecides)),
     array_max=ROWS_MAX,
 )  # fmt: skip
 
 
-def encode(said: Said | Leaving) -> bytes:
+def encode(said: Said | Leaving | Grouped) -> bytes:
     return WORDS.encode(said)
 
 
-def decode(body: Body) -> Said | Leaving:
+def decode(body: Body) -> Said | Leaving | Grouped:
     """Malformed, and no other error, says what is wrong."""
-    said: Said | Leaving = WORDS.decode(body)
+    said: Said | Leaving | Grouped = WORDS.decode(body)
     return said

@@ -48,6 +48,9 @@ def _prefixes(of: Addresses) -> str:
     return ",".join([*of.included, *(f"{EXCLUDES}{each}" for each in of.excluded)])
 
 
+PREFIXES: Final = Kind("prefixes", _addresses, text=_prefixes)
+
+
 class Refused(ValueError):
     """Options that are missing or do not go together; the message says which."""
 
@@ -94,7 +97,7 @@ CLUSTERS: Final = (
     _row("allow-direct-connections-only", FLAG, False,
          "Link with the static connectors only, or those that are discovered, and not with members "
          "that others tell of."),
-    _row("address", Kind("prefixes", _addresses, text=_prefixes), "",
+    _row("address", PREFIXES, "",
          "Which queues and exchanges it is for, by prefixes with commas; `!` before one excludes. "
          "Empty: all."),
     _row("message-load-balancing", choice(*BALANCING), "on-demand",

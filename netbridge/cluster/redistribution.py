@@ -32,6 +32,8 @@ class Here:
     """Another one if it was deleted and made again."""
     may_be_balanced: bool = True
     """Nothing of it, as groups or last values, needs all of its messages in one place."""
+    has_groups: bool = False
+    """Its messages stay where their groups go, if a grouping handler says so."""
     selectors: tuple[str, ...] = ()
     """Of its consumers, if all that is taken is what one of these matches."""
     matches: bool = False

@@ -114,7 +114,54 @@ class Answers:
     """Where programs come to, if they do."""
 
 
+@dataclass(frozen=True, slots=True)
+class Arbitrates:
+    """It decides to which nodes groups go.  Times in milliseconds."""
+
+    handler: str
+    """The NAME of its [grouping.NAME]."""
+    timeout: int
+    group_timeout: int
+    """0: groups are never forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class WhoDecides:
+    """Is it you?  Then say `Arbitrates`: an earlier one was before there was a handler here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposes:
+    """May this group go to the queue at this node?  Answered by `Decides`, or not at all."""
+
+    queue: str
+    group: str
+    node: Node
+    is_used: bool
+    """Messages went there already, by an earlier decision."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decides:
+    queue: str
+    group: str
+    node: Node
+    is_accepted: bool
+    """Else this node is to be proposed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The group has no route to this node any more."""
+
+    queue: str
+    group: str
+    node: Node
+
+
 Said = Here | Known | Forgotten | Ask | Told
+Grouped = Arbitrates | WhoDecides | Proposes | Decides | Ends
+"""What grouping handlers say, each to that of another node."""
 Leaving = Offers | Makes | Answers
 """What a node that leaves says to the one that takes its place, and is answered."""
 

@@ -96,7 +96,7 @@ class Looking(Closable):
         matches = settings["redistribution_filters"].value == "match"
         return Here(
             queue.name, queue.is_consumed, delay, queue.reference, not is_of_one_place,
-            matches=matches,
+            matches=matches, has_groups=bool(settings["groups"].value),
         )  # fmt: skip
 
     def close(self) -> None:

@@ -27,12 +27,12 @@ from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.cluster.codec import decode, encode
 from shmbroker.netbridge.cluster.machine import Action, KeepLives, Membership
 from shmbroker.netbridge.cluster.programs import Other, others
-from shmbroker.netbridge.cluster.said import Answers, Ask, Leaving, Say, Told
+from shmbroker.netbridge.cluster.said import Answers, Ask, Grouped, Leaving, Say, Told
 from shmbroker.netbridge.clustered import options
 from shmbroker.netbridge.clustered.looking import LOOK_SECONDS, Looked, Looking
 from shmbroker.netbridge.clustered.messages import Messages
 from shmbroker.netbridge.clustered.setup import Setup
-from shmbroker.netbridge.clustered.shown import FILE, QUEUES_FILE, queues, whole
+from shmbroker.netbridge.clustered.shown import FILE, GROUPS_FILE, QUEUES_FILE, queues, whole
 from shmbroker.netbridge.clustered.successor import Successor
 from shmbroker.netbridge.clustered.towards import undeliverable
 from shmbroker.netbridge.discovered.discoverer import Discoverer
@@ -199,6 +199,11 @@ class Members(Closable):
             self._shows(QUEUES_FILE, told)
 
         self._thread.ask(step)
+
+    def show_groups(self) -> None:
+        """Nothing, if there is no grouping handler."""
+        found = self._thread.ask(lambda: self._messages.show_groups(self.machine))
+        self._shows(GROUPS_FILE, found)
 
     # --- of a broker that leaves, in a thread of its own --------------------------------------
 
@@ -419,6 +424,9 @@ class Members(Closable):
                 what = decode(frame.body)
                 if isinstance(what, Leaving):
                     self.successor.heard(end, what)
+                elif isinstance(what, Grouped):
+                    self._messages.of_groups(self.machine.present[link], what)
+                    self._look()
                 else:
                     self._does(self.machine.heard(link, what, time.monotonic()))
                     if not isinstance(what, (Ask, Told)):
@@ -473,6 +481,8 @@ class Members(Closable):
         """At all that follows from what it knows."""
         if self._is_closed:
             return
+        if (groups := self._messages.groups) is not None:
+            groups.reaches(self._lives())
         self._messages.looks(self.machine)
         self.due = min(
             self.machine.deadline, self._tries_at, self._looks_at, self._messages.deadline
@@ -512,6 +522,16 @@ class Members(Closable):
     def _undialled(self, uri: str) -> None:
         del self._dials[uri]
         self._look()
+
+    def _lives(self) -> dict[Node, End]:
+        """A link to each of the other lives."""
+        there: dict[Node, End] = {}
+        for end, link in self._ends.items():
+            at = self.machine.present[link]
+            live = None if at is None else self.machine.lives.get(at.node)
+            if at is not None and live is not None and live.incarnation == at.incarnation:
+                there.setdefault(at.node, end)
+        return there
 
     def _look_at_voters(self) -> None:
         if self.hears is None:

@@ -21,9 +21,11 @@ from shmbroker.netbridge.cluster.adverts import Copy
 from shmbroker.netbridge.cluster.balancing import TURNS, members, sets
 from shmbroker.netbridge.cluster.machine import Membership
 from shmbroker.netbridge.cluster.redistribution import Here, Redistribution
+from shmbroker.netbridge.cluster.said import Announcement, Grouped
 from shmbroker.netbridge.cluster.topics import Topics
 from shmbroker.netbridge.clustered.balancing import Balancing
 from shmbroker.netbridge.clustered.giving import Giving
+from shmbroker.netbridge.clustered.groups import Groups, forget_routes
 from shmbroker.netbridge.clustered.looking import Looked
 from shmbroker.netbridge.clustered.setup import Setup
 from shmbroker.netbridge.clustered.stand_ins import Holders, StandIns, holders
@@ -56,8 +58,9 @@ class Messages:
         self._balancing: Balancing | None = None
         self._stand_ins: StandIns | None = None
         self._topics: TopicBindings | None = None
+        self._groups: Groups | None = None
         self._is_leaving = False
-        self.deadline = math.inf
+        self._redistributes_at = math.inf
 
     # --- of the network thread ----------------------------------------------------------------
 
@@ -66,7 +69,22 @@ class Messages:
 
     def stops(self) -> None:
         self._node = b""
-        self.deadline = math.inf
+        self._redistributes_at = math.inf
+
+    @property
+    def deadline(self) -> float:
+        groups = self.groups
+        return min(self._redistributes_at, math.inf if groups is None else groups.deadline)
+
+    @property
+    def groups(self) -> Groups | None:
+        """None: there is no grouping handler, or it is not at work."""
+        return None if self._ways is None or not self._node else self._groups
+
+    def of_groups(self, at: Announcement | None, what: Grouped) -> None:
+        """Said by the live at the other end of a link."""
+        if at is not None and (groups := self.groups) is not None:
+            groups.heard(at.node, what)
 
     def sees(self, here: Looked) -> None:
         """All that the vhost has."""
@@ -78,9 +96,11 @@ class Messages:
         if self._ways is None or not self._node:
             return
         self._ways.looks(machine.lives)
+        if self._groups is not None:
+            self._groups.tick(time.monotonic())
         up, now = self._ways.up, time.monotonic()
         known = self._looks, machine.adverts.known, up, self._ways.made, len(machine.forgotten)
-        if known == self._known and now < self.deadline:
+        if known == self._known and now < self._redistributes_at:
             return  # many frames say nothing that matters here
         self._known = known
         copies = {
@@ -88,14 +108,21 @@ class Messages:
             for node in machine.lives
             if node in self._ways.made and machine.adverts.is_read(node)
         }
+        if self._groups is not None and self._looks:
+            self._groups.looks(machine, self._here, copies, self._ways.made)
         if self._is_leaving:
             return
         self._carry(copies, up, frozenset(copies) | (machine.forgotten.keys() - machine.lives))
         if self._giving is not None and self._setup.cluster.balancing in REDISTRIBUTES:
             reached = {node: copy.queues.values() for node, copy in copies.items() if node in up}
-            gives = self._redistribution.looks(self._here.here, reached, now)
+            gives = self._redistribution.looks(self._redistributed(), reached, now)
             self._giving.gives(tuple(gives))
-            self.deadline = self._redistribution.deadline
+            self._redistributes_at = self._redistribution.deadline
+
+    def _redistributed(self) -> list[Here]:
+        """What has groups stays where they go, if that is decided for the cluster."""
+        here = self._here.here
+        return here if self._groups is None else [each for each in here if not each.has_groups]
 
     def _carry(
         self, copies: Mapping[Node, Copy], up: frozenset[Node], settled: frozenset[Node]
@@ -139,10 +166,17 @@ class Messages:
         self._topics = TopicBindings(broker, setup.cluster.name, self._tell)
         self._giving = Giving(broker, setup.cluster.name, self._tell)
         self._stand_ins = StandIns(self._thread, broker, self._balancing, self._giving, self._tell)
+        if setup.grouping is None:
+            forget_routes(broker)
+            groups = None
+        else:
+            groups = Groups(self._thread, broker, setup, node, self._tell, self._changed)
         ways = Ways(self._thread, self._worker, setup, broker, node, self._tell, self._changed)
 
         def begin() -> None:
-            self._ways = ways
+            self._ways, self._groups = ways, groups
+            if groups is not None:
+                groups.begin()
             self._changed()
 
         self._thread.call(begin)
@@ -171,6 +205,9 @@ class Messages:
 
     def _let_go(self) -> Ways | None:
         ways, self._ways = self._ways, None
+        if self._groups is not None:
+            self._groups.end()
+            self._groups = None
         self._known = None
         return ways
 
@@ -201,6 +238,10 @@ class Messages:
 
     def show(self) -> dict[Node, dict[str, Any]]:
         return {} if self._ways is None else self._ways.show()
+
+    def show_groups(self, machine: Membership) -> dict[str, Any]:
+        names = {node: each.name for node, each in machine.lives.items()}
+        return {} if self.groups is None else self.groups.show(names)
 
     @property
     def given(self) -> Mapping[str, int]:

@@ -144,6 +144,8 @@ def order(members: Members, given: Mapping[str, object], log: Log) -> None:
         members.show()
     elif verb == "queues":
         members.show_queues()
+    elif verb == "groups":
+        members.show_groups()
     elif verb == "forget":
         if why := members.forget(name):
             raise InvalidArgument(why)

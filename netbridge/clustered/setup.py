@@ -13,6 +13,7 @@ from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.status import RUN
 from shmbroker.ipc.instance.whole import read_whole, write_whole
 from shmbroker.netbridge.broker.network import Given
+from shmbroker.netbridge.cluster.grouping import Grouping
 from shmbroker.netbridge.cluster.option import Cluster
 from shmbroker.netbridge.clustered import options
 from shmbroker.netbridge.config.config import Network
@@ -53,6 +54,8 @@ class Setup:
     """Where programs reach this broker, as others are told; empty if they do not."""
     discovery: Discovery | None = None
     """What finds its members; None: it has static connectors."""
+    grouping: Grouping | None = None
+    """None: groups are of their node alone."""
 
 
 def setup(config: Config, given: Given, programs: str) -> Setup | None:
@@ -76,6 +79,7 @@ def setup(config: Config, given: Given, programs: str) -> Setup | None:
         _group_name(network),
         programs,
         network.discoveries.get(network.cluster.discovery_group or ""),
+        network.grouping,
     )
 
 

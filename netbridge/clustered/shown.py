@@ -16,6 +16,8 @@ FILE: Final = "cluster"
 """In run/."""
 QUEUES_FILE: Final = "cluster-queues"
 """Beside it, written when somebody asks: it may be long."""
+GROUPS_FILE: Final = "cluster-groups"
+"""The same, of groups."""
 
 
 def whole(name: str, machine: Membership, *, votes: bool) -> dict[str, Any]:

@@ -24,7 +24,9 @@ from shmbroker.ipc.instance.config.option import (
 )
 from shmbroker.ipc.instance.config.secret import Secret
 from shmbroker.ipc.instance.config.sources import NAME, Layers
+from shmbroker.netbridge.cluster import grouping as groupings
 from shmbroker.netbridge.cluster import option as cluster_option
+from shmbroker.netbridge.cluster.grouping import GROUPINGS, Grouping
 from shmbroker.netbridge.cluster.option import CLUSTERS, Cluster
 from shmbroker.netbridge.cluster.scale_down import SCALE_DOWN, ScaleDown, scale_down
 from shmbroker.netbridge.discovery import option as discoveries
@@ -60,6 +62,7 @@ OURS: Final = (
     *ZOOKEEPER,
     *PAIR,
     *CLUSTERS,
+    *GROUPINGS,
     *SCALE_DOWN,
     *BROADCASTS,
     *DISCOVERIES,
@@ -145,6 +148,8 @@ class Network:
     """[cluster.NAME]; None: it is in none."""
     scale_down: ScaleDown | None = None
     """[ha.scale-down]; None: a stop moves nothing."""
+    grouping: Grouping | None = field(default=None, kw_only=True)
+    """[grouping.NAME]; None: groups are of their node alone."""
     broadcasts: Mapping[str, Broadcast] = field(default_factory=dict)
     discoveries: Mapping[str, Discovery] = field(default_factory=dict)
     between: tuple[Single, ...] = ()
@@ -241,6 +246,7 @@ def network(folder: Path, given: Given) -> Network:
         in_cluster,
         _scale_down(given, tables, in_cluster, connectors, place),
         *_discovery(tables, folder, connectors, logins, in_cluster, place),
+        grouping=_grouping(tables, in_cluster, place),
     )
     return _listening_for_cluster(_with_keys(found, place), place)
 
@@ -283,6 +289,22 @@ def _cluster(
                 'which is not there, or has not the role "cluster"'
             )
         return found
+    return None
+
+
+def _grouping(
+    tables: Mapping[str, dict[str, Any]], in_cluster: Cluster | None, place: Path
+) -> Grouping | None:
+    named = _named(tables, groupings.ROOT)
+    if len(named) > 1:
+        raise ConfigError(
+            f"{place}: a broker has one grouping handler, and there are {' and '.join(named)}"
+        )
+    for name, values in named.items():
+        try:
+            return groupings.grouping(name, values, in_cluster)
+        except cluster_option.Refused as error:
+            raise ConfigError(f"{place}: {error}") from None
     return None
 
 

@@ -10,15 +10,21 @@ from shmbroker.netbridge.cluster.codec import MAKES_BYTES_MAX, decode, encode
 from shmbroker.netbridge.cluster.said import (
     Announcement,
     Answers,
+    Arbitrates,
     Ask,
+    Decides,
+    Ends,
     Forgotten,
+    Grouped,
     Here,
     Known,
     Leaving,
     Makes,
     Offers,
+    Proposes,
     Said,
     Told,
+    WhoDecides,
 )
 from shmbroker.netbridge.wire.malformed import Malformed
 
@@ -54,9 +60,14 @@ AS_SENT = [NODE, LIFE, 7, 2, "east", "tcp://east:61619", True, ["east", "west"],
         (Offers(1, "blue"), [5, 1, "blue"]),
         (Makes(2, b"\x90"), [6, 2, b"\x90"]),
         (Answers(2, "no", "tcp://east:61616"), [7, 2, "no", "tcp://east:61616"]),
+        (Arbitrates("mine", 5000, 0), [8, "mine", 5000, 0]),
+        (Proposes("orders", "anna", NODE, False), [9, "orders", "anna", NODE, False]),
+        (Decides("orders", "anna", NODE, True), [10, "orders", "anna", NODE, True]),
+        (Ends("orders", "anna", NODE), [11, "orders", "anna", NODE]),
+        (WhoDecides(), [12]),
     ],
 )
-def test_words_and_bytes(said: Said | Leaving, sent: list[object]) -> None:
+def test_words_and_bytes(said: Said | Leaving | Grouped, sent: list[object]) -> None:
     assert encode(said) == msgpack.packb(sent)
     assert decode(encode(said)) == said
 
@@ -64,7 +75,7 @@ def test_words_and_bytes(said: Said | Leaving, sent: list[object]) -> None:
 @pytest.mark.parametrize(
     ("sent", "complaint"),
     [
-        ([8, NODE], "a word of a cluster of kind 8"),
+        ([13, NODE], "a word of a cluster of kind 13"),
         ([], "of kind None"),
         ([0, AS_SENT, 0, 5], "here: lives is 0"),
         ([1, AS_SENT[:-1]], "is no list of"),
@@ -76,6 +87,11 @@ def test_words_and_bytes(said: Said | Leaving, sent: list[object]) -> None:
         ([5, 1, "x" * 256], "offers: group has 256 bytes"),
         ([6, 1, b"x" * (MAKES_BYTES_MAX + 1)], "makes: rows has"),
         ([7, -1, "", ""], "answers: number is -1"),
+        ([8, "", 5000, 0], "arbitrates: handler has 0 bytes"),
+        ([9, "orders", "x" * 256, NODE, False], "proposes: group has 256 bytes"),
+        ([9, "orders", "", NODE, False], "proposes: group has 0 bytes"),
+        ([10, "orders", "anna", b"short", True], "decides: node has 5 bytes"),
+        ([11, "", "anna", NODE], "ends: queue has 0 bytes"),
         ([4, *TOLD_AS_SENT[:6], ["old"] * 257, []], "a word of a cluster that is not MessagePack"),
         (
             [4, *TOLD_AS_SENT[:4], [["", True, False, True, []]], [], [], []],

@@ -216,6 +216,16 @@ BAD |= {
     }.items()
 }
 BAD |= {
+    f"grouping.x.{name}": bad
+    for name, bad in {
+        "type": ("both", '"local" or "remote"'),
+        "address": (1, "prefixes with commas"),
+        "timeout": (0, "in 1ms…1h"),
+        "group-timeout": (0, "in 1ms…365d, -1: no limit"),
+        "reaper-period": (0, "in 10ms…1d"),
+    }.items()
+}
+BAD |= {
     f"ha.zookeeper.{name}": bad
     for name, bad in {
         "connect": ("one", "servers, as in"),

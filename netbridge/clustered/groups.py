@@ -1,0 +1,298 @@
+"""The grouping handler of a live at work: what it says, what it keeps, and what programs ask.
+
+Programs on this host find routes in a queue that keeps the last value of each key (ROUTES), and ask
+for those that are not there in another one (ASKED): ipc/queue/grouped.c.  What an arbiter decides
+is a value in a third one (KEPT), durable and replicated as any queue, and is said when it is
+confirmed there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from shmbroker.core.layout import CONFIRM_EFFECTIVE
+from shmbroker.ipc._native import lib
+from shmbroker.ipc.base.errors import Empty, Error, QueueFull
+from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.queue.grouped import ASKED, ROUTES, SEPARATOR, TIMEOUT, USES
+from shmbroker.ipc.queue.queue import Queue as Ring
+from shmbroker.netbridge.broker.gates import TOWARDS
+from shmbroker.netbridge.carrier.end import End
+from shmbroker.netbridge.carrier.sleeper import ANY
+from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.cluster.adverts import Copy
+from shmbroker.netbridge.cluster.codec import encode
+from shmbroker.netbridge.cluster.group import (
+    Action,
+    Drop,
+    Group,
+    Holder,
+    Keep,
+    Routed,
+    Tell,
+    TellAll,
+    Unrouted,
+)
+from shmbroker.netbridge.cluster.handler import Handler
+from shmbroker.netbridge.cluster.machine import Line, Membership
+from shmbroker.netbridge.cluster.proposer import USES_TOLD
+from shmbroker.netbridge.cluster.said import Grouped
+from shmbroker.netbridge.clustered.looking import Looked, is_shared
+from shmbroker.netbridge.clustered.setup import Setup
+from shmbroker.netbridge.clustered.towards import towards
+from shmbroker.netbridge.election.question import Node
+from shmbroker.netbridge.serving.confirms import Confirms
+from shmbroker.netbridge.wire.frame import Talk
+
+KEPT: Final = f"{ROUTES}.kept"
+SLOTS: Final = 1 << 16
+"""Of a queue of routes: so many groups, but for an eighth of them."""
+ASKED_SLOTS: Final = 1 << 10
+ASKED_TOGETHER: Final = 256
+GONE_SECONDS: Final = 1.0
+"""So long the note stays that a group has no route."""
+A_MESSAGE: int = lib.SB_A_MESSAGE
+
+
+def key_of(group: Group) -> str:
+    return f"{group.queue}{SEPARATOR}{group.name}"
+
+
+def forget_routes(broker: Broker) -> None:
+    """There is no grouping handler here any more."""
+    there = set(broker._catalog.queue_names().values())
+    for name in (ROUTES, ASKED, KEPT):  # the first one says that there is a handler
+        if name in there:
+            broker.delete_queue(name, force=True)
+
+
+class Groups:
+    """Of one time as live.  All but what is said otherwise is of the network thread."""
+
+    def __init__(
+        self, thread: NetworkThread, broker: Broker, setup: Setup, node: Node,
+        tell: Callable[[Mapping[str, Any]], None], changed: Callable[[], None],
+    ) -> None:  # fmt: skip
+        """In the worker.  `changed`: something else is due."""
+        wanted = setup.grouping
+        assert wanted is not None, "there is a handler"
+        self._thread, self._setup, self._node = thread, setup, node
+        self._tell, self._changed = tell, changed
+        self._routes = _last_values(broker, ROUTES)
+        self._asked = broker.declare_queue(ASKED, slots=ASKED_SLOTS, max_deliveries=None)
+        self._kept = _last_values(broker, KEPT)
+        self._say(TIMEOUT, wanted.timeout)
+        if wanted.group_timeout is not None:
+            self._say(USES, wanted.group_timeout / USES_TOLD)
+        kept = {group: bytes.fromhex(to) for group, to in _values(self._kept)}
+        known = {group: self._node_of(to) for group, to in _values(self._routes)}
+        self.handler = Handler(wanted, setup.cluster.balancing, node, kept, known, time.monotonic())
+        self._ends: dict[Node, End] = {}
+        """Over which link each other node is talked to."""
+        self._made: frozenset[Node] = frozenset()
+        self._waiting: dict[Group, Node] = {}
+        """Routes to nodes to which there is no queue yet."""
+        self._confirms: Confirms | None = None
+        self._ticket: int | None = None
+        self._is_full = False
+
+    def begin(self) -> None:
+        self._confirms = Confirms(self._thread.sleeper, self._kept._queue, CONFIRM_EFFECTIVE)
+        self._watch()
+
+    def end(self) -> None:
+        """Programs go on by the routes that are known."""
+        if self._ticket is not None:
+            self._thread.sleeper.forget(self._ticket, self._asked._queue, A_MESSAGE, ANY)
+            self._ticket = None
+        if self._confirms is not None:
+            self._confirms.close()
+            self._confirms = None
+
+    # --- other nodes --------------------------------------------------------------------------
+
+    def reaches(self, ends: Mapping[Node, End]) -> None:
+        """There are links to the lives of these nodes, one to each."""
+        former, self._ends = self._ends, dict(ends)
+        now = time.monotonic()
+        for node in former:
+            if node not in ends:
+                self._does(self.handler.down(node, now))
+        for node, end in ends.items():
+            if former.get(node) is not end:
+                self._does(self.handler.up(node, now))
+
+    def heard(self, by: Node, what: Grouped) -> None:
+        self._does(self.handler.heard(by, what, time.monotonic()))
+
+    def looks(
+        self, machine: Membership, here: Looked, copies: Mapping[Node, Copy], made: frozenset[Node]
+    ) -> None:
+        """At the queues of all.  `copies`: of nodes that have told all of theirs."""
+        own = {each.name: each.is_consumed for each in here.here}
+        holders: dict[str, list[Holder]] = {}
+        for name, is_consumed in own.items():
+            holders[name] = [Holder(self._node, is_consumed, is_up=True)]
+        for node, copy in copies.items():
+            for queue in copy.queues.values():
+                is_up = node in self._ends
+                holders.setdefault(queue.name, []).append(Holder(node, queue.is_consumed, is_up))
+        queues: dict[Node, Collection[str]] = {self._node: own.keys()}
+        queues |= {node: copy.queues.keys() for node, copy in copies.items()}
+        nodes = {self._node, *machine.lives}
+        self._made = made
+        for group, node in list(self._waiting.items()):
+            self._route(group, node)
+        forgotten = machine.forgotten.keys() - nodes
+        now = time.monotonic()
+        self._does(self.handler.looks(nodes, forgotten, queues, holders, now))
+
+    def tick(self, now: float) -> None:
+        if now >= self.handler.deadline:
+            self._does(self.handler.tick(now))
+
+    @property
+    def deadline(self) -> float:
+        return self.handler.deadline
+
+    # --- programs -----------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        watch = self._thread.sleeper.watch
+        self._ticket = watch(self._asked._queue, A_MESSAGE, ANY, self._rung)
+
+    def _rung(self) -> None:
+        self._ticket = None
+        try:
+            for _ in range(ASKED_TOGETHER):
+                message = self._asked.get(timeout=0)
+                self._wants(Group(message.key or "", bytes(message.body).decode(errors="replace")))
+                message.ack()
+        except Empty:
+            pass
+        self._watch()
+        self._changed()
+
+    def _wants(self, group: Group) -> None:
+        if is_shared(group.queue, self._setup.cluster.addresses):
+            self._does(self.handler.wants(group, time.monotonic()))
+        else:  # it is this node's alone
+            self._write(self._routes, key_of(group), group.queue)
+
+    # --- people -------------------------------------------------------------------------------
+
+    def show(self, names: Mapping[Node, str]) -> dict[str, Any]:
+        """All routes, if it decides; else those by which messages go that are published here.
+
+        `names`: of the brokers of other nodes.
+        """
+        handler, now = self.handler, time.monotonic()
+        decides = handler.decider == self._node and handler.arbiter is not None
+        rows: list[tuple[Group, Node, float | None]]
+        if decides and handler.arbiter is not None:
+            rows = [(group, node, round(now - used, 3))
+                    for group, node, used in handler.arbiter.routes]  # fmt: skip
+        else:
+            rows = [(group, node, None) for group, node in handler.routes.items()]
+        own = self._setup.ours.name
+        counters = handler.counters
+        return {
+            "handler": self._setup.grouping.name if self._setup.grouping else "",
+            "state": handler.state,
+            "decider": (handler.decider or b"").hex(),
+            "proposals": counters.proposals,
+            "rejections": counters.rejections,
+            "timeouts": counters.timeouts,
+            "groups": sorted(
+                ({"group": group.name, "queue": group.queue, "node": node.hex(),
+                  "name": own if node == self._node else names.get(node, ""), "unused": unused}
+                 for group, node, unused in rows),
+                key=lambda each: (str(each["queue"]), str(each["group"])),
+            ),
+        }  # fmt: skip
+
+    # --- what the handler says ----------------------------------------------------------------
+
+    def _does(self, actions: Iterable[Action | Line]) -> None:
+        for action in list(actions):
+            match action:
+                case Tell():
+                    if (end := self._ends.get(action.to)) is not None:
+                        end.say(Talk(encode(action.what)))
+                case TellAll():
+                    for end in self._ends.values():
+                        end.say(Talk(encode(action.what)))
+                case Keep():
+                    self._keep(action)
+                case Drop():
+                    self._write(self._kept, key_of(action.group), "")
+                case Routed():
+                    self._route(action.group, action.node)
+                case Unrouted():
+                    self._waiting.pop(action.group, None)
+                    self._write(self._routes, key_of(action.group), "")
+                case Line():
+                    self._log(action.level, action.state, action.detail, action.node)
+
+    def _keep(self, route: Keep) -> None:
+        position = self._write(self._kept, key_of(route.group), route.node.hex())
+        if position is not None and self._confirms is not None:
+            self._confirms.wait(position, partial(self._is_kept, route))
+
+    def _is_kept(self, route: Keep, level: int) -> None:
+        if level >= 0:
+            self._does(self.handler.kept(route.number, route.group, time.monotonic()))
+            self._changed()
+
+    def _route(self, group: Group, node: Node) -> None:
+        """Programs publish by it, once the queue that it leads to is there."""
+        if node != self._node and node not in self._made:
+            self._waiting[group] = node
+            return
+        self._waiting.pop(group, None)
+        way = group.queue if node == self._node else towards(self._setup.cluster.name, node)
+        self._write(self._routes, key_of(group), way)
+
+    def _write(self, queue: Ring, key: str, value: str) -> int | None:
+        """Its position; None: there are too many."""
+        ttl = None if value else GONE_SECONDS
+        try:
+            position = queue.publish(value.encode(), key=key, ttl=ttl, timeout=0, confirm="shm")
+        except QueueFull:
+            if not self._is_full:
+                self._is_full = True
+                self._log("error", "too many groups", f"{queue.name} has no room for more routes")
+            return None
+        except Error as error:  # the vhost ends
+            self._log("warning", "no route", str(error))
+            return None
+        self._is_full = False
+        return position
+
+    def _say(self, key: str, seconds: float) -> None:
+        self._write(self._routes, key, str(max(1, round(seconds * 1000))))
+
+    def _node_of(self, way: str) -> Node:
+        begin = f"{TOWARDS}{self._setup.cluster.name}."
+        return bytes.fromhex(way.removeprefix(begin)) if way.startswith(begin) else self._node
+
+    def _log(self, level: str, state: str, detail: str, node: Node = b"") -> None:
+        line = {"event": "grouping", "level": level, "state": state, "detail": detail}
+        self._tell(line | ({"node": node.hex()} if node else {}))
+
+
+def _last_values(broker: Broker, name: str) -> Ring:
+    return broker.declare_queue(
+        name, slots=SLOTS, durable=True, last_value=True, when_full="fail", replicate="all",
+        max_deliveries=None,
+    )  # fmt: skip
+
+
+def _values(queue: Ring) -> list[tuple[Group, str]]:
+    """The newest of each group; none of those that have no route."""
+    newest = {each.key or "": bytes(each.body).decode() for each in queue.browse(unconfirmed=True)}
+    found = ((key.partition(SEPARATOR), value) for key, value in newest.items() if value)
+    return [(Group(name, group), value) for (name, _, group), value in found if name]

@@ -1,0 +1,191 @@
+"""Where messages of a group go whose routes a broker keeps; here the test is the broker."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+import shmbroker
+from shmbroker import Broker, GroupingTimeout, InvalidArgument, Queue, aio
+from shmbroker.core.codes import INVALID
+from shmbroker.ipc.queue.grouped import ASKED, ROUTES, SEPARATOR, TIMEOUT, USES, decision_limit
+from shmbroker.ipc.sink.sink import Sink
+from tests.support.records import chunk, record
+
+WAY = "$sf.town.00"
+PATIENCE = 60.0
+ANNA = {"JMSXGroupID": "anna"}
+
+
+@pytest.fixture
+def queue(broker: Broker) -> Queue:
+    """A queue with groups, of which a broker keeps routes."""
+    broker.declare_queue(WAY)
+    broker.declare_queue(ROUTES, last_value=True, when_full="fail")
+    broker.declare_queue(ASKED)
+    return broker.declare_queue("orders", groups=True)
+
+
+def route(broker: Broker, group: str, to: str, queue: str = "orders") -> None:
+    broker.queue(ROUTES).publish(to.encode(), key=f"{queue}{SEPARATOR}{group}", ttl=60)
+
+
+def asked(broker: Broker) -> list[tuple[str | None, bytes]]:
+    found = []
+    while broker.queue(ASKED).statistics().depth:
+        with broker.queue(ASKED).get(timeout=0) as message:
+            found.append((message.key, bytes(message.body)))
+            message.ack()
+    return found
+
+
+def depths(broker: Broker) -> tuple[int, int]:
+    return broker.queue("orders").statistics().depth, broker.queue(WAY).statistics().depth
+
+
+def test_without_routes_groups_are_of_their_queue_alone(broker: Broker, queue: Queue) -> None:
+    broker.delete_queue(ROUTES, force=True)
+    queue.publish(b"", group="anna")
+    assert depths(broker) == (1, 0)
+
+
+def test_a_known_route_is_followed(broker: Broker, queue: Queue) -> None:
+    route(broker, "anna", "orders")
+    route(broker, "berta", WAY)
+    queue.publish(b"1", group="anna")
+    queue.publish(b"2", group="berta", key="k", properties={"kind": "coffee"}, priority=None)
+    queue.publish(b"3")
+    assert depths(broker) == (2, 1)
+    [moved] = broker.queue(WAY).browse()
+    assert (bytes(moved.body), moved.key) == (b"2", "k")
+    assert dict(moved.properties) == {"kind": "coffee", "JMSXGroupID": "berta"}
+    assert asked(broker) == []
+    broker.declare_queue("plain")  # without groups
+    broker.queue("plain").publish(b"", group="berta")
+    assert broker.queue("plain").statistics().depth == 1
+
+
+def test_by_the_default_exchange_it_is_followed_and_by_others_each_node_has_its_copy(
+    broker: Broker, queue: Queue
+) -> None:
+    route(broker, "anna", WAY)
+    broker.exchange("").publish(b"", key="orders", properties=ANNA)
+    assert depths(broker) == (0, 1)
+    broker.declare_exchange("shop", "fanout")
+    broker.bind("shop", "orders")
+    broker.exchange("shop").publish(b"", key="", properties=ANNA)
+    assert depths(broker) == (1, 1)
+
+
+def test_an_unknown_route_is_asked_for_and_waited_for(broker: Broker, queue: Queue) -> None:
+    done: list[int] = []
+    thread = threading.Thread(target=lambda: done.append(queue.publish(b"", group="anna")))
+    thread.start()
+    with broker.queue(ASKED).get(timeout=PATIENCE) as message:
+        assert (message.key, bytes(message.body)) == ("orders", b"anna")
+        message.ack()
+    route(broker, "other", WAY)  # news that is not for it
+    assert not done
+    route(broker, "anna", WAY)
+    thread.join(PATIENCE)
+    assert len(done) == 1
+    assert depths(broker) == (0, 1)
+
+
+def test_what_is_not_decided_in_time_is_not_published(broker: Broker, queue: Queue) -> None:
+    broker.queue(ROUTES).publish(b"50", key=TIMEOUT)
+    assert decision_limit(broker) == 0.05
+    for timeout in (None, 0, 0.01, PATIENCE):
+        with pytest.raises(GroupingTimeout, match="group 'anna' of queue 'orders'") as error:
+            queue.publish(b"", group="anna", timeout=timeout)
+        assert error.value.code == -55
+    assert asked(broker) == [("orders", b"anna")] * 4
+    route(broker, "anna", "")  # it has none any more
+    with pytest.raises(GroupingTimeout):
+        queue.publish(b"", group="anna")
+    assert depths(broker) == (0, 0)
+    queue.publish(b"", timeout=0)
+    assert depths(broker) == (1, 0)
+
+
+def test_asyncio_waits_as_well(broker: Broker, queue: Queue) -> None:
+
+    async def publish() -> None:
+        async with aio.connect(f"shm://{broker.vhost}") as own:
+            queue = await own.queue("orders")
+            publishing = asyncio.create_task(queue.publish(b"", group="anna"))
+            while not broker.queue(ASKED).statistics().depth:
+                await asyncio.sleep(0.01)
+            assert not publishing.done()
+            route(broker, "anna", WAY)
+            await publishing
+            broker.queue(ROUTES).publish(b"50", key=TIMEOUT)
+            with pytest.raises(GroupingTimeout):
+                await queue.publish(b"", group="berta")
+
+    asyncio.run(publish())
+    assert depths(broker) == (0, 1)
+
+
+def test_in_a_transaction_it_goes_there_with_all_else_or_not_at_all(
+    broker: Broker, queue: Queue
+) -> None:
+    broker.queue(ROUTES).publish(b"50", key=TIMEOUT)
+    route(broker, "anna", WAY)
+    with broker.transaction() as tx:
+        tx.publish(queue, b"1", properties=ANNA)
+        tx.publish(queue, b"2")
+        assert depths(broker) == (0, 0)
+    assert depths(broker) == (1, 1)
+    with pytest.raises(GroupingTimeout), broker.transaction() as tx:
+        tx.publish(queue, b"3", properties=ANNA)
+        tx.publish(queue, b"4", properties={"JMSXGroupID": "berta"})
+    assert depths(broker) == (1, 1)
+
+
+def test_what_is_of_one_queue_only_is_refused(broker: Broker, queue: Queue) -> None:
+    route(broker, "anna", WAY)
+    route(broker, "berta", "orders")
+    with pytest.raises(InvalidArgument, match="named producer"):
+        queue.producer("me").publish(b"", properties=ANNA)
+    with pytest.raises(InvalidArgument, match="cannot be lent"):
+        queue.loan(5, properties=ANNA)
+    assert depths(broker) == (0, 0)
+    queue.producer("me").publish(b"", properties={"JMSXGroupID": "berta"})
+    assert depths(broker) == (1, 0)
+
+
+def test_the_broker_is_told_of_uses_when_it_has_said_so(broker: Broker, queue: Queue) -> None:
+    route(broker, "anna", WAY)
+    queue.publish(b"", group="anna")
+    assert asked(broker) == []
+    broker.queue(ROUTES).publish(b"3600000", key=USES)
+    queue.publish(b"", group="anna")
+    assert asked(broker) == []
+    broker.queue(ROUTES).publish(b"1", key=USES)
+    late = threading.Event()
+    late.wait(0.01)
+    queue.publish(b"", group="anna")
+    assert asked(broker) == [("orders", b"anna")]
+    assert depths(broker) == (0, 3)
+
+
+def test_a_route_to_what_is_not_there_is_an_error(broker: Broker, queue: Queue) -> None:
+    route(broker, "anna", "$sf.town.gone")
+    with pytest.raises(shmbroker.NotFound, match="which is not there"):
+        queue.publish(b"", group="anna")
+
+
+def test_what_comes_from_another_host_is_refused_as_it_cannot_wait(
+    broker: Broker, queue: Queue
+) -> None:
+    records = record(0, chunk(b"1", properties=ANNA)) + record(1, chunk(b"2"))
+    with Sink(broker, bytes(16)) as sink:
+        sink.to_queue(queue)
+        assert sink.pour(records).answers == [INVALID, 0]
+    broker.delete_queue(ROUTES, force=True)
+    with Sink(broker, bytes(15) + b"1") as sink:
+        sink.to_queue(queue)
+        assert sink.pour(records).answers == [1, 2]

@@ -1,0 +1,67 @@
+"""[grouping.NAME]: what is read, and what is refused, in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shmbroker.ipc.instance.config.config import FILE, ConfigError
+from shmbroker.netbridge.cluster.grouping import Grouping
+from shmbroker.netbridge.config.config import load
+
+CLUSTER = """
+[connectors]
+east.uri = "tcp://one:61619"
+north.uri = "tcp://two:61619"
+[acceptors.town]
+uri = "tcp://*:61619"
+roles = ["cluster"]
+[cluster.town]
+connector = "east"
+user = "town"
+password = "correct horse battery"
+static-connectors = ["north"]
+address = "orders,!orders.local"
+"""
+TABLE = '[grouping.mine]\ntype = "local"\n'
+GOOD = CLUSTER + TABLE
+
+
+def made(folder: Path, text: str) -> Grouping | None:
+    (folder / FILE).write_text(CLUSTER + text)
+    return load(folder)[1].grouping
+
+
+def test_defaults(tmp_path: Path) -> None:
+    assert made(tmp_path, TABLE) == Grouping("mine", True, 5.0, None, 30.0)
+
+
+def test_without_the_table_groups_are_of_each_node_alone(tmp_path: Path) -> None:
+    assert made(tmp_path, "") is None
+
+
+def test_what_is_said(tmp_path: Path) -> None:
+    more = 'timeout = "10s"\ngroup-timeout = "1h"\nreaper-period = 500\n'
+    text = TABLE.replace("local", "remote") + more + 'address = "orders, !orders.local"\n'
+    assert made(tmp_path, text) == Grouping("mine", False, 10.0, 3600.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (TABLE, "[grouping.mine] needs a [cluster.NAME]"),
+        (CLUSTER + "max-hops = 0\n" + TABLE, "max-hops of [cluster.town] is 0"),
+        (GOOD + 'address = "orders"', "its address is not that of [cluster.town]"),
+        (CLUSTER + "[grouping.mine]\ntimeout = 5", "[grouping.mine] has no type"),
+        (GOOD + '[grouping.more]\ntype = "remote"', "one grouping handler, and there are mine and"),
+        (GOOD + "time-out = 5", "did you mean grouping.mine.timeout?"),
+        (GOOD.replace("grouping.mine", f"grouping.{'x' * 256}"), "has at most 255 bytes"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, complaint: str) -> None:
+    (tmp_path / FILE).write_text(text)
+    with pytest.raises(ConfigError) as error:
+        load(tmp_path)
+    assert complaint in str(error.value)
+    assert str(error.value).startswith(f"{tmp_path / FILE}: ")
