@@ -1,10 +1,10 @@
 /* Where messages of a group go, if several nodes of a cluster have their queue: a route says so.
  *
- * The broker keeps a queue of routes, GROUP_ROUTES: the last value of each key, which is the queue's
- * name and the group, is the queue here that the messages go to: this one, or that towards another
- * node.  So a known route costs a look at memory, and is there without the broker and the network.
- * An unknown one is asked for in GROUP_ASKS; whoever publishes waits until there is a value, for as
- * long as the broker has said, and then fails: order is never guessed.
+ * The broker keeps a queue of routes, GROUP_ROUTES: the last value of each key, which is the name
+ * of the queue and the group, is the queue here that the messages go to: this one, or that towards
+ * another node.  So a known route costs a look at memory, and is there without the broker and the
+ * network.  An unknown one is asked for in GROUP_ASKS; whoever publishes waits until there is a
+ * value, for as long as the broker has said, and then fails: order is never guessed.
  *
  * Without GROUP_ROUTES groups are of their queue alone. */
 
@@ -74,7 +74,7 @@ static bool key_of(const sb_queue *queue, const sb_outgoing *message, group_key 
     return true;
 }
 
-/* The value of a key, as text, and since when it is there: its length; SB_EMPTY if there is none. */
+/* The value of a key, as text, and since when it is there: its length; SB_EMPTY: there is none. */
 static int64_t value_of(sb_queue *routes, const char *key, int64_t length,
                         char text[L_NAME_BYTES_MAX + 1], int64_t *since)
 {
@@ -156,7 +156,8 @@ static int64_t decided(sb_queue *queue, sb_queue *routes, const group_key *key, 
     if (code != SB_EMPTY)
         return code;
     last.left = 0;
-    return fail(SB_GROUPING_TIMEOUT, "to which node group '%.*s' of queue '%s' goes was not decided "
+    return fail(SB_GROUPING_TIMEOUT,
+                "to which node group '%.*s' of queue '%s' goes was not decided "
                 "within %lld ms: is there a broker with a local [grouping.NAME]?",
                 (int)key->group_length, key->group, queue->name, (long long)(timeout_ns / 1000000));
 }

@@ -73,6 +73,7 @@ class Adverts:
         self._there: dict[Link, Announcement] = {}
         self._waits: dict[Link, Ask] = {}
         """Questions to us, until there is an answer."""
+        self._has_looked = False
 
     def of(self, node: Node) -> Copy:
         """What this live has told; what it told last, while it is missing."""
@@ -93,8 +94,13 @@ class Adverts:
 
     def shows(self, adverts: Iterable[Advert]) -> Iterator[Say]:
         """All that this broker has now."""
-        if self.board.shows(adverts):
+        is_first, self._has_looked = not self._has_looked, True
+        if self.board.shows(adverts) or is_first:
             yield from self._answers()
+
+    def hides(self) -> None:
+        """It serves no more.  What it has told stands until this node tells anew, as a live."""
+        self._has_looked = False
 
     def links(self, there: Mapping[Link, Announcement]) -> Iterator[Say]:
         """Those that lead to lives: one of each is asked."""
@@ -130,6 +136,10 @@ class Adverts:
         return self._readings.setdefault(node, _Reading())
 
     def _answers(self) -> Iterator[Say]:
+        """Not before it knows what it has: a board that is empty yet would take back what the
+        former process of this node has told, and messages would not come until the next answer."""
+        if not self._has_looked:
+            return
         for link, asked in list(self._waits.items()):
             page = self.board.page(asked)
             if page is not None:

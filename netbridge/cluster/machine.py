@@ -117,6 +117,8 @@ class Membership:
 
     def becomes(self, node: Node, epoch: int, *, is_live: bool) -> Actions:
         """What this broker is from now on."""
+        if not is_live:
+            self.adverts.hides()
         version = self.me.version + 1 if self.me is not None else 1
         terms = self.terms
         self.me = Announcement(

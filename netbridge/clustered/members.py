@@ -303,7 +303,6 @@ class Members(Closable):
             self._worker.do(self._looking.close, lambda _: None)
             self._looks_at = math.inf
             self._messages.stops()
-            self._does(self.machine.shows([]))
         elif standing.is_live and not was_live:
             self._looks_at = time.monotonic()
         self._does(self.machine.becomes(standing.node, standing.epoch, is_live=standing.is_live))

@@ -28,7 +28,8 @@ from shmbroker.netbridge.cluster import grouping as groupings
 from shmbroker.netbridge.cluster import option as cluster_option
 from shmbroker.netbridge.cluster.grouping import GROUPINGS, Grouping
 from shmbroker.netbridge.cluster.option import CLUSTERS, Cluster
-from shmbroker.netbridge.cluster.scale_down import SCALE_DOWN, ScaleDown, scale_down
+from shmbroker.netbridge.cluster.scale_down import SCALE_DOWN, ScaleDown
+from shmbroker.netbridge.config.of_cluster import grouping_of, scale_down_of
 from shmbroker.netbridge.discovery import option as discoveries
 from shmbroker.netbridge.discovery.option import BROADCASTS, DISCOVERIES, Broadcast, Discovery
 from shmbroker.netbridge.engine import option as engine
@@ -244,9 +245,9 @@ def network(folder: Path, given: Given) -> Network:
         _queue_replication(given, logins, place),
         _value(given, REPLICA_TIMEOUT),
         in_cluster,
-        _scale_down(given, tables, in_cluster, connectors, place),
+        scale_down_of(given, tables, in_cluster, connectors, place),
         *_discovery(tables, folder, connectors, logins, in_cluster, place),
-        grouping=_grouping(tables, in_cluster, place),
+        grouping=grouping_of(_named(tables, groupings.ROOT), in_cluster, place),
     )
     return _listening_for_cluster(_with_keys(found, place), place)
 
@@ -290,38 +291,6 @@ def _cluster(
             )
         return found
     return None
-
-
-def _grouping(
-    tables: Mapping[str, dict[str, Any]], in_cluster: Cluster | None, place: Path
-) -> Grouping | None:
-    named = _named(tables, groupings.ROOT)
-    if len(named) > 1:
-        raise ConfigError(
-            f"{place}: a broker has one grouping handler, and there are {' and '.join(named)}"
-        )
-    for name, values in named.items():
-        try:
-            return groupings.grouping(name, values, in_cluster)
-        except cluster_option.Refused as error:
-            raise ConfigError(f"{place}: {error}") from None
-    return None
-
-
-def _scale_down(
-    given: Given,
-    tables: Mapping[str, dict[str, Any]],
-    in_cluster: Cluster | None,
-    connectors: Mapping[str, Single],
-    place: Path,
-) -> ScaleDown | None:
-    values = tables.get("ha.scale-down", {})
-    # as they stand there: what is wrong with them is said elsewhere
-    policy, role = str(given.get("ha.policy", "")), str(given.get("ha.role", "live"))
-    try:
-        return scale_down(values, policy, role, in_cluster, connectors)
-    except cluster_option.Refused as error:
-        raise ConfigError(f"{place}: {error}") from None
 
 
 def _check_discovery(tables: Mapping[str, dict[str, Any]], place: Path) -> None:

@@ -72,6 +72,34 @@ def test_another_process_of_a_node_tells_all_anew(pair: Town) -> None:
     assert told(pair, "east")[-1].is_anew
 
 
+def test_another_process_of_a_node_tells_nothing_before_it_has_looked(pair: Town) -> None:
+    """Else what it had would be unknown for a moment, and nothing routed there."""
+    pair.dies("east")
+    pair.add("east", epoch=2, statics=("tcp://west:1",))
+    pair.meet()
+    assert pair.copied("west", "east") == {ORDERS, BOUND}
+    pair.shows("east", ORDERS, BOUND, BILLS)
+    assert pair.copied("west", "east") == {ORDERS, BOUND, BILLS}
+
+
+def test_one_that_has_nothing_says_so(pair: Town) -> None:
+    pair.dies("east")
+    pair.add("east", epoch=2, statics=("tcp://west:1",))
+    pair.meet()
+    pair.shows("east")
+    assert pair.copied("west", "east") == set()
+
+
+def test_who_is_live_no_more_takes_nothing_back(pair: Town) -> None:
+    east = pair.members["east"]
+    pair.does("east", east.becomes(node_of("east"), 1, is_live=False))
+    assert pair.copied("west", "east") == {ORDERS, BOUND}
+    pair.does("east", east.becomes(node_of("east"), 2, is_live=True))
+    assert pair.copied("west", "east") == {ORDERS, BOUND}
+    pair.shows("east", BILLS)
+    assert pair.copied("west", "east") == {BILLS}
+
+
 def test_what_was_known_stays_until_all_is_told_anew() -> None:
     town = Town()
     town.add("west", statics=("tcp://east:1",))

@@ -33,6 +33,8 @@ class Schedule:
             self.steps()
             self.town.said = 0
         self.town.meet()
+        for name, member in self.town.members.items():  # each one looks in the end
+            self.town.shows(name, *member.adverts.board.adverts)
         self.town.later(10)
         return self.town
 
