@@ -244,6 +244,8 @@ class Scene(Stage):
             return "not all brokers are up"
         if any(each.under_way for each in self.memories.values()):
             return "a transaction is under way"
+        if any(self.world.now < until < float("inf") for until in self._detached.values()):
+            return "a queue is detached for a while"
         lacks = (self._lacks(*order, of) for order, of in self.wanted.items())
         return next((each for each in lacks if each), "") or self._fed_for_nobody()
 
