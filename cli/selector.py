@@ -33,16 +33,6 @@ selector_option = click.option(
 
 
 def selects(selector: Selector | None, message: CopiedMessage) -> bool:
-    if selector is None:
-        return True
-    expires = message.expires_at
-    given = {} if message.priority is None else {"priority": message.priority}
-    return selector.matches(
-        message.properties,
-        key=message.key or "",
-        size=len(message.body),
-        deliveries=message.deliveries,
-        published_at=message.published_at,
-        expires_at=round(expires.timestamp() * 1e9) if expires else 0,
-        **given,
-    )
+    from shmbroker.ipc.selector.copied import matches_copied
+
+    return selector is None or matches_copied(selector, message)

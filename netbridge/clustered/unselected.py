@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from shmbroker.core.layout import LEVEL_DEFAULT
 from shmbroker.ipc.base.errors import NotFound, SelectorError
 from shmbroker.ipc.doctor.finding import Finding
 from shmbroker.ipc.request.return_address import name_end
+from shmbroker.ipc.selector.copied import matches_copied
 from shmbroker.ipc.selector.selector import Selector
 
 if TYPE_CHECKING:
     from shmbroker.ipc.connection.broker import Broker
-    from shmbroker.ipc.message.copied import CopiedMessage
 
 LOOKED_AT: Final = 1000
 """Messages of a queue, from the oldest on."""
@@ -86,20 +85,7 @@ def _lacks(broker: Broker, name: str, is_consumed: bool) -> tuple[str, ...]:
 def _count(broker: Broker, name: str, selectors: Collection[str]) -> int:
     wanted = [Selector(each) for each in selectors]
     messages = islice(broker.queue(name).browse(), LOOKED_AT)
-    return sum(not any(_matches(each, message) for each in wanted) for message in messages)
-
-
-def _matches(selector: Selector, message: CopiedMessage) -> bool:
-    expires_at = message.expires_at
-    return selector.matches(
-        message.properties,
-        key=message.key or "",
-        size=len(message.body),
-        priority=LEVEL_DEFAULT if message.priority is None else message.priority,
-        deliveries=message.deliveries,
-        published_at=message.published_at,
-        expires_at=0 if expires_at is None else int(expires_at.timestamp() * 1e9),
-    )
+    return sum(not any(matches_copied(each, message) for each in wanted) for message in messages)
 
 
 def findings(broker: Broker) -> Iterator[Finding]:

@@ -10,7 +10,6 @@ from typing import Any
 
 from shmbroker.core.layout import (
     CHUNK_EXPIRY_AT,
-    LEVEL_DEFAULT,
     POSITION_MASK,
     RECORD_IS_MESSAGE,
     RECORD_KIND_SHIFT,
@@ -20,6 +19,7 @@ from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.message.room import Room
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.schedule.scheduled import ScheduledMessage, ring_of
+from shmbroker.ipc.selector.copied import matches_copied
 from shmbroker.ipc.selector.selector import Selector
 from shmbroker.netbridge.remote.body import asked, named, told
 from shmbroker.netbridge.serving.answer import Answer
@@ -114,25 +114,12 @@ def browsed(broker: Broker, command: Command) -> Answer:
     most = max(1, command.count)
     for message, chunk in _from(queue, ring, where, bool(fields.get("unconfirmed"))):
         where = message.position + 1
-        if selector is None or _matches(selector, message):
+        if selector is None or matches_copied(selector, message):
             records.append(record(message, chunk))
             size += len(records[-1])
         if len(records) >= most or size >= BROWSE_BYTES:
             break
     return Answer(len(records), where, b"".join(records))
-
-
-def _matches(selector: Selector, message: CopiedMessage) -> bool:
-    expires = message.expires_at
-    return selector.matches(
-        message.properties,
-        key=message.key or "",
-        size=len(message.body),
-        priority=LEVEL_DEFAULT if message.priority is None else message.priority,
-        deliveries=message.deliveries,
-        published_at=message.published_at,
-        expires_at=0 if expires is None else int(expires.timestamp() * 1e9),
-    )
 
 
 def _from(

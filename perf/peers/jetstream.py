@@ -59,7 +59,7 @@ class JetStream(Server):
         return stack.enter_context(Program(command, place.folder / "said"))
 
     def connect(self, place: Place, queue: str) -> Connection:
-        return _Stream(place.port, queue, self.storage)
+        return Stream([f"nats://{HOST}:{place.port}"], queue, self.storage)
 
 
 class JetStreamInMemory(JetStream):
@@ -67,15 +67,16 @@ class JetStreamInMemory(JetStream):
     storage = "memory"
 
 
-class _Stream(Connection):
+class Stream(Connection):
     """nats-py is asynchronous: its loop runs whenever something is waited for."""
 
-    def __init__(self, port: int, queue: str, storage: str) -> None:
+    def __init__(self, servers: list[str], queue: str, storage: str, **options: Any) -> None:
+        """`options`: of the connection."""
         self._loop = asyncio.new_event_loop()
         self._queue, self._storage = queue, storage
         self._coming: Any = None
         nats: Any = import_module("nats")
-        self._client = self._wait(nats.connect(f"nats://{HOST}:{port}"))
+        self._client = self._wait(nats.connect(servers=servers, **options))
         self._stream = self._client.jetstream(publish_async_max_pending=OUTSTANDING)
         self._wait(self._declare())
 

@@ -6,14 +6,13 @@ The client has all addresses; it publishes again what nobody has answered.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any
 
 from shmbroker.perf.machine.port import free_port
 from shmbroker.perf.machine.program import Program
-from shmbroker.perf.peers.jetstream import JetStream
+from shmbroker.perf.peers.jetstream import CONSUMER, JetStream, Stream
 from shmbroker.perf.replicated.group import QUEUE, Group
 from shmbroker.perf.server.connection import OUTSTANDING, Connection
 from shmbroker.perf.server.server import HOST
@@ -25,11 +24,8 @@ port: {port}
 jetstream {{ store_dir: "{folder}", sync_interval: always }}
 cluster {{ name: bench, host: {host}, port: {route}, routes: [{routes}] }}
 """
-CONSUMER = "all"
-TAKE_S = 0.05
 ANSWER_S = 1.0
 """For a publish; then it is sent again."""
-Result = TypeVar("Result")
 
 
 class JetStreamGroup(Group):
@@ -93,24 +89,13 @@ class JetStreamGroup(Group):
         return found if is_whole else None
 
 
-class _Stream(Connection):
-    """nats-py is asynchronous: its loop runs whenever something is waited for."""
-
+class _Stream(Stream):
     def __init__(self, servers: list[str]) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._coming: Any = None
-        nats: Any = import_module("nats")
         self._errors: Any = import_module("nats.errors")
-        self._client = self._wait(
-            nats.connect(
-                servers=servers, max_reconnect_attempts=-1, reconnect_time_wait=0.01,
-                error_cb=_unheard,
-            )
+        super().__init__(
+            servers, QUEUE, "file",
+            max_reconnect_attempts=-1, reconnect_time_wait=0.01, error_cb=_unheard,
         )  # fmt: skip
-        self._stream = self._client.jetstream(
-            publish_async_max_pending=OUTSTANDING, timeout=ANSWER_S
-        )
-        self._wait(self._declare())
 
     async def _declare(self) -> None:
         api: Any = import_module("nats.js.api")
@@ -129,38 +114,8 @@ class _Stream(Connection):
                 return await does()
             await asyncio.sleep(0.001)
 
-    def _wait(self, what: Coroutine[Any, Any, Result]) -> Result:
-        return self._loop.run_until_complete(what)
-
     def publish(self, body: bytes) -> None:
-        self._wait(self._again(lambda: self._stream.publish(QUEUE, body)))
-
-    def publish_many(self, bodies: Sequence[bytes]) -> None:
-        self._wait(self._publish_all(bodies))
-
-    async def _publish_all(self, bodies: Sequence[bytes]) -> None:
-        confirms = [await self._stream.publish_async(QUEUE, body) for body in bodies]
-        await self._stream.publish_async_completed()
-        for confirm in confirms:
-            confirm.result()  # raises what went wrong
-
-    def take(self, count: int) -> list[bytes]:
-        return self._wait(self._take(count))
-
-    async def _take(self, count: int) -> list[bytes]:
-        if self._coming is None:
-            self._coming = await self._stream.pull_subscribe_bind(CONSUMER, QUEUE)
-        messages: list[Any] = []
-        while not messages:
-            with suppress(TimeoutError):
-                messages = await self._coming.fetch(count, timeout=TAKE_S)
-        for message in messages:
-            await message.ack()
-        return [message.data for message in messages]
-
-    def close(self) -> None:
-        self._wait(self._client.close())
-        self._loop.close()
+        self._wait(self._again(lambda: self._stream.publish(QUEUE, body, timeout=ANSWER_S)))
 
 
 async def _unheard(_: Exception) -> None:
