@@ -136,7 +136,10 @@ class Candidate:
         self.collisions = 0
         self.answers: dict[str, Answer] = {}
         self.accepted: dict[str, tuple[Ballot, Grant]] = {}
-        """By voter: what it has accepted for this epoch.  The same at a majority is decided."""
+        """By voter: what it has accepted, for this epoch or a higher one.
+
+        The same at a majority is decided.
+        """
         self.until = NEVER
         self.has_postponed = False
 

@@ -37,6 +37,12 @@ class Ledger:
             default=None,
         )
 
+    def accepted_from(self, epoch: int) -> tuple[Ballot, Grant] | None:
+        """For that epoch or a higher one: whoever asks for the lower one has to hear of it."""
+        if self.accepted and self.accepted[1].epoch >= epoch:
+            return self.accepted
+        return None
+
     def accepted_at(self, epoch: int) -> tuple[Ballot, Grant] | None:
         if self.accepted and self.accepted[1].epoch == epoch:
             return self.accepted

@@ -88,7 +88,7 @@ class Answer:
     ballot: Ballot | None = None
     """The newest that was promised, if that is why not."""
     accepted: tuple[Ballot, Grant] | None = None
-    """For the epoch that was asked for."""
+    """For the epoch that was asked for, or a higher one."""
     known: Grant | None = None
     """The newest that is decided, as far as this voter knows."""
 

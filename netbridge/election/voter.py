@@ -143,7 +143,7 @@ class Voter:
             Answer(
                 node, question.step, question.attempt, verdict, reason,
                 promised if verdict is Verdict.NO else None,
-                ledger.accepted_at(epoch), ledger.known,
+                ledger.accepted_from(epoch), ledger.known,
             ),
         )  # fmt: skip
 

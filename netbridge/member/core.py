@@ -158,13 +158,17 @@ class Core(ABC):
     @property
     def is_eligible(self) -> bool:
         """Its journal has all that was confirmed, unless it was dropped and does not know."""
-        return self.is_listed and any(copy.allows(self.me, self.boot) for copy in self.copies)
+        is_meant = any(copy.allows(self.me, self.boot) for copy in self.copies)
+        return self.is_listed and not self.has_left and is_meant
 
     @property
     def is_listed(self) -> bool:
-        """The same, or its last frames went with an earlier boot of its host."""
+        """The same, or its last frames went with an earlier boot of its host, or it has left.
+
+        Its live may never have heard that it left, and may have less.
+        """
         listed = any(copy.member == self.me for copy in self.copies)
-        return bool(self.node) and self.is_whole and not self.has_left and listed
+        return bool(self.node) and self.is_whole and listed
 
     @property
     def others(self) -> frozenset[str]:

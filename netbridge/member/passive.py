@@ -98,12 +98,10 @@ class Passive(Core):
                 self._begin(Grant(1, self.me, (Copy(self.me),)))
             else:
                 self._join_later(State.JOINING, now)
-        elif not self.is_listed or self.handed_to not in ("", self.me):
+        elif not self.is_listed or self.has_left or self.handed_to not in ("", self.me):
             self._join_later(State.JOINING, now)
         elif not self.is_eligible:
-            self._hold(f"its host was restarted; waits for {', '.join(sorted(self.others))}")
-            self.retry_at = now + self.options.retry_wait
-            self._compare(now)
+            self._hold_in_doubt(now)
         elif any(hello.epoch > self.epoch for hello in self._partners):
             newer = max(self._partners, key=lambda hello: hello.epoch)
             self._hold(f"{newer.last.holder} has begun epoch {newer.epoch}")
@@ -125,9 +123,7 @@ class Passive(Core):
         """It had, or was, an in-sync partner."""
         if self.options.electorate is not None:
             self._ask(Purpose.START, now)
-        elif self.handed_to == self.me or (
-            self.options.on_partition == CONTINUE_ALONE and not self.others <= self.peers.keys()
-        ):
+        elif self.handed_to == self.me or self._may_split:
             self._begin(self._alone_grant)
         else:
             self._hold(f"waits for {', '.join(sorted(self.others))} (epoch {self.epoch})")
@@ -151,6 +147,12 @@ class Passive(Core):
         if self.state is not State.HELD:
             self.log(Alert.HELD, why)
         self.becomes(State.HELD, why)
+
+    def _hold_in_doubt(self, now: float) -> None:
+        why = "it has left in good order" if self.has_left else "its host was restarted"
+        self._hold(f"{why}; waits for {', '.join(sorted(self.others))}")
+        self.retry_at = now + self.options.retry_wait
+        self._compare(now)
 
     def _compare(self, now: float) -> None:
         """All on the list are here, and nobody else is asked, or helps: the newest one serves."""
@@ -442,8 +444,8 @@ class Passive(Core):
             self._join_later(State.JOINING, now)
 
     def passive_taken(self, grant: Grant, now: float) -> None:
-        if self.state is not State.ASKING:
-            return
+        if self.state is not State.ASKING or self._takes_over(grant):
+            return  # or: who asked in its name could not tell it
         self.held_by = grant
         why = f"{grant.holder} has epoch {grant.epoch}"
         if self.purpose is Purpose.START:
@@ -484,18 +486,20 @@ class Passive(Core):
         elif isinstance(what, NoFailback):
             self.log(Alert.FAILBACK_REFUSED, what.reason)
 
-    def _takes_over(self, grant: Grant) -> None:
+    def _takes_over(self, grant: Grant) -> bool:
         """It was granted to this member, by the vote of who says so.
 
         If its host was restarted since, an older list may still call it eligible.
         """
         is_meant = any(copy.allows(self.me, self.boot) for copy in grant.copies)
         has_all = (self.is_eligible and is_meant) or self._has_met_all
-        if grant.holder == self.me and grant.epoch > self.epoch and has_all:
-            self.drop_vote()
-            self.live = ""
-            self.does(Unfollow())
-            self._promote(grant)
+        if grant.holder != self.me or grant.epoch <= self.epoch or not has_all:
+            return False
+        self.drop_vote()
+        self.live = ""
+        self.does(Unfollow())
+        self._promote(grant)
+        return True
 
     def _holds(self, member: str, grant: Grant, now: float) -> None:
         """An epoch was granted to this member, and nobody has begun it."""
@@ -578,10 +582,9 @@ class Passive(Core):
         may_ask = self.state in (State.JOINING, State.ASKING, State.HELD, State.FENCED)
         is_held = self.held_by is not None and self.held_by.epoch > self.epoch
         is_lost = not self.live and not is_held and self.handed_to in ("", self.me)
-        if may_ask and is_lost and self.is_listed and not self.is_eligible:
-            self._hold(f"its host was restarted; waits for {', '.join(sorted(self.others))}")
-            self.retry_at = now + self.options.retry_wait
-            self._compare(now)
+        is_doubtful = self.is_listed and not self.is_eligible
+        if may_ask and is_lost and is_doubtful and (not self.has_left or self._has_met_all):
+            self._hold_in_doubt(now)
             if self.state is State.HELD and self.options.electorate is not None:
                 self._ask(Purpose.START, now)  # the list at the voters may say that it counts
             return

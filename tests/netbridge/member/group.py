@@ -13,6 +13,7 @@ from shmbroker.netbridge.member.standing import SERVING, State
 from shmbroker.netbridge.simulation.replication.member import MemberProcess
 from shmbroker.netbridge.simulation.replication.scene import Cast, Scene
 from shmbroker.netbridge.simulation.world import World
+from shmbroker.netbridge.wire.words import Level
 
 STEP_SECONDS = 0.02
 PATIENCE_SECONDS = 20.0
@@ -85,7 +86,7 @@ class Group(Scene):
     def state(self, name: str) -> State:
         return self.machine(name).state
 
-    def write(self, name: str, message: str = "") -> bool:
+    def write(self, name: str, message: str = "", level: Level | None = None) -> bool:
         """A publish: whether this member takes it, and confirms it in time."""
         from shmbroker.netbridge.history.event import Queue
         from shmbroker.netbridge.simulation.replication.log import Made, Put
@@ -94,10 +95,10 @@ class Group(Scene):
         queue, answers = Queue("orders"), []
         rings = process.rings
         if rings is not None and queue not in rings.queues:
-            process.write((Made(queue),), None, answers.append)
+            process.write((Made(queue),), level, answers.append)
         self.number += 1
         put = Put(queue, message or f"m{self.number}", f"p{self.number}", 1)
-        if not process.write((put,), None, answers.append):
+        if not process.write((put,), level, answers.append):
             return False
         until = self.world.now + 1.0
         taken = len(answers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shmbroker.netbridge.election.question import Copy, Grant
+from shmbroker.netbridge.member.core import Purpose
 from shmbroker.netbridge.member.machine import Member
 from shmbroker.netbridge.member.options import MemberOptions
 from shmbroker.netbridge.member.said import Closing, TakeOver
@@ -163,6 +164,46 @@ def test_backup_stops_gracefully_and_the_live_waits_until_the_voters_know() -> N
     assert group.write("a")
 
 
+def test_backup_stops_gracefully_and_never_serves_without_its_live() -> None:
+    """Not even with `continue-alone`: the live has gone on without it."""
+    group = pair(voters=0, splits=True)
+    group.stays_down.add("b")
+    group.members["b"].does(group.machine("b").stop(group.hosts["b"].clock))
+    group.reaches("a", State.ALONE)
+    assert group.write("a")
+    group.dies("a")
+    group.returns("b")
+    group.rests(10.0)
+    assert not group.serving
+    group.returns("a")
+    group.reaches("a", State.LIVE)
+
+
+@pytest.mark.parametrize("voters", [1, 0])
+def test_backup_stops_gracefully_and_its_live_is_gone_already_with_less(voters: int) -> None:
+    """It has noted that it has left, and its live never heard of it: its copy still counts."""
+    group = pair(voters=voters, fails_back=False)
+    assert group.write("a", "early", Level.REPLICATED)
+    group.until(lambda: group.machine("a").may_run_ahead)
+    group.disks["a"].slow_until = LONG
+    assert group.write("a", "is syncing", Level.REPLICATED)
+    assert group.write("a", "confirmed", Level.REPLICATED)
+    group.dies("a", power=True)
+    group.stays_down.add("b")
+    group.members["b"].does(group.machine("b").stop(group.hosts["b"].clock))
+    group.rests(0.2)
+    assert group.logs["b"].past("b", b"").has_left
+    group.disks["a"].slow_until = 0.0
+    group.returns("a")
+    group.rests(2.0)
+    assert not group.serving
+    group.returns("b")
+    group.until(lambda: group.serving == ["b"])
+    rings = group.members["b"].rings
+    assert rings is not None
+    assert any("confirmed" in messages for messages in rings.queues.values())
+
+
 def test_backup_crashes_and_the_live_asks_before_it_goes_on_alone() -> None:
     group = pair()
     group.dies("b")
@@ -284,6 +325,26 @@ def test_a_host_loses_power_before_it_syncs_what_it_was_handed_over() -> None:
     rings = group.members[group.serving[0]].rings
     assert rings is not None
     assert any("confirmed" in messages for messages in rings.queues.values())
+
+
+def test_who_stops_before_it_hears_that_it_has_its_role_back_serves_when_it_returns() -> None:
+    """The voters know that it has epoch 3, and its own journal ends in epoch 1."""
+    group = pair(voters=3, fails_back=False)
+    group.disks["b"].slow_until = LONG
+    assert group.write("a", "is syncing", Level.REPLICATED)
+    assert group.write("a", "lost with b", Level.REPLICATED)
+    group.members["a"].does(group.machine("a").hands_over("b", group.hosts["a"].clock))
+    group.until(lambda: "a: handed over b" in group.lines())
+    group.ends(group.hosts["b"], loses_power=True)
+    group.disks["b"].slow_until = 0.0
+    group.until(lambda: "b" in group.members and group.machine("b").purpose is Purpose.HAND_BACK)
+    group.parts("a", "b")
+    group.until(lambda: "b: vote won epoch 3" in group.lines())
+    group.dies("a")
+    group.heals()
+    group.returns("a")
+    group.reaches("a", State.LIVE)
+    assert group.machine("a").epoch == 3
 
 
 def test_live_that_wakes_meets_a_higher_epoch_and_confirms_nothing() -> None:

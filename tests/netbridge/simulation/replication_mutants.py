@@ -127,7 +127,7 @@ MUTANTS: Final = (
         "what-was-accepted-not-told",
         Voter,
         "_asked",
-        "ledger.accepted_at(epoch), ledger.known,",
+        "ledger.accepted_from(epoch), ledger.known,",
         "None, ledger.known,",
     ),
     Mutant(
