@@ -141,7 +141,8 @@ class Replicating(Passive):
         From then on this member, too, has all that was confirmed for this boot of its host only,
         and the list has to say so before the first such confirm.
         """
-        if self.counted and self.boot and Copy(self.me) in self.copies and self.may_write():
+        can_list = self.granted is None and self.may_write()
+        if self.counted and self.boot and Copy(self.me) in self.copies and can_list:
             others = tuple(each for each in self.copies if each.member != self.me)
             self.copies = (Copy(self.me, self.boot), *others)
             self.does(Write(Copies(self.copies)))
@@ -228,6 +229,7 @@ class Replicating(Passive):
         elif not self.counted and not was_alone:
             self.log(Alert.LEVEL_FELL, self.effective_level.value)
         self.renew(self.voters, now)
+        self._list_without_those_that_leave()
         for member in sorted(self.counted - self.followers.keys()):
             self._replica_lost(member, "it is not linked", now)
 
@@ -406,10 +408,16 @@ class Replicating(Passive):
             self._abandon_hand_over(f"{member} has left", now)
             if self.state not in SERVING:
                 return
-        left = tuple(copy for copy in self.copies if copy.member != member)
-        # alone nothing is confirmed ahead of this disk, and the record is synced behind all else
-        self.copies = left if len(left) > 1 else (Copy(self.me),)
-        self.does(Write(Copies(self.copies)))
+        self._list_without_those_that_leave()
+
+    def _list_without_those_that_leave(self) -> None:
+        """Not while an epoch begins: its first record names who is in sync, and may name fewer."""
+        going = {member for member, each in self.followers.items() if each.is_leaving}
+        left = tuple(copy for copy in self.copies if copy.member not in going)
+        if self.granted is None and left != self.copies:
+            # alone nothing is confirmed ahead of this disk, and the record is synced behind all else
+            self.copies = left if len(left) > 1 else (Copy(self.me),)
+            self.does(Write(Copies(self.copies)))
 
     def lose_replica(self, member: str, why: str, now: float) -> None:
         follower = self.followers.get(member)

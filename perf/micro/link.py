@@ -65,7 +65,7 @@ class Bare:
     """The far end, in a process of its own, echoes what is short and counts what is long."""
 
     def __init__(self) -> None:
-        self.port = free_port()
+        self.port = self.reached_at = free_port()
         self._key = credential().keys[0].listening
 
     def serve(self) -> None:
@@ -96,7 +96,7 @@ class Bare:
 
     def begin(self) -> None:
         self._context: zmq.Context[Any] = zmq.Context()
-        address = f"tcp://127.0.0.1:{self.port}"
+        address = f"tcp://127.0.0.1:{self.reached_at}"
         # the other process may not listen yet
         self._socket = dealer(self._context, TIMES, address, new_pair(), public_of(self._key))
         self._socket.setsockopt(zmq.RECONNECT_IVL, 10)

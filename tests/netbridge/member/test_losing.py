@@ -204,6 +204,25 @@ def test_backup_stops_gracefully_and_its_live_is_gone_already_with_less(voters: 
     assert any("confirmed" in messages for messages in rings.queues.values())
 
 
+def test_backup_stops_gracefully_while_its_live_begins_to_go_on_without_another_one() -> None:
+    """The list that follows names none that the new epoch has dropped."""
+    group = pair(members=3, max_replicas=2, fails_back=False)
+    group.reaches("c", State.IN_SYNC)
+    live = group.machine("a")
+    group.until(lambda: len(live.listed) == 3)
+    group.disks["a"].slow_until = LONG
+    assert group.write("a", "early", Level.REPLICATED)
+    group.dies("b")
+    group.until(lambda: live.granted is not None)
+    group.stays_down.add("c")
+    group.members["c"].does(group.machine("c").stop(group.hosts["c"].clock))
+    group.until(lambda: live.granted is None)
+    group.reaches("a", State.ALONE)
+    assert live.epoch == 2
+    assert live.copies == live.listed == (Copy("a"),)
+    assert group.logs["a"].past("a", live.node).copies == (Copy("a"),)
+
+
 def test_backup_crashes_and_the_live_asks_before_it_goes_on_alone() -> None:
     group = pair()
     group.dies("b")
