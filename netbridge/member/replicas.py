@@ -415,7 +415,7 @@ class Replicating(Passive):
         going = {member for member, each in self.followers.items() if each.is_leaving}
         left = tuple(copy for copy in self.copies if copy.member not in going)
         if self.granted is None and left != self.copies:
-            # alone nothing is confirmed ahead of this disk, and the record is synced behind all else
+            # alone, nothing is confirmed ahead of this disk, and the record is behind all else
             self.copies = left if len(left) > 1 else (Copy(self.me),)
             self.does(Write(Copies(self.copies)))
 
