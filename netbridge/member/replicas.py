@@ -141,9 +141,9 @@ class Replicating(Passive):
         From then on this member, too, has all that was confirmed for this boot of its host only,
         and the list has to say so before the first such confirm.
         """
-        can_list = self.granted is None and self.may_write()
-        if self.counted and self.boot and Copy(self.me) in self.copies and can_list:
-            others = tuple(each for each in self.copies if each.member != self.me)
+        others = tuple(each for each in self.copies if each.member != self.me)
+        can_list = others and self.granted is None and self.may_write()
+        if can_list and self.boot and Copy(self.me) in self.copies:
             self.copies = (Copy(self.me, self.boot), *others)
             self.does(Write(Copies(self.copies)))
 

@@ -204,6 +204,17 @@ def test_backup_stops_gracefully_and_its_live_is_gone_already_with_less(voters: 
     assert any("confirmed" in messages for messages in rings.queues.values())
 
 
+def test_backup_stops_gracefully_and_its_live_runs_no_more_ahead_of_its_disk() -> None:
+    """Its own copy lasts, whatever is asked for until the voters know that it is alone."""
+    group = pair()
+    group.dies("v1")
+    group.stays_down.add("b")
+    group.members["b"].does(group.machine("b").stop(group.hosts["b"].clock))
+    group.until(lambda: group.machine("a").listed == (Copy("a"),))
+    assert not group.write("a", "waits", Level.REPLICATED)
+    assert group.machine("a").copies == (Copy("a"),)
+
+
 def test_backup_stops_gracefully_while_its_live_begins_to_go_on_without_another_one() -> None:
     """The list that follows names none that the new epoch has dropped."""
     group = pair(members=3, max_replicas=2, fails_back=False)
