@@ -3,13 +3,14 @@
 Each live asks each other one: what is there after the version that I have seen?  The answer comes
 when there is something, and is followed by the next question.  So a newcomer reads everything, page
 by page, others read what has changed, and many changes while an answer is on its way are one.  A
-link that is made again goes on where the former one was lost.
+link that is made again goes on where the former one was lost.  Of a live without a link its next
+neighbour on the way there is asked, which tells what it has read itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from shmbroker.netbridge.cluster.advert import Advert, Binding, Queue
 from shmbroker.netbridge.cluster.board import Board
@@ -58,9 +59,23 @@ class _Reading:
         if self.coming is not None and told.until == told.latest:
             self.whole, self.coming, self.was_whole = self.coming, None, True
 
-    @property
-    def ask(self) -> Ask:
-        return Ask(self.incarnation, self.version)
+    def ask(self, of: Node = b"") -> Ask:
+        return Ask(self.incarnation, self.version, of)
+
+
+@dataclass(slots=True)
+class _Relay:
+    """What others are told of the board of another live."""
+
+    board: Board
+    seen: tuple[bytes, int] = NOBODY, 0
+
+    def page(self, reading: _Reading, asked: Ask) -> Told | None:
+        seen = reading.incarnation, reading.version
+        if reading.coming is None and self.seen != seen:
+            self.board.shows([*reading.whole.queues.values(), *reading.whole.bindings])
+            self.seen = seen
+        return self.board.page(asked)
 
 
 class Adverts:
@@ -71,7 +86,10 @@ class Adverts:
         self._asked: dict[Node, Link] = {}
         """Over which link each live is asked."""
         self._there: dict[Link, Announcement] = {}
-        self._waits: dict[Link, Ask] = {}
+        self._beyond: dict[Node, Link] = {}
+        """Lives without a link, and over which one they are asked."""
+        self._relays: dict[Node, _Relay] = {}
+        self._waits: dict[tuple[Link, Node], Ask] = {}
         """Questions to us, until there is an answer."""
         self._has_looked = False
 
@@ -102,46 +120,67 @@ class Adverts:
         """It serves no more.  What it has told stands until this node tells anew, as a live."""
         self._has_looked = False
 
-    def links(self, there: Mapping[Link, Announcement]) -> Iterator[Say]:
-        """Those that lead to lives: one of each is asked."""
-        self._there = dict(there)
+    def links(
+        self, there: Mapping[Link, Announcement], beyond: Mapping[Node, Link]
+    ) -> Iterator[Say]:
+        """Those that lead to lives: one of each is asked.
+
+        `beyond`: lives without a link, and that to the next neighbour on the way there.
+        """
+        self._there, self._beyond = dict(there), dict(beyond)
         for node, link in list(self._asked.items()):
-            if link not in there or there[link].node != node:
+            is_direct = link in there and there[link].node == node
+            if not is_direct and beyond.get(node) != link:
                 del self._asked[node]
         for link, live in there.items():
-            if live.node not in self._asked:
-                self._asked[live.node] = link
-                yield Say(link, self._reading(live.node).ask)
+            yield from self._ask(live.node, link)
+        for node, link in beyond.items():
+            yield from self._ask(node, link)
+
+    def _ask(self, node: Node, link: Link) -> Iterator[Say]:
+        if node not in self._asked:
+            self._asked[node] = link
+            yield Say(link, self._reading(node).ask(node if node in self._beyond else b""))
 
     def down(self, link: Link) -> None:
-        self._waits.pop(link, None)
+        self._waits = {key: asked for key, asked in self._waits.items() if key[0] != link}
 
     def forget(self, node: Node) -> None:
         self._readings.pop(node, None)
+        self._relays.pop(node, None)
         self._asked.pop(node, None)
 
     def heard(self, link: Link, what: Ask | Told) -> Iterator[Say]:
         if isinstance(what, Ask):
-            self._waits[link] = what
+            self._waits[link, what.of] = what
             yield from self._answers()
             return
         live = self._there.get(link)
-        if live is None or self._asked.get(live.node) != link:
-            return  # it was asked, and is no live any more
-        reading = self._reading(live.node)
+        node = what.of or (live.node if live is not None else b"")
+        if live is None or self._asked.get(node) != link:
+            return  # it was asked, and is no live any more, or not on the way any more
+        reading = self._reading(node)
         reading.takes(what)
-        yield Say(link, reading.ask)
+        yield Say(link, reading.ask(what.of))
+        yield from self._answers()
 
     def _reading(self, node: Node) -> _Reading:
         return self._readings.setdefault(node, _Reading())
 
     def _answers(self) -> Iterator[Say]:
         """Not before it knows what it has: a board that is empty yet would take back what the
-        former process of this node has told, and messages would not come until the next answer."""
-        if not self._has_looked:
-            return
-        for link, asked in list(self._waits.items()):
-            page = self.board.page(asked)
+        former process of this node has told, and messages would not come until the next answer.
+        So it is with what it has read of others."""
+        for (link, of), asked in list(self._waits.items()):
+            page = self._page(of, asked)
             if page is not None:
-                del self._waits[link]
-                yield Say(link, page)
+                del self._waits[link, of]
+                yield Say(link, replace(page, of=of))
+
+    def _page(self, of: Node, asked: Ask) -> Told | None:
+        if not of:
+            return self.board.page(asked) if self._has_looked else None
+        if not self.is_read(of):
+            return None
+        relay = self._relays.setdefault(of, _Relay(Board(self.board.incarnation)))
+        return relay.page(self._readings[of], asked)

@@ -7,6 +7,7 @@ from typing import Final
 from shmbroker.core.layout import SELECTOR_BYTES_MAX
 from shmbroker.netbridge.cluster.advert import SELECTORS_MAX, Binding, Queue
 from shmbroker.netbridge.cluster.board import ROWS_MAX
+from shmbroker.netbridge.cluster.machine import NEIGHBOURS_MAX
 from shmbroker.netbridge.cluster.said import (
     Announcement,
     Answers,
@@ -40,13 +41,14 @@ DIGEST_MAX: Final = (1 << 32) - 1
 NAME: Final = Text(NAME_BYTES_MAX, 1)
 ANNOUNCEMENT: Final = Made(
     Announcement, NODE, Octets(ID_BYTES, ID_BYTES), COUNT, COUNT, NAME, Text(URI_BYTES_MAX, 1),
-    Flag(), Many(NAME, GROUP_MAX), Text(URI_BYTES_MAX),
+    Flag(), Many(NAME, GROUP_MAX), Text(URI_BYTES_MAX), Many(NODE, NEIGHBOURS_MAX),
 )  # fmt: skip
 LISTED: Final = Text(3 * NAME_BYTES_MAX, 1)
 """A name in the catalog, for the same reason."""
 MAKES_BYTES_MAX: Final = 28 << 10
 WHY_BYTES_MAX: Final = 2048
 LIFE: Final = Octets(ID_BYTES, ID_BYTES)
+OF: Final = Octets(0, ID_BYTES)
 SELECTOR: Final = Text(SELECTOR_BYTES_MAX, 1)
 QUEUE: Final = Made(Queue, LISTED, Flag(), Flag(), Flag(), Many(SELECTOR, SELECTORS_MAX))
 BINDING: Final = Made(
@@ -57,10 +59,10 @@ WORDS: Final = Vocabulary(
     (Here, Made(Here, ANNOUNCEMENT, Number(1, LIVES_MAX), Number(0, DIGEST_MAX))),
     (Known, Made(Known, ANNOUNCEMENT)),
     (Forgotten, Made(Forgotten, NODE, COUNT)),
-    (Ask, Made(Ask, LIFE, COUNT)),
+    (Ask, Made(Ask, LIFE, COUNT, OF)),
     (Told, Made(
         Told, LIFE, Flag(), COUNT, COUNT, Many(QUEUE, ROWS_MAX), Many(BINDING, ROWS_MAX),
-        Many(LISTED, ROWS_MAX), Many(BINDING, ROWS_MAX),
+        Many(LISTED, ROWS_MAX), Many(BINDING, ROWS_MAX), OF,
     )),
     (Offers, Made(Offers, COUNT, Text(NAME_BYTES_MAX))),
     (Makes, Made(Makes, COUNT, Octets(0, MAKES_BYTES_MAX))),

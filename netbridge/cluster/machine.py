@@ -3,7 +3,7 @@
 A member tells each link who it is, which other lives it has links to and which were forgotten.
 What is new to it, it tells on.  So whoever reaches one member learns all of them.  Of each node the
 live with the highest (epoch, version) counts, and its backups by their names.  What the lives have
-of queues they tell each other directly (`adverts.py`).
+of queues they tell each other directly (`adverts.py`), or along a chain (`paths.py`).
 
 Two processes that have one node id and are no members of one group are a copied store: the one
 that was there first stays.
@@ -12,12 +12,13 @@ that was there first stays.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from zlib import crc32
 
 from shmbroker.netbridge.cluster.advert import Advert
 from shmbroker.netbridge.cluster.adverts import Adverts
+from shmbroker.netbridge.cluster.paths import Path, paths
 from shmbroker.netbridge.cluster.said import (
     Announcement,
     Ask,
@@ -34,6 +35,8 @@ from shmbroker.netbridge.election.question import Node
 from shmbroker.netbridge.election.threshold import Quorum
 
 NEVER: Final = float("inf")
+NEIGHBOURS_MAX: Final = 255
+"""That a member of a chain tells of."""
 TWICE_SECONDS: Final = 2.0
 """Two processes of one node for so long are no takeover, but a copied store."""
 
@@ -70,12 +73,18 @@ class Terms:
     statics: tuple[str, ...]
     learns: bool = True
     """False: `allow-direct-connections-only`."""
+    hops: int = 1
+    """How far messages go; through others only where nobody connects to what it learns."""
     interval: float = 1.0
     """`notification-interval`."""
     attempts: int = 2
     """`notification-attempts`."""
     programs: str = ""
     """Where programs reach us; empty if they do not."""
+
+    @property
+    def is_chain(self) -> bool:
+        return self.hops > 1 and not self.learns
 
 
 @dataclass(slots=True)
@@ -98,6 +107,8 @@ class Membership:
         """Who is at the other end of each link, if it has said so."""
         self.forgotten: dict[Node, int] = {}
         """Up to which epoch."""
+        self.paths: dict[Node, Path] = {}
+        """In a chain, to all lives that can be reached."""
         self.found: frozenset[str] = frozenset()
         """Uris of lives that discovery has found, as long as it does or somebody is there."""
         self.adverts = Adverts(incarnation)
@@ -145,7 +156,8 @@ class Membership:
         for node, epoch in self.forgotten.items():
             yield Say(link, Forgotten(node, epoch))
         for node, each in self.lives.items():
-            if self.is_there(node):  # who is gone is remembered by those that have seen it
+            # who is gone is remembered by those that have seen it
+            if self.is_there(node) or node in self.paths:
                 yield Say(link, Known(each))
         if self.me is not None:
             self._repeats[link] = _Repeat(now + self.terms.interval, self.terms.attempts)
@@ -195,7 +207,7 @@ class Membership:
             return "it is this broker's own node"
         if node not in self.lives:
             return f"there is no node {node.hex()} in this cluster"
-        if self.is_there(node):
+        if self.is_there(node) or node in self.paths:
             return f"{self.lives[node].name} is there: stop it first"
         return ""
 
@@ -246,6 +258,13 @@ class Membership:
         """Its live is at the other end of some link."""
         live = self.lives.get(node)
         return live is not None and live.incarnation in self._here_now
+
+    def next_hop(self, node: Node) -> Node | None:
+        """Over whose link messages for this live go; None: there is no way there now."""
+        if not self.terms.is_chain or self.is_there(node):
+            return node
+        path = self.paths.get(node)
+        return None if path is None or path.hops > self.terms.hops else path.first
 
     @property
     def can_vote(self) -> bool:
@@ -377,13 +396,30 @@ class Membership:
 
     def _asks(self) -> Actions:
         """A live asks the others for what they have, of which one it has links to."""
+        yield from self._looks_around()
         there: dict[Link, Announcement] = {}
         if self.me is not None and self.me.is_live:
             for link, of in self.present.items():
                 live = None if of is None else self.lives.get(of.node)
                 if live is not None and of is not None and live.incarnation == of.incarnation:
                     there[link] = live
-        yield from self.adverts.links(there)
+        ways = {live.node: link for link, live in reversed(there.items())}
+        firsts = {node: self.next_hop(node) for node in self.paths if node not in ways}
+        beyond = {node: ways[first] for node, first in firsts.items() if first and first in ways}
+        yield from self.adverts.links(there, beyond)
+
+    def _looks_around(self) -> Actions:
+        """In a chain: whom this live has links to, and whom it reaches by those."""
+        me = self.me
+        if me is None or not self.terms.is_chain:
+            return
+        near = tuple(node for node in sorted(self.lives) if self.is_there(node))[:NEIGHBOURS_MAX]
+        if me.is_live and near != me.neighbours:
+            self.me = replace(me, version=me.version + 1, neighbours=near)
+            yield from self._to_all(self._here)
+        found = paths(near, {node: each.neighbours for node, each in self.lives.items()})
+        found.pop(me.node, None)
+        self.paths = found if me.is_live else {}
 
     def _to_all(self, what: Said) -> Actions:
         for link in list(self.present):

@@ -30,6 +30,8 @@ class Announcement:
     """Names of the members of its node, its own among them."""
     programs: str
     """Where programs reach it; empty if they do not."""
+    neighbours: tuple[Node, ...] = ()
+    """Lives that it has links to, if messages for others may go through it."""
 
     @property
     def age(self) -> tuple[int, int]:
@@ -69,6 +71,8 @@ class Ask:
     incarnation: bytes
     """Of the process whose board it was."""
     version: int
+    of: Node = b""
+    """Not your own board, but what you know of this node's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,8 @@ class Told:
     bindings: tuple[Binding, ...]
     gone_queues: tuple[str, ...]
     gone_bindings: tuple[Binding, ...]
+    of: Node = b""
+    """As it was asked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,13 +33,13 @@ class Town:
     def add(
         self, name: str, *, node: str = "", epoch: int = 1, is_live: bool = True,
         group: tuple[str, ...] = (), uri: str = "", key: str = "", quorum: Quorum | None = None,
-        statics: tuple[str, ...] = (), learns: bool = True, programs: str = "",
+        statics: tuple[str, ...] = (), learns: bool = True, programs: str = "", hops: int = 1,
     ) -> Membership:  # fmt: skip
         """`key`: of a second one of this name."""
         key = key or name
         terms = Terms(
             name, uri or f"tcp://{key}:1", group or (name,), statics, learns=learns,
-            programs=programs,
+            programs=programs, hops=hops,
         )  # fmt: skip
         self.lives += 1
         made = Membership(terms, self.lives.to_bytes(16), quorum or Quorum())

@@ -29,7 +29,8 @@ from shmbroker.netbridge.cluster.said import (
 from shmbroker.netbridge.wire.malformed import Malformed
 
 NODE, LIFE = b"N" * 16, b"L" * 16
-ME = Announcement(NODE, LIFE, 7, 2, "east", "tcp://east:61619", True, ("east", "west"), "tcp://e:5")
+ME = Announcement(NODE, LIFE, 7, 2, "east", "tcp://east:61619", True, ("east", "west"), "tcp://e:5",
+                  (LIFE,))  # fmt: skip
 BINDING = Binding("news", "topic", "sports", False, "sports.#", b"\x80", False, True)
 BINDING_AS_SENT = ["news", "topic", "sports", False, "sports.#", b"\x80", False, True]
 TOLD = Told(
@@ -41,12 +42,15 @@ TOLD = Told(
     (BINDING,),
     ("old",),
     (BINDING,),
+    NODE,
 )
 TOLD_AS_SENT = [
     LIFE, True, 7, 9, [["sports", True, True, False, ["n > 3"]]], [BINDING_AS_SENT], ["old"],
-    [BINDING_AS_SENT],
+    [BINDING_AS_SENT], NODE,
 ]  # fmt: skip
-AS_SENT = [NODE, LIFE, 7, 2, "east", "tcp://east:61619", True, ["east", "west"], "tcp://e:5"]
+AS_SENT = [
+    NODE, LIFE, 7, 2, "east", "tcp://east:61619", True, ["east", "west"], "tcp://e:5", [LIFE],
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -55,7 +59,8 @@ AS_SENT = [NODE, LIFE, 7, 2, "east", "tcp://east:61619", True, ["east", "west"],
         (Here(ME, 3, 5), [0, AS_SENT, 3, 5]),
         (Known(ME), [1, AS_SENT]),
         (Forgotten(NODE, 9), [2, NODE, 9]),
-        (Ask(LIFE, 5), [3, LIFE, 5]),
+        (Ask(LIFE, 5), [3, LIFE, 5, b""]),
+        (Ask(LIFE, 5, NODE), [3, LIFE, 5, NODE]),
         (TOLD, [4, *TOLD_AS_SENT]),
         (Offers(1, "blue"), [5, 1, "blue"]),
         (Makes(2, b"\x90"), [6, 2, b"\x90"]),
@@ -80,10 +85,11 @@ def test_words_and_bytes(said: Said | Leaving | Grouped, sent: list[object]) -> 
         ([0, AS_SENT, 0, 5], "here: lives is 0"),
         ([1, AS_SENT[:-1]], "is no list of"),
         ([1, [b"short", *AS_SENT[1:]]], "node has 5 bytes"),
-        ([1, [*AS_SENT[:-2], ["m"] * 17, ""]], "is no list of up to 16"),
+        ([1, [*AS_SENT[:-3], ["m"] * 17, "", []]], "is no list of up to 16"),
         ([1, [*AS_SENT[:5], "", *AS_SENT[6:]]], "uri has 0 bytes"),
+        ([1, [*AS_SENT[:-1], [NODE] * 256]], "is no list of up to 255"),
         ([2, NODE, -1], "epoch is -1"),
-        ([3, LIFE, -1], "ask: version is -1"),
+        ([3, LIFE, -1, b""], "ask: version is -1"),
         ([5, 1, "x" * 256], "offers: group has 256 bytes"),
         ([6, 1, b"x" * (MAKES_BYTES_MAX + 1)], "makes: rows has"),
         ([7, -1, "", ""], "answers: number is -1"),
@@ -92,17 +98,20 @@ def test_words_and_bytes(said: Said | Leaving | Grouped, sent: list[object]) -> 
         ([9, "orders", "", NODE, False], "proposes: group has 0 bytes"),
         ([10, "orders", "anna", b"short", True], "decides: node has 5 bytes"),
         ([11, "", "anna", NODE], "ends: queue has 0 bytes"),
-        ([4, *TOLD_AS_SENT[:6], ["old"] * 257, []], "a word of a cluster that is not MessagePack"),
         (
-            [4, *TOLD_AS_SENT[:4], [["", True, False, True, []]], [], [], []],
+            [4, *TOLD_AS_SENT[:6], ["old"] * 257, [], b""],
+            "a word of a cluster that is not MessagePack",
+        ),
+        (
+            [4, *TOLD_AS_SENT[:4], [["", True, False, True, []]], [], [], [], b""],
             "queues name has 0 bytes",
         ),
         (
-            [4, *TOLD_AS_SENT[:4], [["q", True, True, True, ["x" * 513]]], [], [], []],
+            [4, *TOLD_AS_SENT[:4], [["q", True, True, True, ["x" * 513]]], [], [], [], b""],
             "queues selectors has 513 bytes",
         ),
         (
-            [4, *TOLD_AS_SENT[:4], [["q", True, True, True, ["x"] * 9]], [], [], []],
+            [4, *TOLD_AS_SENT[:4], [["q", True, True, True, ["x"] * 9]], [], [], [], b""],
             "selectors is no list of up to 8",
         ),
     ],
