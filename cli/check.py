@@ -252,8 +252,9 @@ def check_standby(folder: Path, as_json: bool) -> None:
 def check_cluster(folder: Path, as_json: bool) -> None:
     """Check a cluster, as the broker in DIR knows it.
 
-    Warns of nodes that are missing, of nodes of several members without a backup, and of a store
-    that runs twice.  Critical: so few lives are there that a vote could not succeed now.
+    Warns of nodes that are missing, or further than messages go, of nodes of several members
+    without a backup, and of a store that runs twice.  Critical: so few lives are there that a vote
+    could not succeed now.
     """
     from shmbroker.cli.cluster import known, quorum
 
@@ -269,6 +270,9 @@ def check_cluster(folder: Path, as_json: bool) -> None:
         missing = [each["name"] for each in nodes if each["state"] == "missing"]
         if missing:
             report.complain(Level.WARNING, f"missing: {', '.join(missing)}")
+        far = [each["name"] for each in nodes if each["state"] == "too far"]
+        if far:
+            report.complain(Level.WARNING, f"too far: {', '.join(far)} (max-hops)")
         for each in told["duplicates"]:
             report.complain(Level.WARNING, f"{each['name']} at {each['address']} is a copied store")
         for each in nodes:

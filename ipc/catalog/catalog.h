@@ -98,6 +98,8 @@ int64_t ownership_end(sb_connection *connection, int64_t id);
 
 /* --- node.c ----------------------------------------------------------------------------------- */
 
+/* It is the name of a queue towards another node. */
+bool leads_to_node(const char *name);
 #define NODE_BEGINS '@' /* the end of a name that says of which node it is */
 /* The reference of the queue towards the node of this temporary queue; SB_NOT_FOUND: there is none,
  * or it is of no other node. */

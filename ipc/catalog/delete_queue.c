@@ -9,8 +9,6 @@
 #include "ring/ring.h"
 #include "vhost/vhost.h"
 
-#define TOWARDS "$sf." /* how the names of queues towards other nodes begin */
-
 void queue_remove(sb_connection *connection, int64_t reference)
 {
     char path[NAME_ROOM];
@@ -44,7 +42,7 @@ static int64_t delete_locked(sb_connection *connection, const char *name, int64_
     int64_t row = sb_row_find(catalog, L_QUEUES, name, (int64_t)strlen(name));
     if (row < 0)
         return fail(SB_NOT_FOUND, "there is no queue '%s' in vhost '%s'", name, connection->vhost);
-    if (strncmp(name, TOWARDS, sizeof TOWARDS - 1) == 0)
+    if (leads_to_node(name))
         return fail(SB_INVALID, "queue '%s' has what goes to another node of the cluster: it is "
                     "never deleted", name);
     int64_t reference = sb_row_reference(catalog, L_QUEUES, row);

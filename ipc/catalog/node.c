@@ -13,7 +13,12 @@
 #include "vhost/vhost.h"
 
 #define TEMPORARY "tmp."
-#define TOWARDS "$sf."
+#define TOWARDS "$sf." /* how the names of queues towards other nodes begin */
+
+bool leads_to_node(const char *name)
+{
+    return strncmp(name, TOWARDS, sizeof TOWARDS - 1) == 0;
+}
 
 static char *node_at(sb_connection *connection)
 {

@@ -108,7 +108,8 @@ static int64_t append_one(outlet *to, lane *in, stretch *part)
     if (record.sequence <= to->last && record.sequence != to->retried)
         return record_answered(part, &record, SB_DUPLICATE), SB_OK;
     code = record_outgoing(&record, part->later, &message);
-    message.target = to->target; /* if it came from another node, it has arrived */
+    if (!to->passes_on)
+        message.target = to->target; /* if it came from another node, it has arrived */
     if (code == SB_OK && to->queue->grouped && !part->sink->arrives)
         code = grouped_stays(to->queue, &message);
     if (code == SB_OK)

@@ -12,6 +12,7 @@
 typedef struct outlet {
     sb_queue *queue;
     int64_t target; /* of what goes to another node; each has an entry of its own */
+    bool passes_on; /* towards another node: records stay for what they are for there */
     int64_t origin; /* our entry in its table */
     bool checks;    /* messages' own ids are compared */
     bool counts;    /* numbers that are left out are open */

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/base.h"
+#include "catalog/catalog.h"
 #include "paging/paging.h"
 #include "ring/ring.h"
 #include "sink/sink.h"
@@ -156,6 +157,10 @@ int64_t outlet_inbox(sb_sink *sink, outlet *of, bool makes, outlet **inbox)
     sb_queue *queue = of->inbox || !of->queue->pages ? NULL : inbox_of(of->queue, makes, &code);
     if (queue && code == SB_OK)
         code = outlet_open_as(sink, queue, sink->identity, &of->inbox);
+    if (queue && code == SB_OK) {
+        of->inbox->target = of->target;
+        of->inbox->passes_on = of->passes_on;
+    }
     if (queue && code == SB_OK && !of->counts && of->inbox->last > of->last)
         of->last = of->inbox->last;
     *inbox = of->inbox;
@@ -177,6 +182,7 @@ int64_t outlet_open(sb_sink *sink, sb_queue *queue, int64_t target, outlet **ope
     if (code != SB_OK)
         return code;
     made->target = target;
+    made->passes_on = !target && leads_to_node(queue->name);
     code = outlet_inbox(sink, made, false, &inbox);
     if (code != SB_OK) {
         outlet_close(made, false);

@@ -95,6 +95,8 @@ class Link(Closable):
         """The reason of the last end."""
         self.epochs: dict[bytes, int] = {}
         """The highest that was seen of each node: nothing goes back to a lower one."""
+        self.has_drained = False
+        """It was stopped in good order, and nothing was on its way any more."""
         self.losses = 0
         self.since = time.time()
         """When it became what it is."""
@@ -305,6 +307,7 @@ class Link(Closable):
             reason = UNREACHED
         self.why = reason
         if self._is_stopping:
+            self.has_drained = end.machine.has_drained
             self._plan_says(self._plan.stop(now))
             self.end()
         elif self._plan.present is not None:

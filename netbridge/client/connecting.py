@@ -112,9 +112,7 @@ async def _opened(
     if not members:
         raise InvalidArgument(f"{where!r} names no broker that is reached over TCP")
     of_link = {key: value for key, value in members[0].values if key in OF_LINKS}
-    session = Session(
-        way, where, credential, options_of(found), times_of(of_link), name, learns
-    )
+    session = Session(way, where, credential, options_of(found), times_of(of_link), name, learns)
     if discovered is None:
         await session.open()
     else:  # an entry may be of a broker that is gone, and the next one of one that is there

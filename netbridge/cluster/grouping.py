@@ -70,6 +70,11 @@ def grouping(name: str, values: Mapping[str, Any], cluster: Cluster | None) -> G
             f"{table} needs messages that may go to other nodes, and max-hops of "
             f"[cluster.{cluster.name}] is 0"
         )
+    if cluster.hops > 1 and cluster.allow_direct_connections_only:
+        raise Refused(
+            f"{table} needs links to all nodes, and [cluster.{cluster.name}] is a chain: "
+            "allow-direct-connections-only, and max-hops above 1"
+        )
     address: Addresses = values["address"]
     if address not in (Addresses(), cluster.addresses):
         raise Refused(

@@ -84,7 +84,7 @@ class Terms:
 
     @property
     def is_chain(self) -> bool:
-        return self.hops > 1 and not self.learns
+        return self.hops > 0 and not self.learns
 
 
 @dataclass(slots=True)

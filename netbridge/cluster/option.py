@@ -103,7 +103,8 @@ CLUSTERS: Final = (
     _row("message-load-balancing", choice(*BALANCING), "on-demand",
          "Where messages go."),
     _row("max-hops", count(0, HOPS_MAX), 1,
-         "How far messages go: 1, to each node that there is a link to; 0, nowhere."),
+         "How far messages go: 1, to each node that there is a link to; 0, nowhere. More only with "
+         "allow-direct-connections-only: a chain, whose members pass on what is for others."),
     _row("retry-interval", duration(0.001, HOUR), "500ms", "Between attempts to a member."),
     _row("retry-interval-multiplier", factor(1.0, 10.0), 1.0, "How much the pauses grow."),
     _row("max-retry-interval", duration(0.001, HOUR), "2s", "The longest pause."),
@@ -173,10 +174,6 @@ def check(name: str, given: Mapping[str, Any]) -> None:
             raise Refused(f"[{ROOT}.{name}] has {key}, which is not there yet: {why}")
     if len(name.encode()) > NAME_BYTES_MAX:
         raise Refused(f"[{ROOT}.{name}]: a cluster's name has at most {NAME_BYTES_MAX} bytes")
-    if (hops := given.get("max-hops", 1)) > 1:
-        raise Refused(
-            f"[{ROOT}.{name}]: max-hops is {hops}, and messages go one hop yet: link all members"
-        )
     if "static-connectors" not in given and "discovery-group" not in given:
         raise Refused(
             f"[{ROOT}.{name}] has no static-connectors and no discovery-group: whom does it look "

@@ -95,7 +95,7 @@ class Messages:
         """At all that follows from what is known."""
         if self._ways is None or not self._node:
             return
-        self._ways.looks(machine.lives)
+        self._ways.looks(machine)
         if self._groups is not None:
             self._groups.tick(time.monotonic())
         up, now = self._ways.up, time.monotonic()

@@ -31,6 +31,7 @@ def terms(found: Cluster, name: str, group: tuple[str, ...], programs: str) -> T
         learns=not found.allow_direct_connections_only,
         interval=found.notification_interval,
         attempts=found.notification_attempts,
+        hops=found.hops,
         programs=programs,
     )
 

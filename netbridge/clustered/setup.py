@@ -29,6 +29,8 @@ from shmbroker.netbridge.wire.words import Standing
 
 LIVES: Final = "cluster-lives"
 """In the store: the most lives ever seen, where only `cluster forget` lowers it."""
+WAYS: Final = "cluster-ways"
+"""In the store: by which neighbours messages for others go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ class Setup:
     quorum: Quorum
     vhost: str
     """Whose queues the others are told of."""
+    ways: Path
+    """The file WAYS."""
     group_name: str = ""
     """Of brokers that take each other's place when one leaves."""
     programs: str = ""
@@ -76,6 +80,7 @@ def setup(config: Config, given: Given, programs: str) -> Setup | None:
         given.pair,
         _quorum(config, given),
         config.vhost,
+        config.store / WAYS,
         _group_name(network),
         programs,
         network.discoveries.get(network.cluster.discovery_group or ""),

@@ -10,6 +10,7 @@ from shmbroker.ipc.message.properties import unpack
 from shmbroker.netbridge.cluster.advert import Binding, Queue
 from shmbroker.netbridge.cluster.machine import Membership
 from shmbroker.netbridge.cluster.said import Announcement
+from shmbroker.netbridge.election.question import Node
 from shmbroker.netbridge.election.threshold import IMPOSSIBLE
 
 FILE: Final = "cluster"
@@ -22,10 +23,7 @@ GROUPS_FILE: Final = "cluster-groups"
 
 def whole(name: str, machine: Membership, *, votes: bool) -> dict[str, Any]:
     me, count = machine.me, machine.count
-    nodes = [
-        _row(machine, each, "up" if machine.is_there(node) else "missing", 1)
-        for node, each in machine.lives.items()
-    ]
+    nodes = [_row(machine, each, *_reached(machine, node)) for node, each in machine.lives.items()]
     if me is not None and me.is_live:
         nodes.append(_row(machine, me, "here", 0))
     return {
@@ -42,6 +40,17 @@ def whole(name: str, machine: Membership, *, votes: bool) -> dict[str, Any]:
             for each in machine.duplicates
         ],
     }
+
+
+def _reached(machine: Membership, node: Node) -> tuple[str, int]:
+    """And over how many links; in a chain perhaps by others."""
+    path = machine.paths.get(node)
+    hops = 1 if path is None else path.hops
+    if machine.is_there(node):
+        return "up", hops
+    if path is None:
+        return "missing", hops
+    return "up" if machine.next_hop(node) is not None else "too far", hops
 
 
 def _row(machine: Membership, of: Announcement, state: str, hops: int) -> dict[str, Any]:
@@ -75,7 +84,7 @@ def queues(name: str, machine: Membership, given: Mapping[str, int]) -> dict[str
             else:
                 bindings.append(row)
     for node, live in machine.lives.items():
-        state = "up" if machine.is_there(node) else "missing"
+        state, _ = _reached(machine, node)
         copy = machine.adverts.of(node)
         rows += (_advert(live, state, each) for each in copy.queues.values())
         bindings += (_advert(live, state, each) for each in copy.bindings)

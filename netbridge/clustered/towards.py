@@ -3,6 +3,10 @@
 One durable queue for each other node, `$sf.CLUSTER.NODEID`: what is in it was confirmed here, and
 waits until it is confirmed there.  It is made when a node is first known, and stays while the node
 is missing; the link goes to whoever is live there.
+
+In a chain a link for a node that is further goes to the next hop, into the queue towards that node
+there.  What was sent to one hop and is not confirmed yet may be there: so another hop is taken only
+when nothing is on its way, and a file remembers the present one.
 """
 
 from __future__ import annotations
@@ -12,17 +16,19 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.instance.whole import read_whole, write_whole
 from shmbroker.netbridge.broker.gates import TOWARDS
 from shmbroker.netbridge.carrier.link import Link
 from shmbroker.netbridge.carrier.source import Shipped
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
-from shmbroker.netbridge.cluster.said import Announcement
+from shmbroker.netbridge.cluster.machine import Membership
 from shmbroker.netbridge.clustered import options
 from shmbroker.netbridge.clustered.setup import Setup
 from shmbroker.netbridge.election.question import Node
@@ -45,9 +51,19 @@ def undeliverable(cluster: str) -> str:
     return f"{cluster}.undeliverable"
 
 
+def _read(place: Path) -> dict[Node, Node]:
+    with suppress(ValueError):  # who has written to it?  Nothing is lost: a message may be twice
+        return {bytes.fromhex(node): bytes.fromhex(hop) for node, hop in read_whole(place).items()}
+    return {}
+
+
 @dataclass(slots=True)
 class _Way:
     uri: str
+    hop: Node
+    """To which the link goes; in a chain perhaps a neighbour."""
+    is_open: bool = True
+    """There is a way to the node beyond the link."""
     link: Link | None = None
     """None: it is being made, or ends."""
     is_made: bool = False
@@ -66,6 +82,8 @@ class Ways:
         self._broker, self._tell, self._changed = broker, tell, changed
         self._ours = replace(setup.ours, node=node, epoch=0)
         self._ways: dict[Node, _Way] = {}
+        self._hops = _read(setup.ways)
+        """By nodes: neighbours over which messages for them were sent last."""
         self._is_closed = False
 
     @property
@@ -73,7 +91,7 @@ class Ways:
         """To which messages go now."""
         return frozenset(
             node for node, way in self._ways.items()
-            if way.link is not None and way.link.state == UP
+            if way.is_open and way.link is not None and way.link.state == UP
         )  # fmt: skip
 
     @property
@@ -81,36 +99,70 @@ class Ways:
         """There is a queue towards these."""
         return frozenset(node for node, way in self._ways.items() if way.is_made)
 
-    def looks(self, lives: Mapping[Node, Announcement]) -> None:
+    def looks(self, machine: Membership) -> None:
         """At who is live in the other nodes; those that were forgotten are not among them."""
         if self._is_closed:
             return
-        for node, live in lives.items():
-            way = self._ways.get(node)
+        for node in machine.lives:
+            hop, way = machine.next_hop(node), self._ways.get(node)
             if way is None:
-                self._ways[node] = _Way(live.uri)
-                self._worker.do(partial(self._make, node, live.uri), partial(self._made, node))
-            elif way.uri != live.uri:
-                way.uri = live.uri
-                if way.link is not None:
-                    self._end_then(way, partial(self._again, node))
-        for node in self._ways.keys() - lives.keys():
-            self._end_then(self._ways.pop(node), lambda: None)
+                self._begin(node, hop, machine)
+            else:
+                way.is_open = hop is not None
+                self._goes_by(node, way, way.hop if hop is None else hop, machine)
+        for node in self._ways.keys() - machine.lives.keys():
+            self._end_then(self._ways.pop(node), lambda _: None)
+
+    def _begin(self, node: Node, hop: Node | None, machine: Membership) -> None:
+        former = self._hops.get(node)
+        if former is not None and former != hop and not self._is_empty(node):
+            hop = former  # it may have what was sent last
+        live = machine.lives.get(hop) if hop is not None else None
+        if hop is not None and live is not None:
+            self._ways[node] = _Way(live.uri, hop)
+            self._again(node)
+
+    def _goes_by(self, node: Node, way: _Way, hop: Node, machine: Membership) -> None:
+        live = machine.lives.get(hop)
+        if live is None or (way.hop, way.uri) == (hop, live.uri):
+            return
+        if way.hop == hop:
+            way.uri = live.uri
+            if way.link is not None:
+                self._end_then(way, lambda _: self._again(node))
+        elif way.link is not None:
+            uri, is_free = live.uri, way.hop not in machine.lives or self._is_empty(node)
+
+            def over(link: Link) -> None:
+                if is_free or link.has_drained:
+                    way.hop, way.uri = hop, uri
+                self._again(node)
+
+            if is_free or way.link.state == UP:
+                self._end_then(way, over)
+
+    def _is_empty(self, node: Node) -> bool:
+        with suppress(Error):  # it is not there
+            name = towards(self._setup.cluster.name, node)
+            return not self._broker.queue(name).statistics().depth
+        return True
 
     def _again(self, node: Node) -> None:
         way = self._ways.get(node)
         if way is not None and not self._is_closed:
-            self._worker.do(partial(self._make, node, way.uri), partial(self._made, node))
+            make = partial(self._make, node, way.hop, way.uri)
+            self._worker.do(make, partial(self._made, node))
 
-    def _end_then(self, way: _Way, then: Callable[[], None]) -> None:
+    def _end_then(self, way: _Way, then: Callable[[Link], None]) -> None:
         link, way.link = way.link, None
         if link is not None:
-            link.over = partial(self._thread.call, then)
+            link.over = partial(self._thread.call, partial(then, link))
             link.stop()
 
     # --- of the worker ------------------------------------------------------------------------
 
-    def _make(self, node: Node, uri: str) -> Link:
+    def _make(self, node: Node, hop: Node, uri: str) -> Link:
+        self._remember(node, hop)
         setup, name = self._setup, towards(self._setup.cluster.name, node)
         dead = undeliverable(setup.cluster.name)
         queue = self._broker.declare_queue(
@@ -119,10 +171,18 @@ class Ways:
         queue.pause()  # nobody takes from it; the link reads behind a gate of its own
         return Link(
             self._thread, f"{FORWARDING_LINK} {node.hex()}", options.plan(setup.cluster, uri),
-            setup.credential, self._ours, [Shipped(name, node.hex(), TargetKind.NODE)],
+            setup.credential, self._ours,
+            [Shipped(name, name) if hop != node else Shipped(name, node.hex(), TargetKind.NODE)],
             times=setup.times, role=Role.CLUSTER, refused_retry=REFUSED_RETRY_SECONDS,
             tell=self._tell, pair=setup.pair, shows=lambda _: self._thread.call(self._changed),
         )  # fmt: skip
+
+    def _remember(self, node: Node, hop: Node) -> None:
+        if self._hops.get(node, node) != hop:
+            hops = {**self._hops, node: hop}
+            self._hops = {each: by for each, by in hops.items() if by != each}
+            shown = {each.hex(): by.hex() for each, by in self._hops.items()}
+            write_whole(self._setup.ways, shown, synced=True)
 
     def _made(self, node: Node, link: Link | Exception) -> None:
         way = self._ways.get(node)

@@ -17,7 +17,5 @@ def matches(pattern: str, name: str) -> bool:
         if wanted == MANY:
             reached = set(range(min(reached, default=len(words) + 1), len(words) + 1))
         else:
-            reached = {
-                at + 1 for at in reached if at < len(words) and wanted in (ONE, words[at])
-            }
+            reached = {at + 1 for at in reached if at < len(words) and wanted in (ONE, words[at])}
     return len(words) in reached

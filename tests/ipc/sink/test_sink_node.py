@@ -66,6 +66,24 @@ def poured(broker: Broker) -> Sink:
     return sink
 
 
+def test_one_that_passes_through_stays_for_its_queue(broker: Broker, towards: Queue) -> None:
+    one, further = broker.declare_queue("one"), broker.declare_queue("$sf.c.further", slots=64)
+    plain = broker.declare_queue("plain", slots=64)
+    put(towards, "one", b"1", b"key")
+    put(towards, "one", b"2")
+    for between in (further, plain):
+        with Sink(broker, ORIGIN[::-1]) as sink:
+            sink.to_queue(between)
+            assert sink.pour(read(broker, towards)).appended == 2
+    with poured(broker) as sink:
+        assert sink.pour(read(broker, further)).appended == 2
+    assert taken(one) == [b"1", b"2"]
+    with Sink(broker, bytes(16), stops_at_refused=True) as sink:
+        sink.to_node()
+        told = sink.pour(read(broker, plain))
+        assert (told.appended, told.has_stopped) == (0, True), "those had arrived"
+
+
 def test_each_goes_to_its_queue_once_and_says_no_more_which(broker: Broker, towards: Queue) -> None:
     one, two = broker.declare_queue("one"), broker.declare_queue("two")
     for number in range(6):

@@ -66,15 +66,23 @@ def test_what_is_further_than_max_hops_is_known_and_nothing_goes_there() -> None
     assert town.members["a"].paths[node_of("d")].hops == 3
 
 
-def test_one_hop_is_no_chain() -> None:
+def test_one_hop_is_no_way_to_others() -> None:
+    town = chain("abc", hops=1)
+    assert town.knows("a") == {"b", "c"}
+    assert first_hop(town, "a", "c") is None
+    assert town.copied("a", "c") == set()
+
+
+@pytest.mark.parametrize(("learns", "hops"), [(True, 2), (False, 0)])
+def test_who_connects_to_all_or_sends_nothing_is_in_no_chain(learns: bool, hops: int) -> None:
     town = Town()
     for name, following in ("ab", "bc", "c!"):
-        town.add(name, statics=(f"tcp://{following}:1",), learns=False)
+        town.add(name, statics=(f"tcp://{following}:1",), learns=learns, hops=hops)
         town.shows(name, ORDERS)
     town.meet()
-    assert town.knows("a") == {"b", "c"}
     assert not town.members["a"].paths
-    assert town.copied("a", "c") == set()
+    assert town.members["a"].me is not None
+    assert town.members["a"].me.neighbours == ()
 
 
 def test_a_hop_that_is_down_ends_the_way_and_it_comes_back() -> None:

@@ -97,9 +97,7 @@ def test_a_backup_of_another_node_is_told_as_one(cluster: Cluster) -> None:
         until(broker, {(east, "live"), (successor, "live")})
 
 
-def test_sessions_spread_over_nodes_that_the_list_does_not_name(
-    three: Callable[..., Uris]
-) -> None:
+def test_sessions_spread_over_nodes_that_the_list_does_not_name(three: Callable[..., Uris]) -> None:
     uris = three()
     with connected(uris["east"]) as broker:
         until(broker, {(uri, "live") for uri in uris.values()})
