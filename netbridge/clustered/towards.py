@@ -114,8 +114,9 @@ class Ways:
             self._end_then(self._ways.pop(node), lambda _: None)
 
     def _begin(self, node: Node, hop: Node | None, machine: Membership) -> None:
-        former = self._hops.get(node)
-        if former is not None and former != hop and not self._is_empty(node):
+        former = self._hops.get(node, hop)
+        is_gone = former in machine.forgotten.keys() - machine.lives.keys()
+        if former != hop and not is_gone and not self._is_empty(node):
             hop = former  # it may have what was sent last
         live = machine.lives.get(hop) if hop is not None else None
         if hop is not None and live is not None:
