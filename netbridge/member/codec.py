@@ -121,7 +121,7 @@ WRITTEN: Final = Made(
 WORDS: Final = Vocabulary(
     "a word",
     (Here, Made(Here, NAME, Number(0, 1 << 32), COUNT, BOOT, NAME, Text(URI_BYTES_MAX))),
-    (Hello, Made(Hello, NODE, POSITION, Flag(), COUNT, Flag(), Flag(), Flag())),
+    (Hello, Made(Hello, NODE, POSITION, Flag(), COUNT, Flag(), Flag(), Flag(), Flag())),
     (Join, Made(Join, NODE, POSITION, Flag(), Flag(), BOOT, COUNT)),
     (Joined, Made(Joined, COUNT, Flag(), COUNT)),
     (NotJoined, Made(NotJoined, WHY, COUNT)),

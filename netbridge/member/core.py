@@ -34,7 +34,7 @@ from shmbroker.netbridge.election.question import (
 from shmbroker.netbridge.member.action import Action, Alert, Line, Tell, TellVoter
 from shmbroker.netbridge.member.options import MemberOptions
 from shmbroker.netbridge.member.said import Hello, Said
-from shmbroker.netbridge.member.standing import SERVING, Past, State
+from shmbroker.netbridge.member.standing import FOLLOWING, SERVING, Past, State
 
 NEVER: Final = float("inf")
 HAND_OVER_PATIENCE: Final = Patience(retries=0, vote_wait=1.0)
@@ -126,16 +126,16 @@ class Core(ABC):
         self.does(Line(alert, detail))
 
     def becomes(self, state: State, why: str = "") -> None:
-        served = self.state in SERVING
+        former = self.state
         self.state, self.why = state, why
-        if served != (state in SERVING):
+        if any((former in each) != (state in each) for each in (SERVING, FOLLOWING)):
             self.say_hello()
 
     @property
     def hello(self) -> Hello:
         return Hello(
             self.node, self.last, self.state in SERVING, self.epoch, self.is_forced,
-            self.is_eligible, self.is_listed,
+            self.is_eligible, self.is_listed, self.state in FOLLOWING,
         )  # fmt: skip
 
     @property

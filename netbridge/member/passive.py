@@ -167,15 +167,16 @@ class Passive(Core):
 
     @property
     def _has_met_all(self) -> bool:
-        """On the list, and nobody serves or has more."""
+        """On the list, and nobody serves, or has more, or may get more."""
         if not self.is_listed or not self.others <= self.peers.keys():
             return False
         for member in self.others:
             hello = self.peers[member]
-            if hello.node != self.node or hello.serves or hello.epoch > self.epoch:
+            is_another = hello.node != self.node or hello.epoch > self.epoch
+            # what is not newer has nothing that is not here
+            is_newer = hello.is_listed and self._goes_before(member, hello.last)
+            if is_another or is_newer or hello.serves or hello.is_following:
                 return False
-            if hello.is_listed and self._goes_before(member, hello.last):
-                return False  # what is not newer has nothing that is not here
         return True
 
     def _goes_before(self, member: str, last: Position) -> bool:

@@ -287,7 +287,7 @@ class Replicating(Passive):
             return "later"
         if what.node not in (b"", self.node):
             return "node"
-        if what.last.epoch > self.epoch and what.node:
+        if what.node and self.is_over(what.last.epoch, what.last):
             self.fence(f"{member} has epoch {what.last.epoch}", now)
             return "stale"
         is_leaving = not any(copy.member == member for copy in self.copies)
@@ -304,6 +304,11 @@ class Replicating(Passive):
             self.asked[member] = now
             return "already-replicating"
         return ""
+
+    def is_over(self, epoch: int, last: Position) -> bool:
+        """Somebody has this one, and it is not the one that begins here."""
+        begins = self.granted is not None and self.granted.epoch == epoch
+        return epoch > self.epoch and not (begins and last.holder == self.me)
 
     @property
     def _is_going_on(self) -> bool:

@@ -22,7 +22,9 @@ class Hello:
     is_eligible: bool = True
     """Its journal has all that was confirmed, unless it was dropped and does not know."""
     is_listed: bool = True
-    """The same, or its last frames went with an earlier boot of its host."""
+    """The same, or its last frames went with an earlier boot of its host, or it has left."""
+    is_following: bool = False
+    """Its last frame is another one at any moment."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -304,7 +304,7 @@ class Serving(Replicating):
     def _met_another(self, member: str, hello: Hello, now: float) -> None:
         if hello.node != self.node:
             return
-        if hello.epoch > self.epoch:
+        if self.is_over(hello.epoch, hello.last):
             self.fence(f"{member} has epoch {hello.epoch}", now)
         elif hello.serves and hello.epoch == self.epoch:
             self._same_epoch(member, hello, now)

@@ -120,19 +120,30 @@ class Broker(Process):
         try:
             if isinstance(message, OfReplicas):
                 self.feeders[other].heard(message.said)
-            elif other in self.followers:
-                self._heard_of_originals(self.followers[other], message)
+            elif other in self.followers and isinstance(message, (Shipped, OfOriginals)):
+                self.followers[other].take(message)
         except Killed:
-            for number in self.followers[other].copies.values():
-                number.queue.version = PART
-            self.memory.changed()
-            self.watch.kills(self)
+            self._is_killed()
 
-    def _heard_of_originals(self, follower: Follower, message: Message) -> None:
-        if isinstance(message, Shipped):
-            follower.shipped(message)
-        elif isinstance(message, OfOriginals):
-            follower.heard(message)
+    def looks(self) -> None:
+        """Something may be on disk."""
+        if self.followers:
+            self.host.later(0.0, self._looks)
+
+    def _looks(self) -> None:
+        try:
+            for each in self.followers.values():
+                each.look()
+        except Killed:
+            self._is_killed()
+
+    def _is_killed(self) -> None:
+        """While it showed a moment."""
+        for follower in self.followers.values():
+            for copy in follower.copies.values():
+                copy.queue.version = PART
+        self.memory.changed()
+        self.watch.kills(self)
 
     def tick(self) -> None:
         self.confirming.tick()

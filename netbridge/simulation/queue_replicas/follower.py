@@ -59,8 +59,12 @@ class Follower:
         self.members: dict[str, Member] = {}
         self.copies: dict[int, Copy] = {}
         self._is_linked = False
-        self._came = self._told = self._shown = 0
+        self._came = self._told = self._shown = self._told_shown = 0
         self._numbers = 0
+        self._waiting: list[OfOriginals | Shipped] = []
+        """What came behind a moment that may not be shown before the last one is on disk."""
+        self._in_moment: list[Member] = []
+        """Of the last moment."""
 
     # --- its queues ---------------------------------------------------------------------------
 
@@ -115,7 +119,9 @@ class Follower:
 
     def came(self) -> None:
         self._is_linked = True
-        self._came = self._told = self._shown = 0
+        self._came = self._told = self._shown = self._told_shown = 0
+        self._waiting.clear()
+        self._in_moment.clear()
         for each in list(self.members.values()):
             self.copies.pop(each.machine.number, None)
             if (known := self._next(each)) is not None:
@@ -127,7 +133,33 @@ class Follower:
             each.is_answered = False
             self._does(each, each.machine.lost("lost"))
 
-    def shipped(self, shipped: Shipped) -> None:
+    def take(self, message: OfOriginals | Shipped) -> None:
+        memory = self._broker.memory
+        is_moment = isinstance(message, OfOriginals) and bool(message.versions)
+        if self._waiting or (is_moment and not memory.has_synced_all):
+            self._waiting.append(message)
+        elif isinstance(message, Shipped):
+            self._shipped(message)
+        else:
+            self._heard(message)
+
+    def look(self) -> None:
+        """Whether the last moment is on disk; then the next one may be shown."""
+        if not self._broker.memory.has_synced_all or not self._is_linked:
+            return
+        if self._shown != self._told_shown:
+            self._told_shown = self._shown
+            self._broker.watch.tells_shown(each.queue for each in self.copies.values())
+            self._say(Shown(self._shown))
+        in_moment, self._in_moment = self._in_moment, []
+        for each in in_moment:
+            if each.is_answered and self.members.get(each.machine.queue) is each:
+                self._does(each, each.machine.shown())
+        waiting, self._waiting = self._waiting, []
+        for message in waiting:
+            self.take(message)
+
+    def _shipped(self, shipped: Shipped) -> None:
         for record in shipped.records:
             copy = self.copies.get(record.number)
             if copy is not None:
@@ -140,13 +172,13 @@ class Follower:
         self._told = self._came
         self._say(Has(self._came))
 
-    def heard(self, message: OfOriginals) -> None:
+    def _heard(self, message: OfOriginals) -> None:
         said = from_original(message.said)
         if isinstance(said, Moment):
             if said.is_whole:
                 self._show(message.versions)
                 self._shown += 1
-                self._say(Shown(self._shown))
+                self._broker.looks()
             if self._came != self._told:
                 self._tell_has()
             return
@@ -184,7 +216,7 @@ class Follower:
                 each.is_answered = False
                 self._does(each, each.machine.fails(shown.why, self._broker.host.clock))
             else:
-                self._does(each, each.machine.shown())
+                self._in_moment.append(each)
 
     def tick(self) -> None:
         now = self._broker.host.clock
@@ -221,7 +253,7 @@ class Follower:
         former = memory.queues.get(name)
         if former is not None:
             self._broker.watch.replaces(self._broker, former, action)
-        made = memory.declare(name)
+        made = memory.declare(name, is_durable=action.is_durable)
         made.slots = self._broker.slots_of(name)
         made.begin(action.position)
         made.follows = Source(self.of, action.identity)

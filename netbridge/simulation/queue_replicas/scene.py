@@ -88,6 +88,8 @@ class Scene(Stage):
         return self.programs.published
 
     def _changed(self, name: str) -> None:
+        if (broker := self.brokers.get(name)) is not None and self.hosts[name].is_up:
+            broker.looks()
         if name == ORIGINALS:
             self.watch.changes()
         else:
@@ -96,7 +98,8 @@ class Scene(Stage):
     def begin(self, busy_until: float) -> None:
         self.programs.ends_at = busy_until
         self.programs.begin()
-        self.memories[ORIGINALS].sync()
+        for memory in self.memories.values():
+            memory.sync()
         for host in self.hosts.values():
             host.jumped = self.world.between(0, 1000)
             host.is_up = False
@@ -124,7 +127,9 @@ class Scene(Stage):
             self.network.killed(host)
         host.ends()
         if loses_power:
+            former = list(self.memories[host.name].queues.values())
             self.memories[host.name].loses_power()
+            self.watch.loses_power(host.name, former)
         self.world.later(self.world.between(*DOWN_SECONDS), partial(self._starts, host))
 
     def _kills(self, broker: Broker) -> None:

@@ -8,7 +8,7 @@ was detached takes nothing more.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from shmbroker.netbridge.queue_replica.action import Begin
@@ -45,12 +45,14 @@ class Watch:
         self._last: dict[Place, int] = {}
         self._shown_below: dict[bytes, int] = {}
         """By the identity of an original."""
+        self._told_shown: dict[bytes, int] = {}
+        """By the identity of a durable replica: up to where it said that it is on disk."""
         self._detached: dict[Place, tuple[Queue, dict[int, int]]] = {}
         self.excused: set[Place] = set()
         """Followed by difference, where the original has other messages at the same positions: of a
         store that was replaced by an older copy nobody can know it."""
         self.confirmed = self.unwaited = 0
-        self.moments = self.resumed = self.begun = self.saved = self.anew = 0
+        self.moments = self.resumed = self.begun = self.saved = self.anew = self.kept = 0
 
     # --- originals ----------------------------------------------------------------------------
 
@@ -152,6 +154,19 @@ class Watch:
             is_one = not shown or any(shown.items() <= each.items() for each in vectors)
         if not is_one:
             raise Wrong(f"{broker.name} shows several versions together: {shown}")
+
+    def tells_shown(self, queues: Iterable[Queue]) -> None:
+        self._told_shown.update((each.identity, each.tail) for each in queues if each.is_durable)
+
+    def loses_power(self, name: str, former: list[Queue]) -> None:
+        """What its replicas have is older; what they said that they have is there."""
+        self._last.clear()
+        there = {each.identity: each for each in self._memories[name].queues.values()}
+        for queue in former:
+            below, kept = self._told_shown.get(queue.identity, 0), there.get(queue.identity)
+            if below > (0 if kept is None else kept.tail):
+                raise Wrong(f"{queue.name} of {name} has lost what it said that it has: {below}")
+            self.kept += below > 0
 
     def detached(self, broker: Broker, queue: Queue) -> None:
         self._detached[broker.name, queue.name] = queue, queue.content

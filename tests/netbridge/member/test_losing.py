@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from shmbroker.netbridge.election.question import Copy, Grant
@@ -9,7 +11,7 @@ from shmbroker.netbridge.member.core import Purpose
 from shmbroker.netbridge.member.machine import Member
 from shmbroker.netbridge.member.options import MemberOptions
 from shmbroker.netbridge.member.said import Closing, TakeOver
-from shmbroker.netbridge.member.standing import Past, State
+from shmbroker.netbridge.member.standing import Past, Position, State
 from shmbroker.netbridge.wire.words import Level
 from tests.netbridge.member.group import LONG, Group, pair
 
@@ -421,6 +423,24 @@ def test_acting_live_crashes_and_nobody_is_in_sync_so_the_old_member_is_held() -
     assert not group.serving
     group.returns("b")
     group.reaches("b", State.ALONE, State.LIVE)
+
+
+def test_of_several_that_meet_nobody_decides_by_what_another_one_had_before_it_followed() -> None:
+    """Each knows the other one's place of then: both would be the newest."""
+    group = pair(members=3, voters=0, max_replicas=2)
+    group.reaches("c", State.IN_SYNC)
+    assert group.write("a", "early", Level.REPLICATED)
+    group.until(lambda: group.machine("a").may_run_ahead)
+    assert all(group.machine(one).peers[other].is_following for one, other in ("bc", "cb"))
+    group.dies("a", power=True)
+    group.reaches("b", State.HELD)
+    group.reaches("c", State.HELD)
+    ours, theirs = group.machine("c"), group.machine("b").hello
+    group.members["c"].does(ours.heard("b", replace(theirs, last=Position(), is_following=True), 1))
+    group.returns("a")
+    group.until(lambda: "a" in ours.links or group.state("c") is not State.HELD)
+    assert group.state("c") is State.HELD
+    group.until(lambda: len(group.serving) == 1)
 
 
 def test_with_several_backups_the_one_that_is_in_sync_and_preferred_goes_first() -> None:

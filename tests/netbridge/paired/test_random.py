@@ -23,6 +23,8 @@ import pytest
 
 import shmbroker
 from shmbroker import Error
+from shmbroker.ipc.instance.status import NotRunning
+from shmbroker.netbridge.wire.words import PAIR_LINK
 from tests.netbridge.paired.conftest import NAMES, PASSWORD, PATIENCE, SHM, Duo, duos, of
 from tests.support.hosts import Rack, has_hosts, rack
 from tests.support.runs import Run
@@ -49,9 +51,12 @@ class Active:
 
 
 def times_of(run: Run, ends: list[float]) -> list[Active]:
-    """`ends`: when its process was ended."""
+    """`ends`: when its process was ended; one that stops says so first, and accepts nobody then."""
     found: list[Active] = []
     for line in run.said():
+        if (line["event"], line.get("link"), line.get("state")) == ("link", PAIR_LINK, "stopped"):
+            if found and found[-1].until == float("inf"):
+                found[-1].until = datetime.fromisoformat(line["time"]).timestamp()
         if line["event"] != "pair" or "why" not in line:
             continue
         at = datetime.fromisoformat(line["time"]).timestamp()
@@ -176,7 +181,8 @@ def settles(duo: Duo) -> None:
         found = zip(NAMES, states(duo), strict=True)
         in_conflict = [name for name, state in found if state == "conflict"]
         if in_conflict:  # one of them, if the other one was started anew since
-            duo.resets(in_conflict[-1])
+            with suppress(NotRunning):  # it was just killed, and is started anew
+                duo.resets(in_conflict[-1])
         assert time.monotonic() < until, (states(duo), [duo[name].said() for name in NAMES])
         time.sleep(0.05)
 

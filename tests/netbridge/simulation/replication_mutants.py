@@ -83,7 +83,7 @@ MUTANTS: Final = (
         "a-higher-epoch-of-another-ignored",
         Serving,
         "_met_another",
-        "if hello.epoch > self.epoch:",
+        "if self.is_over(hello.epoch, hello.last):",
         "if False:",
     ),
     Mutant(

@@ -38,6 +38,7 @@ def test_what_is_to_be_seen_happens() -> None:
         simulate(seed, scenes=scenes)
     for name in ("moments", "resumed", "saved", "confirmed", "unwaited"):
         assert sum(getattr(each.watch, name) for each in scenes) > WATCHED_SEEDS / 4, name
+    assert sum(each.watch.kept for each in scenes) > 0, "durable replicas lose power"
     excused = sum(len(each.watch.excused) for each in scenes)
     assert excused < WATCHED_SEEDS / 10, "nearly all is compared"
 
