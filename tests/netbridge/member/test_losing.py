@@ -438,7 +438,7 @@ def test_of_several_that_meet_nobody_decides_by_what_another_one_had_before_it_f
     ours, theirs = group.machine("c"), group.machine("b").hello
     group.members["c"].does(ours.heard("b", replace(theirs, last=Position(), is_following=True), 1))
     group.returns("a")
-    group.until(lambda: "a" in ours.links or group.state("c") is not State.HELD)
+    group.until(lambda: "a" in ours.peers)
     assert group.state("c") is State.HELD
     group.until(lambda: len(group.serving) == 1)
 
