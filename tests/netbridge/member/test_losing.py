@@ -435,6 +435,7 @@ def test_of_several_that_meet_nobody_decides_by_what_another_one_had_before_it_f
     group.dies("a", power=True)
     group.reaches("b", State.HELD)
     group.reaches("c", State.HELD)
+    group.rests(0.2)
     ours, theirs = group.machine("c"), group.machine("b").hello
     group.members["c"].does(ours.heard("b", replace(theirs, last=Position(), is_following=True), 1))
     group.returns("a")
