@@ -11,7 +11,7 @@ import math
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -59,7 +59,7 @@ from shmbroker.netbridge.member.standing import (
 from shmbroker.netbridge.member.written import number_of, place_of, position_of
 from shmbroker.netbridge.replica.following import Carrier, Following
 from shmbroker.netbridge.replica.warm import Warm
-from shmbroker.netbridge.replicated.aside import Aside
+from shmbroker.netbridge.replicated.aside import DIVERGED, Aside
 from shmbroker.netbridge.replicated.backups import Backups
 from shmbroker.netbridge.replicated.checking import has_frame
 from shmbroker.netbridge.replicated.deaths import Deaths
@@ -76,6 +76,9 @@ T = TypeVar("T")
 Log = Callable[[Mapping[str, Any]], None]
 NEVER = math.inf
 PROGRESS_SECONDS = 1.0
+WORKERS = 4
+"""As many as there are kinds of work: to count what was set aside takes seconds, a command of
+`on-promote` as long as it likes, and no takeover may wait for that."""
 
 
 class Acting(Carrier):
@@ -108,7 +111,7 @@ class Acting(Carrier):
         )
         self.machine.fresh_node = os.urandom(16)
         self._boot = boot
-        self._worker = Worker(thread.call)
+        self._worker = Worker(thread.call, WORKERS)
         self._aside = Aside(self, store, self._worker, process.line)
         self._waiting: deque[Action] = deque()
         self._is_busy = self._is_blocked = False
@@ -200,7 +203,9 @@ class Acting(Carrier):
         else:
             STEPS[type(action)](self, action)
 
-    def _meanwhile(self, work: Callable[[], T], then: Callable[[T], None]) -> None:
+    def _meanwhile(
+        self, work: Callable[[], T], then: Callable[[T], None], of: Hashable = None
+    ) -> None:
         """By the worker; the next action comes after that."""
         self._is_blocked = True
 
@@ -215,7 +220,7 @@ class Acting(Carrier):
                 then(told)
                 self.does([])
 
-        self._worker.do(work, done)
+        self._worker.do(work, done, of)
 
     def _is_waiting_for(self, kind: type[Action]) -> bool:
         """The machine has changed its mind since."""
@@ -522,7 +527,8 @@ class Acting(Carrier):
             if not self._is_waiting_for(Unfollow):
                 following.up(anew=follow.is_all)
 
-        self._meanwhile(work, begun)
+        # the journal is not moved away while somebody counts what only it has
+        self._meanwhile(work, begun, DIVERGED if follow.is_all else None)
 
     def _unfollow(self, _: Unfollow) -> None:
         following, self.following = self.following, None

@@ -1,14 +1,13 @@
 """What was set aside of a member's journal, and what nobody else has of that.
 
 A set is counted when the new copy is whole, for then it is known what both have.  That reads both
-journals, in a process of its own, `python -m shmbroker.netbridge.replicated.diverged STORE`:
-confirms wait for the interpreter of the broker.  A file in the set keeps what was found.
+journals, in a process of its own: confirms wait for the interpreter of the broker.  A file in the
+set keeps what was found.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -27,6 +26,8 @@ from shmbroker.netbridge.replica.warm import ASIDE, JOURNAL, keep_newest, saved
 from shmbroker.netbridge.wire.malformed import Malformed
 
 NICE: Final = 10
+COUNTS: Final = f"import os; os.nice({NICE}); from {__name__} import main; main()"
+"""What it needs is loaded by then, too: that takes a second of a processor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ def is_counted(store: Path) -> bool:
 
 def counted(store: Path, most: int) -> list[Kept]:
     """Those that were not counted yet are, and no more than `most` stay; it takes its time."""
-    command = [sys.executable, "-m", __name__, str(store), str(most)]
+    command = [sys.executable, "-c", COUNTS, str(store), str(most)]
     done = subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)
     if done.returncode:
         raise Error(f"what was set aside in {store} is not counted: {done.stderr.decode()[-500:]}")
@@ -124,13 +125,8 @@ def _count(store: Path) -> list[Kept]:
 
 
 def main() -> None:
-    os.nice(NICE)
     store, most = Path(sys.argv[1]), int(sys.argv[2])
     news = _count(store)
     told = [{name: getattr(each, name) for name in Kept.__slots__} for each in news]
     sys.stdout.write(json.dumps(told))
     keep_newest(store, most)
-
-
-if __name__ == "__main__":
-    main()

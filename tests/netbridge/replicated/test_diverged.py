@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import threading
 from base64 import b64decode
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from shmbroker import Queue, Unconfirmed
+from shmbroker.ipc.instance.whole import write_whole
 from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.replay import Replay
+from shmbroker.netbridge.replica.warm import ASIDE, JOURNAL, SAVED
 from tests.cli.command import Shell
 from tests.netbridge.replicated.conftest import PATIENCE, Made, Node
 from tests.netbridge.replicated.test_losing import JOINS, MANY, filled
@@ -108,3 +115,46 @@ def test_both_went_on_and_meet_again(node: Made) -> None:
         assert (line["member"], line["messages"], line["exact"]) == ("b", 5, True)
     told = Shell("none").does("journal", "diverged", "export", str(two["b"].folder), "1").out
     assert all(ends(in_lines(told)))
+
+
+HOLDS_UP = """
+import sys
+
+if "diverged" in " ".join(sys.orig_argv):
+    open({pipe!r}).read()
+"""
+"""The process that counts waits when it starts, until somebody who has the pipe open closes it."""
+
+
+@contextmanager
+def nobody_counts(pipe: Path) -> Iterator[None]:
+    """As soon as somebody has begun to."""
+    opened: list[int] = []
+    opens = threading.Thread(target=lambda: opened.append(os.open(pipe, os.O_WRONLY)), daemon=True)
+    opens.start()
+    opens.join(PATIENCE)
+    assert opened, "nobody has begun to count"
+    try:
+        yield
+    finally:
+        os.close(opened[0])
+
+
+def test_nothing_waits_while_a_set_is_counted(
+    node: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two = node(ALONE).up()
+    filled(two)
+    two["b"].kill()
+    store, pipe = two["b"].folder / "data", tmp_path / "pipe"
+    shutil.copytree(store / JOURNAL, store / f"{SAVED}1")
+    write_whole(store / f"{SAVED}1" / ASIDE, {"at": "some day"}, synced=False)
+    os.mkfifo(pipe)
+    (tmp_path / "sitecustomize.py").write_text(HOLDS_UP.format(pipe=str(pipe)))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    two["b"].start()
+    with nobody_counts(pipe):
+        two.says("b", "in sync")
+        two["a"].kill()
+        two["b"].becomes("live")
+    assert two.bodies("b") == MANY
