@@ -361,11 +361,14 @@ class Passive(Core):
 
     def _lost_live(self, now: float) -> None:
         """Its link is gone, or the live has stopped."""
-        live, self.live = self.live, ""
-        self.closing_until = NEVER
+        live, self.live, self.closing_until = self.live, "", NEVER
+        stays = self.state is not State.LEAVING
+        asks = stays and self.is_eligible and not self.handed_to and not self.is_parked
+        if asks := asks and self.options.electorate is not None:
+            self._take_over_later(now)  # voters answer while what has come is written
         self.does(Unfollow())
         self.say_hello()
-        if self.state is State.LEAVING:
+        if asks or not stays:
             return
         if not self.is_eligible:
             self.log(Alert.NOT_IN_SYNC, f"it was not in sync with {live}")
@@ -376,8 +379,6 @@ class Passive(Core):
             self._join_later(State.JOINING, now)
         elif self.is_parked:
             self.becomes(State.PARKED, f"{live} was stopped with --no-handover")
-        elif self.options.electorate is not None:
-            self._take_over_later(now)
         elif self.options.on_partition == CONTINUE_ALONE and self.options.activates:
             self._promote(self._alone_grant)
         else:

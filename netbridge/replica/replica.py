@@ -135,7 +135,9 @@ class Replica(Carrier, Closable):
         warm = self._ended()
         if warm is None:
             raise InvalidArgument("the replica has nothing: it was about to begin anew")
-        return warm.take_over(epoch, of_another=True)
+        made = warm.take_over(epoch, of_another=True)
+        warm.let_go()
+        return made
 
     def close(self) -> None:
         """Its rings go; its journal stays, and it can go on with that."""

@@ -99,17 +99,22 @@ class Warm(Closable):
 
         `begins`: what the journaler is told before it starts.  `of_another`: another member was
         live before, so what is not replicated is left out, and that first frame says so.
+
+        Call `let_go` when there is time, and before the broker is closed.
         """
         self.prepare()
         journaler, self._journaler = self._journaler, None
         assert journaler is not None
         begins(journaler)
         self.applier.finish(takes_over=of_another)
-        self.applier.close()
         self.journal.close()
         journaler.keep(None, self._resync_bytes)
         journaler.start(self.broker, epoch)
         return self.broker, journaler
+
+    def let_go(self) -> None:
+        """Of what it had to know while it followed, as the ids of messages: ten milliseconds."""
+        self.applier.close()
 
     def close(self) -> None:
         """The rings go, the journal stays."""

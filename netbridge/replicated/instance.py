@@ -47,6 +47,7 @@ from shmbroker.netbridge.replicated.ordered import order
 from shmbroker.netbridge.replicated.process import now
 from shmbroker.netbridge.replicated.programs import Programs
 from shmbroker.netbridge.replicated.reaching import Reaching
+from shmbroker.netbridge.replicated.showing import HA, Showing
 from shmbroker.netbridge.replicated.store import Store
 from shmbroker.netbridge.replicated.talks import Address, Talks
 from shmbroker.netbridge.security import key_file
@@ -56,8 +57,6 @@ from shmbroker.netbridge.wire.words import Standing
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 HANDLED: Final = (*SIGNALS, signal.SIGHUP, ordering.SIGNAL)
 RETRY_SECONDS: Final = 0.2
-HA: Final = "ha"
-"""The file in run/ with what `ha status` shows."""
 
 
 class ReplicatedInstance:
@@ -80,15 +79,16 @@ class ReplicatedInstance:
         """Of replication, in the log."""
         self._told = ""
         self._is_ready = False
-        self._sign = Sign(config.folder)
+        sign = Sign(config.folder)
         try:
             self._replication = options.checked(config, network)
             self.credential = options.credential(config, network, known)
             self._store = Store(config, options.terms(self._replication))
         except (Error, OSError) as error:
             self.log.write("failed", why=told(error))
-            self._sign.close()
+            sign.close()
             raise
+        self._showing = Showing(config.folder, sign)
         others = without_cluster(options.without_members(network))
         group = OfMembers()
         self.owner = Owner(config, others, known, self.log, group)
@@ -106,7 +106,7 @@ class ReplicatedInstance:
         Threads of ours may still sleep in the kernel: leave by os._exit.
         """
         keep_memory()
-        self._sign.show(Status("starting", process=self._process))
+        self._showing.status(Status("starting", process=self._process))
         try:
             self._begin()
         except (Error, OSError) as error:
@@ -121,6 +121,7 @@ class ReplicatedInstance:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
         while (code := self._inbox.get()()) is None:
             pass
+        self._showing.wait()
         return code
 
     def _begin(self) -> None:
@@ -226,8 +227,7 @@ class ReplicatedInstance:
         if former is None or former.state != status.state:
             self.line(status.state, role=self.config.role, epoch=status.epoch, why=status.why)
         self._say(shown.replication_of(machine), status.epoch)
-        with suppress(OSError):  # what it says is no reason to end
-            self._sign.show(status)
+        self._showing.status(status)
         self._show()
         waits = self.config.wait_for_activation and machine.options.is_preferred
         if not self._is_ready and status.state != "starting":
@@ -243,11 +243,7 @@ class ReplicatedInstance:
 
     def _show(self) -> None:
         acting = self._acting
-        with suppress(OSError):
-            write_whole(
-                self.config.folder / RUN / HA,
-                shown.whole(acting.machine, acting.lag, acting.progress),
-            )
+        self._showing.whole(shown.whole(acting.machine, acting.lag, acting.progress))
 
     def ends(self, is_failure: bool, why: str) -> None:
         self.changed()
@@ -258,7 +254,8 @@ class ReplicatedInstance:
     def _failed(self, why: str) -> int:
         self.why = why
         self.log.write("failed", why=why)
-        self._sign.show(Status("failed", why=why, process=self._process))
+        self._showing.status(Status("failed", why=why, process=self._process))
+        self._showing.wait()
         return 1
 
     def _ended(self, is_failure: bool, why: str) -> int:
@@ -319,5 +316,6 @@ class ReplicatedInstance:
                 self.owner.order(given)
         except (Error, InvalidArgument) as error:
             why = str(error)
+        self._showing.wait()
         with suppress(OSError):
             ordering.answered(self.config.folder, given, why)

@@ -177,6 +177,7 @@ class Served:
         self._threads = [
             threading.Thread(target=self._follow, args=(self.journaler,), daemon=True),
             threading.Thread(target=self._follow, args=(self._pager,), daemon=True),
+            threading.Thread(target=warm.let_go, daemon=True),
         ]
         self._repairs = threading.Thread(target=self._repair, daemon=True)
         for each in (*self._threads, self._repairs):

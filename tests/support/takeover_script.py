@@ -65,6 +65,7 @@ def taken_over(store: Path, vhost: str, *, of_another: bool) -> Found:
     with broker, journaler:
         found = what_is_there(vhost)
         journaler.stop()
+        replica.let_go()
     return found
 
 

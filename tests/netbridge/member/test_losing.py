@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from shmbroker.netbridge.election.candidate import Ask
 from shmbroker.netbridge.election.question import Copy, Grant
+from shmbroker.netbridge.member.action import Unfollow
 from shmbroker.netbridge.member.core import Purpose
 from shmbroker.netbridge.member.machine import Member
 from shmbroker.netbridge.member.options import MemberOptions
@@ -26,6 +28,12 @@ def test_live_crashes_and_its_backup_is_granted_the_next_epoch() -> None:
     rings = group.members["b"].rings
     assert rings is not None
     assert any("m1" in messages for messages in rings.queues.values())
+
+
+def test_voters_are_asked_while_what_has_come_of_the_live_is_written() -> None:
+    group = pair()
+    kinds = [type(each) for each in group.machine("b").peer_down("a", group.hosts["b"].clock)]
+    assert kinds.index(Ask) < kinds.index(Unfollow)
 
 
 def test_live_crashes_and_the_grant_is_refused_so_its_backup_goes_back_to_joining() -> None:
