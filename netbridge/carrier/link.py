@@ -44,6 +44,9 @@ Tell = Callable[[Mapping[str, Any]], None]
 """For the log: a line, as it is in JSON."""
 FRAMES_MAX = 64
 """That are taken of a connection in a turn of the thread."""
+WAITS_SECONDS: Final = 1.0
+"""So long a member that is passive is not asked again over another connection: it says when it is
+so no more, and has better things to do while it takes over."""
 SUSPECT: Final = 3
 """After so many connections in a row that end while CURVE shakes hands it is said to be the
 password: a far end that dies in that millisecond looks the same."""
@@ -240,8 +243,13 @@ class Link(Closable):
 
     def _connect(self, member: Single) -> None:
         self._disconnect()
-        passive = self._passive.pop(member, None)
+        passive, now = self._passive.get(member), time.monotonic()
+        if passive is not None and now < passive.waits_from + WAITS_SECONDS:
+            why, live = passive.said
+            self._plan_says(self._plan.refused(now, Refusal.PASSIVE, why, live))
+            return
         if passive is not None:
+            del self._passive[member]
             passive.close()
         self._attempts += 1
         keys = self.credential.keys
@@ -294,6 +302,7 @@ class Link(Closable):
             now = time.monotonic()
             why = f"{Refusal.PASSIVE.value}: {end.machine.why_passive}"
             why += f", and {live} is live" if live else ""
+            connection.waits_from, connection.said = now, (why, named)
             self._plan_says(self._plan.refused(now, Refusal.PASSIVE, why, named))
 
     def ended(self, end: End, how: Ending) -> None:
@@ -378,6 +387,9 @@ class _Connection:
         self.member = member
         self.is_drained = True
         self.was_tcp = self.is_secured = False
+        self.waits_from = -math.inf
+        self.said: tuple[str, Single | None] = "", None
+        """When the far end has said that it is passive, why, and who is live."""
         self._link, self._thread, self._keys = link, thread, keys
         self._socket: Any = None
         self._monitor: Monitor | None = None
