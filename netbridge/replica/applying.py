@@ -67,6 +67,17 @@ class Applying:
             applier = self._warm.applier
             return applier.written if self._ack is ReplicaAck.RECEIVED else applier.synced
 
+    @property
+    def is_done(self) -> bool:
+        """No order is left, and nothing has failed."""
+        with self._counting:
+            return not self._left and not self._has_failed
+
+    @property
+    def standing(self) -> bytes:
+        """The newest that was applied."""
+        return self._standing
+
     def apply(self, frames: bytes | bytearray) -> bool:
         """True: it is done."""
         if self._left or len(frames) > AT_ONCE_BYTES:

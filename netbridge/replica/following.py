@@ -69,6 +69,7 @@ class Following(Closable):
         self.copying = Copying(name, boot, terms.replica_ack)
         self._applying = Applying(warm, self._remake, terms.replica_ack, self._news, self._failed)
         thread.ask(lambda: thread.watch(self._applying.eventfd, self._wrote))
+        self._told = warm.standing
         self._session = self._settled = 0
         self._synced_from = 0.0
         self._copy = 0
@@ -132,6 +133,11 @@ class Following(Closable):
         rate = self.copying.came / max(time.monotonic() - self._synced_from, 1e-3)
         return f"{percent} %, {rate / MIB:.0f} MiB/s"
 
+    @property
+    def has_told_all(self) -> bool:
+        """That its live has said in records: nothing that has come waits to be applied."""
+        return self._applying.is_done and self._applying.standing == self._told
+
     def then(self, step: Callable[[], None]) -> None:
         """In the thread, when all that has come by now is applied, and told."""
         copy = self._copy
@@ -149,7 +155,7 @@ class Following(Closable):
         self, at: tuple[Place, bytes] | None, copy: int, step: Callable[[], None]
     ) -> None:
         if at is not None and copy == self._copy:
-            self.places = (at[0], None)
+            self.places, self._told = (at[0], None), at[1]
             self._carrier.applied(*at)
         step()
 

@@ -250,8 +250,9 @@ class Acting(Carrier):
     def _when_applied(self, member: str, step: Callable[[], None]) -> None:
         """What has come of it by now counts."""
         following = self.following if member == self.machine.live else None
-        if following is None:
-            self._turns.take(member, step)
+        can_ask = self.voters is not None and not self._takes_all
+        if following is None or (can_ask and following.has_told_all):
+            self._turns.take(member, step)  # voters need not wait until it is synced
             return
 
         def wait(go_on: Callable[[], None]) -> None:

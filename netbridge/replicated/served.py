@@ -28,6 +28,8 @@ from shmbroker.netbridge.wire.frame import Frame, Reached
 Tell = Callable[[Mapping[str, Any]], None]
 OVER = 1 << 60
 """An epoch that nobody has: who may write with another one stops at once."""
+NICE = 10
+"""Of the thread that lets go of what is not needed any more: programs come at that moment."""
 
 
 class WatchesReplicas(Consents, Protocol):
@@ -177,7 +179,7 @@ class Served:
         self._threads = [
             threading.Thread(target=self._follow, args=(self.journaler,), daemon=True),
             threading.Thread(target=self._follow, args=(self._pager,), daemon=True),
-            threading.Thread(target=warm.let_go, daemon=True),
+            threading.Thread(target=self._let_go, args=(warm,), daemon=True),
         ]
         self._repairs = threading.Thread(target=self._repair, daemon=True)
         for each in (*self._threads, self._repairs):
@@ -192,6 +194,10 @@ class Served:
         for failure in writer.changes():
             if not self.is_over:
                 self._watches.journal_is(failure)
+
+    def _let_go(self, warm: Warm) -> None:
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+        warm.let_go()
 
     def _repair(self) -> None:
         with suppress(ConnectionClosed):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 from collections.abc import Iterator
+from pathlib import Path
 from threading import Event, get_ident
 from typing import Any
 
@@ -11,7 +12,10 @@ import pytest
 
 from shmbroker.ipc.base.errors import Error, JournalDamaged
 from shmbroker.ipc.journal.place import Place
+from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.replica.applying import AT_ONCE_BYTES, Applying
+from shmbroker.netbridge.replica.following import Carrier, Following
+from shmbroker.netbridge.replica.terms import ReplicationTerms
 from shmbroker.netbridge.wire.words import ReplicaAck
 from tests.support.host import PATIENCE
 
@@ -104,9 +108,11 @@ def test_little_behind_much_waits_for_its_turn(made: Made) -> None:
     made.warm.applier.may_go_on.clear()
     assert not made.applying.apply(MUCH)
     assert not made.applying.apply(LITTLE)
+    assert not made.applying.is_done
     made.warm.applier.may_go_on.set()
     made.settle()
     assert [length for length, _ in made.warm.applier.done] == [len(MUCH), len(LITTLE)]
+    assert made.applying.is_done
     assert made.applying.apply(LITTLE), "nothing is left"
 
 
@@ -138,11 +144,48 @@ def test_what_failed_takes_nothing_more_until_it_is_made_anew(made: Made) -> Non
     made.warm.applier.fails = ""
     made.applying.apply(LITTLE)
     assert made.warm.applier.done == []
+    assert not made.applying.is_done
     assert made.applying.at() is None
     made.applying.discard()
     made.settle()
+    assert made.applying.is_done
     assert made.warm.is_closed
     assert made.applying.at() is None, "nothing was applied to the new one"
     made.applying.apply(LITTLE)
     assert made.applying.at() == (Place(1, 1, 2, 3), b"")
     assert made.applying.stop() is made.others[0]
+
+
+def test_a_following_knows_whether_what_its_live_has_said_was_told() -> None:
+    """Then a member that loses its live asks at once, and not when all is synced."""
+    warm: Any = FakeWarm()
+    warm.repeats = warm.own = None
+    carrier = Told()
+    with NetworkThread() as thread:
+        following = Following(
+            thread, Path(), "b", b"", ReplicationTerms(), warm, FakeWarm, carrier, lambda _: None
+        )  # type: ignore[arg-type]
+        assert following.has_told_all
+
+        def comes() -> bool:
+            warm.standing = b"another list"
+            following._applying.apply(LITTLE)
+            return following.has_told_all
+
+        assert not thread.ask(comes)
+        assert carrier.has_heard.wait(PATIENCE)
+        thread.ask(lambda: None)
+        assert carrier.standings == [b"another list"]
+        assert following.has_told_all
+        following.stop()
+
+
+class Told(Carrier):
+    def __init__(self) -> None:
+        self.standings: list[bytes] = []
+        self.has_heard = Event()
+
+    def applied(self, place: Place, standing: bytes) -> None:
+        if standing not in self.standings:
+            self.standings.append(standing)
+        self.has_heard.set()
