@@ -28,8 +28,9 @@ from shmbroker.netbridge.wire.frame import Frame, Reached
 Tell = Callable[[Mapping[str, Any]], None]
 OVER = 1 << 60
 """An epoch that nobody has: who may write with another one stops at once."""
-NICE = 10
-"""Of the thread that lets go of what is not needed any more: programs come at that moment."""
+LATER_SECONDS = 1.0
+"""When it lets go of what a replica had to know: programs come at first, and that takes a processor
+for ten milliseconds and more."""
 
 
 class WatchesReplicas(Consents, Protocol):
@@ -155,6 +156,7 @@ class Served:
         self._thread, self._store, self._watches, self._tell = thread, store, watches, tell
         self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self.is_over = False
+        self._ends = threading.Event()
         self._serving = Serving(warm.broker)
         self._serving.until(0.0)
         self._serving.runs_ahead(False)
@@ -196,7 +198,7 @@ class Served:
                 self._watches.journal_is(failure)
 
     def _let_go(self, warm: Warm) -> None:
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+        self._ends.wait(LATER_SECONDS)
         warm.let_go()
 
     def _repair(self) -> None:
@@ -241,6 +243,7 @@ class Served:
     def end(self) -> None:
         """The rings go with it.  What no replica has is confirmed by nobody."""
         self.is_over = True
+        self._ends.set()
         self.journaler.stop()
         self._pager.stop()
         for each in self._threads:
