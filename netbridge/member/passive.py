@@ -213,11 +213,10 @@ class Passive(Core):
 
     def promoted(self, yes: bool, now: float) -> list[Action]:
         """`on-promote` has ended."""
-        if self.state is State.PROMOTING and self.granted is not None:
-            if yes:
-                self._begin(self.granted)
-            else:
-                self._hold("on-promote said no")
+        if self.state is State.PROMOTING and self.granted is not None and yes:
+            self._begin(self.granted)
+        elif self.state is State.PROMOTING:
+            self._hold("on-promote said no")
         return self.done()
 
     def _begin(self, grant: Grant, *, is_forced: bool = False) -> None:
@@ -362,13 +361,13 @@ class Passive(Core):
     def _lost_live(self, now: float) -> None:
         """Its link is gone, or the live has stopped."""
         live, self.live, self.closing_until = self.live, "", NEVER
-        stays = self.state is not State.LEAVING
-        asks = stays and self.is_eligible and not self.handed_to and not self.is_parked
-        if asks := asks and self.options.electorate is not None:
+        can_ask = self.state is not State.LEAVING and self.options.electorate is not None
+        asks = can_ask and self.is_eligible and not self.handed_to and not self.is_parked
+        if asks:
             self._take_over_later(now)  # voters answer while what has come is written
         self.does(Unfollow())
         self.say_hello()
-        if asks or not stays:
+        if asks or self.state is State.LEAVING:
             return
         if not self.is_eligible:
             self.log(Alert.NOT_IN_SYNC, f"it was not in sync with {live}")
