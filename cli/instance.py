@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shmbroker.cli import pairing, scale_down
+from shmbroker.cli import colocated, pairing, scale_down
 from shmbroker.cli.group import Verb
 from shmbroker.cli.output import json_option, print_json, print_pairs, print_table, say, visible
 from shmbroker.cli.units import DURATION
@@ -212,12 +212,15 @@ def status(folder: Path, wanted: str | None, timeout: float | None, as_json: boo
     more = pairing.shown(folder, found) if configured.policy == "pair" else {}
     pid = None if found.process is None else found.process.pid
     moves = scale_down.of_status(folder, found.state, pid)
+    backups = colocated.of_status(folder, pid)
     if as_json:
         print_json(
-            {**fields(configured, found), **more, **moves, "queues": queues, "critical": critical}
-        )
+            {**fields(configured, found), **more, **moves, **backups, "queues": queues,
+             "critical": critical}
+        )  # fmt: skip
     else:
         shown = {**fields(configured, found), **pairing.as_text(more), **moves}
+        shown |= colocated.as_text(backups)
         process = shown["process"]
         print_pairs({**shown, "process": None if process is None else str(process)})
         for name, problem in critical.items():

@@ -135,9 +135,11 @@ def run(
 
 
 def run_instance(folder: Path, moved: bool, flags: dict[str, object]) -> None:
+    from shmbroker.netbridge.broker.hosted import ends_with_host
     from shmbroker.netbridge.config.config import load
     from shmbroker.netbridge.config.logins import credentials
 
+    ends_with_host(folder)
     config, network = load(folder, flags)
     known, warnings = credentials(network)
     for warning in warnings:

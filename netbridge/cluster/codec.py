@@ -13,16 +13,23 @@ from shmbroker.netbridge.cluster.said import (
     Answers,
     Arbitrates,
     Ask,
+    BackupEnds,
+    Counted,
+    Counts,
     Decides,
     Ends,
     Forgotten,
+    Granted,
     Grouped,
     Here,
     Known,
     Leaving,
     Makes,
+    OfBackups,
     Offers,
     Proposes,
+    Releases,
+    Requests,
     Said,
     Told,
     WhoDecides,
@@ -47,6 +54,10 @@ LISTED: Final = Text(3 * NAME_BYTES_MAX, 1)
 """A name in the catalog, for the same reason."""
 MAKES_BYTES_MAX: Final = 28 << 10
 WHY_BYTES_MAX: Final = 2048
+PATH_BYTES_MAX: Final = 4096
+BACKUP: Final = Text(NAME_BYTES_MAX)
+"""Its name; empty: there is none."""
+FOLDER: Final = Text(PATH_BYTES_MAX)
 LIFE: Final = Octets(ID_BYTES, ID_BYTES)
 OF: Final = Octets(0, ID_BYTES)
 SELECTOR: Final = Text(SELECTOR_BYTES_MAX, 1)
@@ -72,15 +83,24 @@ WORDS: Final = Vocabulary(
     (Decides, Made(Decides, LISTED, NAME, NODE, Flag())),
     (Ends, Made(Ends, LISTED, NAME, NODE)),
     (WhoDecides, Made(WhoDecides)),
+    (Counts, Made(Counts, COUNT)),
+    (Counted, Made(Counted, COUNT, COUNT, Flag(), BACKUP, Text(WHY_BYTES_MAX))),
+    (Requests, Made(
+        Requests, COUNT, COUNT, NAME, Text(NAME_BYTES_MAX), NAME, NAME, Text(NAME_BYTES_MAX),
+        FOLDER, FOLDER, FOLDER, Text(URI_BYTES_MAX),
+    )),
+    (Granted, Made(Granted, COUNT, BACKUP, Text(WHY_BYTES_MAX), Flag())),
+    (BackupEnds, Made(BackupEnds, BACKUP, Text(WHY_BYTES_MAX))),
+    (Releases, Made(Releases)),
     array_max=ROWS_MAX,
 )  # fmt: skip
 
 
-def encode(said: Said | Leaving | Grouped) -> bytes:
+def encode(said: Said | Leaving | Grouped | OfBackups) -> bytes:
     return WORDS.encode(said)
 
 
-def decode(body: Body) -> Said | Leaving | Grouped:
+def decode(body: Body) -> Said | Leaving | Grouped | OfBackups:
     """Malformed, and no other error, says what is wrong."""
-    said: Said | Leaving | Grouped = WORDS.decode(body)
+    said: Said | Leaving | Grouped | OfBackups = WORDS.decode(body)
     return said

@@ -201,6 +201,19 @@ class Membership:
             if what.forgets == self._digest:
                 self._claims[what.me.node] = what.lives
 
+    def named(self, name: str) -> Node | str:
+        """By its id, the beginning of it or its name; a text says why it is none."""
+        nodes = [
+            node
+            for node, each in self.lives.items()
+            if node.hex().startswith(name.lower()) or each.name == name
+        ]
+        if len(nodes) > 1:
+            return f"{name!r} may be {' or '.join(each.hex() for each in nodes)}"
+        if not nodes:
+            return f"there is no node {name!r} in this cluster, or it is this broker's own"
+        return nodes[0]
+
     def forget(self, node: Node) -> str:
         """By command, which `forgets` carries out; why it may not be, or nothing."""
         if self.me is not None and node == self.me.node:
@@ -326,7 +339,8 @@ class Membership:
         is_own = former is self.me
         if not is_own and former.incarnation not in self._here_now:
             return False
-        return former.name == of.name or of.name not in former.group
+        is_of_one = of.name in former.group or former.name in of.group
+        return former.name == of.name or not is_of_one
 
     def _holder_of(self, node: Node) -> Announcement | None:
         if self.me is not None and self.me.node == node and self.me.is_live:

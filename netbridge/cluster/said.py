@@ -165,11 +165,78 @@ class Ends:
     node: Node
 
 
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many backups of other nodes do you run?  Answered by `Counted`."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    number: int
+    count: int
+    is_yours: bool
+    """One of them is that of who asks,"""
+    backup: str
+    """by this name."""
+    why: str
+    """Why it would run no other one; empty: it may."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """Run a backup of mine.  Answered by `Granted`."""
+
+    number: int
+    count: int
+    """How many you run, as far as I know."""
+    policy: str
+    group: str
+    name: str
+    """Of who asks."""
+    vhost: str
+    network_vhost: str
+    store: str
+    """Folders; empty where none is shared."""
+    journal: str
+    pages: str
+    member: str
+    """Where members of its node reach it; empty where the store is shared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    number: int
+    backup: str
+    why: str
+    """Why not; empty: it runs."""
+    is_old: bool
+    """The count was another one: ask again."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackupEnds:
+    """Your backup here has ended."""
+
+    backup: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Releases:
+    """My backup at yours is not needed: another one has one."""
+
+
 Said = Here | Known | Forgotten | Ask | Told
 Grouped = Arbitrates | WhoDecides | Proposes | Decides | Ends
 """What grouping handlers say, each to that of another node."""
 Leaving = Offers | Makes | Answers
 """What a node that leaves says to the one that takes its place, and is answered."""
+
+
+OfBackups = Counts | Counted | Requests | Granted | BackupEnds | Releases
+"""What lives say to each other that run each other's backups."""
 
 
 @dataclass(frozen=True, slots=True)

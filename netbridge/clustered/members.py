@@ -27,8 +27,9 @@ from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.cluster.codec import decode, encode
 from shmbroker.netbridge.cluster.machine import Action, KeepLives, Membership
 from shmbroker.netbridge.cluster.programs import Other, others
-from shmbroker.netbridge.cluster.said import Answers, Ask, Grouped, Leaving, Say, Told
+from shmbroker.netbridge.cluster.said import Answers, Ask, Grouped, Leaving, OfBackups, Say, Told
 from shmbroker.netbridge.clustered import options
+from shmbroker.netbridge.clustered.colocating import Colocating
 from shmbroker.netbridge.clustered.looking import LOOK_SECONDS, Looked, Looking
 from shmbroker.netbridge.clustered.messages import Messages
 from shmbroker.netbridge.clustered.setup import Setup
@@ -133,6 +134,7 @@ class Members(Closable):
         self._looking = Looking(setup.vhost, own, setup.cluster.addresses)
         self._messages = Messages(thread, self._worker, setup, tell, self._look)
         self.successor = Successor(setup, self._worker, lambda: self._messages.broker)
+        self.colocating = Colocating(thread, self._worker, setup, self._log, shows)
         self._looks_at = math.inf
         self._complaints: set[str] = set()
         self._is_closed = False
@@ -258,6 +260,7 @@ class Members(Closable):
     def close(self) -> None:
         """In good order: for members that vote that is a release."""
         self._discovers_by(None)
+        self.colocating.end()
         dials = self._thread.ask(self._stop)
         ends_at = time.monotonic() + GOODBYE_SECONDS
         for each in dials:
@@ -287,6 +290,7 @@ class Members(Closable):
         if now >= self._looks_at:
             self._looks_at = math.inf
             self._worker.do(self._looking.look, self._looked)
+        self.colocating.tick(now)
         self._does(self.machine.tick(now))
 
     def _finds(self, uris: list[str]) -> None:
@@ -306,6 +310,7 @@ class Members(Closable):
         elif standing.is_live and not was_live:
             self._looks_at = time.monotonic()
         self._does(self.machine.becomes(standing.node, standing.epoch, is_live=standing.is_live))
+        self.colocating.becomes(is_live=standing.is_live)
         if standing.is_live and not was_live and ledgers is not None:
             self._messages.begins(standing.node)
             self._ledgers = ledgers
@@ -426,6 +431,9 @@ class Members(Closable):
                 elif isinstance(what, Grouped):
                     self._messages.of_groups(self.machine.present[link], what)
                     self._look()
+                elif isinstance(what, OfBackups):
+                    self.colocating.heard(end, self.machine.present[link], what)
+                    self._look()
                 else:
                     self._does(self.machine.heard(link, what, time.monotonic()))
                     if not isinstance(what, (Ask, Told)):
@@ -482,10 +490,12 @@ class Members(Closable):
             return
         if (groups := self._messages.groups) is not None:
             groups.reaches(self._lives())
+        self.colocating.reaches(self._lives(), self.machine)
         self._messages.looks(self.machine)
         self.due = min(
-            self.machine.deadline, self._tries_at, self._looks_at, self._messages.deadline
-        )
+            self.machine.deadline, self._tries_at, self._looks_at, self._messages.deadline,
+            self.colocating.deadline,
+        )  # fmt: skip
         for uri in self.machine.wanted - self._dials.keys():
             self._dials[uri] = None
             self._worker.do(partial(self._dial, uri), partial(self._dialled, uri))
@@ -581,16 +591,10 @@ class Members(Closable):
         return {} if found is None else {"discovery": found.show()}
 
     def _forget(self, name: str) -> str:
-        nodes = [
-            node
-            for node, each in self.machine.lives.items()
-            if node.hex().startswith(name.lower()) or each.name == name
-        ]
-        if len(nodes) > 1:
-            return f"{name!r} may be {' or '.join(each.hex() for each in nodes)}"
-        if not nodes:
-            return f"there is no node {name!r} in this cluster, or it is this broker's own"
-        if why := self.machine.forget(nodes[0]):
+        node = self.machine.named(name)
+        if isinstance(node, str):
+            return node
+        if why := self.machine.forget(node):
             return why
-        self._does(self.machine.forgets(nodes[0]))
+        self._does(self.machine.forgets(node))
         return ""

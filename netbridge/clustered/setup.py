@@ -16,6 +16,7 @@ from shmbroker.netbridge.broker.network import Given
 from shmbroker.netbridge.cluster.grouping import Grouping
 from shmbroker.netbridge.cluster.option import Cluster
 from shmbroker.netbridge.clustered import options
+from shmbroker.netbridge.config.colocated import Colocated
 from shmbroker.netbridge.config.config import Network
 from shmbroker.netbridge.discovery.option import Discovery
 from shmbroker.netbridge.election.threshold import Quorum
@@ -37,6 +38,7 @@ WAYS: Final = "cluster-ways"
 class Setup:
     """Of the configuration."""
 
+    config: Config
     cluster: Cluster
     listens: Sequence[tuple[str, Stretched | KeyPair]]
     credential: Credential
@@ -60,6 +62,8 @@ class Setup:
     """What finds its members; None: it has static connectors."""
     grouping: Grouping | None = None
     """None: groups are of their node alone."""
+    colocated: Colocated | None = None
+    """None: nobody's backup runs here, and none of ours elsewhere."""
 
 
 def setup(config: Config, given: Given, programs: str) -> Setup | None:
@@ -70,6 +74,7 @@ def setup(config: Config, given: Given, programs: str) -> Setup | None:
     credential = given.credentials.named(network.cluster.credentials)
     assert credential is not None, "the configuration was checked"
     return Setup(
+        config,
         network.cluster,
         [(f"tcp://{each.uri.peer}", given.key_of(each)) for each in options.listening(network)],
         credential,
@@ -85,6 +90,7 @@ def setup(config: Config, given: Given, programs: str) -> Setup | None:
         programs,
         network.discoveries.get(network.cluster.discovery_group or ""),
         network.grouping,
+        network.colocated,
     )
 
 

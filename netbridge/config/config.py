@@ -29,7 +29,8 @@ from shmbroker.netbridge.cluster import option as cluster_option
 from shmbroker.netbridge.cluster.grouping import GROUPINGS, Grouping
 from shmbroker.netbridge.cluster.option import CLUSTERS, Cluster
 from shmbroker.netbridge.cluster.scale_down import SCALE_DOWN, ScaleDown
-from shmbroker.netbridge.config.of_cluster import grouping_of, scale_down_of
+from shmbroker.netbridge.config.colocated import COLOCATED, Colocated, merged
+from shmbroker.netbridge.config.of_cluster import colocated_of, grouping_of, scale_down_of
 from shmbroker.netbridge.discovery import option as discoveries
 from shmbroker.netbridge.discovery.option import BROADCASTS, DISCOVERIES, Broadcast, Discovery
 from shmbroker.netbridge.engine import option as engine
@@ -65,6 +66,7 @@ OURS: Final = (
     *CLUSTERS,
     *GROUPINGS,
     *SCALE_DOWN,
+    *COLOCATED,
     *BROADCASTS,
     *DISCOVERIES,
 )
@@ -151,6 +153,8 @@ class Network:
     """[ha.scale-down]; None: a stop moves nothing."""
     grouping: Grouping | None = field(default=None, kw_only=True)
     """[grouping.NAME]; None: groups are of their node alone."""
+    colocated: Colocated | None = field(default=None, kw_only=True)
+    """[ha.colocated]; None: no backups of others run here."""
     broadcasts: Mapping[str, Broadcast] = field(default_factory=dict)
     discoveries: Mapping[str, Discovery] = field(default_factory=dict)
     between: tuple[Single, ...] = ()
@@ -184,7 +188,7 @@ def layers(folder: Path, flags: Mapping[str, object] | None = None) -> Layers:
 def load(folder: Path, flags: Mapping[str, object] | None = None) -> tuple[Config, Network]:
     """ConfigError if anything of it is wrong."""
     values = layers(folder, flags).values
-    return instance.configured(folder, values), network(folder, values)
+    return instance.configured(folder, merged(values)), network(folder, values)
 
 
 def option_of(key: str) -> Option | None:
@@ -201,6 +205,7 @@ def option_of(key: str) -> Option | None:
 def network(folder: Path, given: Given) -> Network:
     folder = folder.absolute()
     place = instance.place_of(folder)
+    whole, given = given, merged(given)
     tables: dict[str, dict[str, Any]] = {}
     for key, value in given.items():
         if is_of_netbridge(key):
@@ -248,6 +253,7 @@ def network(folder: Path, given: Given) -> Network:
         scale_down_of(given, tables, in_cluster, connectors, place),
         *_discovery(tables, folder, connectors, logins, in_cluster, place),
         grouping=grouping_of(_named(tables, groupings.ROOT), in_cluster, place),
+        colocated=colocated_of(whole, tables, in_cluster, connectors, place),
     )
     return _listening_for_cluster(_with_keys(found, place), place)
 

@@ -12,6 +12,7 @@ from shmbroker.netbridge.cluster import option as cluster_option
 from shmbroker.netbridge.cluster.grouping import Grouping
 from shmbroker.netbridge.cluster.option import Cluster
 from shmbroker.netbridge.cluster.scale_down import ScaleDown, scale_down
+from shmbroker.netbridge.config.colocated import Colocated, colocated
 from shmbroker.netbridge.plan.uri import Single
 
 
@@ -42,5 +43,24 @@ def scale_down_of(
     policy, role = str(given.get("ha.policy", "")), str(given.get("ha.role", "live"))
     try:
         return scale_down(values, policy, role, in_cluster, connectors)
+    except cluster_option.Refused as error:
+        raise ConfigError(f"{place}: {error}") from None
+
+
+def colocated_of(
+    given: Given,
+    tables: Mapping[str, dict[str, Any]],
+    in_cluster: Cluster | None,
+    connectors: Mapping[str, Single],
+    place: Path,
+) -> Colocated | None:
+    statics: set[str] = set()
+    if in_cluster is not None:
+        wanted = tables[f"{cluster_option.ROOT}.{in_cluster.name}"]["static-connectors"] or ()
+        statics = {each for each in wanted if connectors[each] != in_cluster.connector}
+    try:
+        return colocated(
+            tables.get("ha.colocated", {}), given, in_cluster, connectors, sorted(statics)
+        )
     except cluster_option.Refused as error:
         raise ConfigError(f"{place}: {error}") from None

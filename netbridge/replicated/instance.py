@@ -145,11 +145,13 @@ class ReplicatedInstance:
             Address(f"tcp://{each.uri.peer}", self._key_of(each.credentials))
             for each in options.listening(self._network)
         ]
-        here = replace(self._here(found.group_name or ""), uri=self.owner.uri)
+        here = replace(
+            self._here(options.group_name(config, self._network)), uri=self.owner.uri
+        )
         acting.talks = Talks(
             thread, ours, here, config.members, listens,
             self.credential, self._known, times_of(self._network.link_defaults), acting,
-            self._lines.tell,
+            self._lines.tell, takes_hosted=options.asks_for_backups(self._network),
         )  # fmt: skip
         if picked is not None:
             acting.voters = self._voters = picked.voters

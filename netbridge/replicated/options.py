@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from shmbroker.ipc.instance.config.config import FILE, Config, ConfigError
+from shmbroker.netbridge.config.colocated import group_of
 from shmbroker.netbridge.config.config import Acceptor, Network
 from shmbroker.netbridge.election.candidate import Electorate, Patience
 from shmbroker.netbridge.member.option import Replication
@@ -27,7 +28,7 @@ def checked(config: Config, network: Network) -> Replication:
     if config.name not in names:
         there = ", ".join(names) if names else "there is none"
         raise refused(config, f"ha.members names all members, and not {config.name!r}: {there}")
-    if len(names) < 2:
+    if len(names) < 2 and not asks_for_backups(network):
         raise refused(config, "ha.members names one member, and a replicated node has two at least")
     if config.lock != "file":
         raise refused(config, 'store.lock = "sql" is for a store that is shared')
@@ -42,6 +43,17 @@ def checked(config: Config, network: Network) -> Replication:
                 "members have an acceptor of their own",
             )
     return found
+
+
+def asks_for_backups(network: Network) -> bool:
+    """Its members are itself, and backups that run at other lives of its cluster."""
+    return network.colocated is not None and network.colocated.requests
+
+
+def group_name(config: Config, network: Network) -> str:
+    assert network.replication is not None, "ha.policy is replication"
+    group = network.replication.group_name or ""
+    return group_of(group, config.name) if asks_for_backups(network) else group
 
 
 def listening(network: Network) -> tuple[Acceptor, ...]:

@@ -95,7 +95,10 @@ def whole(
             for each in machine.followers.values()
         ],
         "linked": sorted(machine.links),
-        "members": [known(machine, member) for member in machine.options.members],
+        "members": [
+            known(machine, member)
+            for member in dict.fromkeys((*machine.options.members, *machine.peers))
+        ],
         "voters": {
             voter: "linked" if voter in machine.voters else "not reached"
             for voter in (machine.options.electorate.voters if machine.options.electorate else ())

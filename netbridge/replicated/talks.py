@@ -18,6 +18,7 @@ from shmbroker.netbridge.carrier.dialled import Dialled
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.listener import Listener
 from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.cluster.hosting import NAME as HOSTED
 from shmbroker.netbridge.link.ending import Ending, Reason
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.link.times import LinkTimes
@@ -93,11 +94,15 @@ class Talks(Closable):
         times: LinkTimes,
         hears: Hears,
         tell: Tell,
+        *,
+        takes_hosted: bool = False,
     ) -> None:
-        """`members`: names and uris, this one among them."""
+        """`members`: names and uris, this one among them; `takes_hosted`: so are backups that run
+        at other lives, and come here."""
         self.hears = hears
         self._thread, self._here, self._tell = thread, here, tell
         self._names = frozenset(name for name, _ in members) - {ours.name}
+        self._takes_hosted = takes_hosted
         self._peers: dict[str, _Peer] = {}
         self._by_end: dict[End, str] = {}
         self._unbound = list(listens)
@@ -179,7 +184,8 @@ class Talks(Closable):
     def came(self, end: End) -> None:
         peer = end.machine.handshake.peer
         assert peer is not None
-        if peer.name not in self._names:
+        is_hosted = self._takes_hosted and peer.name.startswith(HOSTED)
+        if peer.name not in self._names and not is_hosted:
             self._tell({"event": "link", "level": "warning", "what": "no member",
                         "detail": f"{peer.name} is not one of ha.members"})  # fmt: skip
             self._refuse(end, f"{peer.name} is no member of this node")

@@ -12,16 +12,23 @@ from shmbroker.netbridge.cluster.said import (
     Answers,
     Arbitrates,
     Ask,
+    BackupEnds,
+    Counted,
+    Counts,
     Decides,
     Ends,
     Forgotten,
+    Granted,
     Grouped,
     Here,
     Known,
     Leaving,
     Makes,
+    OfBackups,
     Offers,
     Proposes,
+    Releases,
+    Requests,
     Said,
     Told,
     WhoDecides,
@@ -51,6 +58,7 @@ TOLD_AS_SENT = [
 AS_SENT = [
     NODE, LIFE, 7, 2, "east", "tcp://east:61619", True, ["east", "west"], "tcp://e:5", [LIFE],
 ]  # fmt: skip
+REQUESTS = Requests(4, 2, "shared-store", "", "east", "orders", "", "/store", "", "", "")
 
 
 @pytest.mark.parametrize(
@@ -70,9 +78,15 @@ AS_SENT = [
         (Decides("orders", "anna", NODE, True), [10, "orders", "anna", NODE, True]),
         (Ends("orders", "anna", NODE), [11, "orders", "anna", NODE]),
         (WhoDecides(), [12]),
+        (Counts(3), [13, 3]),
+        (Counted(3, 2, True, "b", ""), [14, 3, 2, True, "b", ""]),
+        (REQUESTS, [15, 4, 2, "shared-store", "", "east", "orders", "", "/store", "", "", ""]),
+        (Granted(4, "", "full", False), [16, 4, "", "full", False]),
+        (BackupEnds("b", "exit code 1"), [17, "b", "exit code 1"]),
+        (Releases(), [18]),
     ],
 )
-def test_words_and_bytes(said: Said | Leaving | Grouped, sent: list[object]) -> None:
+def test_words_and_bytes(said: Said | Leaving | Grouped | OfBackups, sent: list[object]) -> None:
     assert encode(said) == msgpack.packb(sent)
     assert decode(encode(said)) == said
 
@@ -80,7 +94,7 @@ def test_words_and_bytes(said: Said | Leaving | Grouped, sent: list[object]) -> 
 @pytest.mark.parametrize(
     ("sent", "complaint"),
     [
-        ([13, NODE], "a word of a cluster of kind 13"),
+        ([19, NODE], "a word of a cluster of kind 19"),
         ([], "of kind None"),
         ([0, AS_SENT, 0, 5], "here: lives is 0"),
         ([1, AS_SENT[:-1]], "is no list of"),

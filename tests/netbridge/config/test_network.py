@@ -216,6 +216,19 @@ BAD |= {
     }.items()
 }
 BAD |= {
+    f"ha.colocated.{name}": bad
+    for name, bad in {
+        "request-backup": ("maybe", ""),
+        "max-backups": (65, "in 0…64"),
+        "backup-request-retries": (-2, "-1: no limit"),
+        "backup-request-retry-interval": (0, "in 1ms…1h"),
+        "backup-port-offset": (0, "in 1…65535"),
+        "excludes": ("east", 'names of connectors, as in ["east"]'),
+        "live": (1, "a table with options of [ha]"),
+        "backup": (1, "a table with options of [ha]"),
+    }.items()
+}
+BAD |= {
     f"grouping.x.{name}": bad
     for name, bad in {
         "type": ("both", '"local" or "remote"'),
