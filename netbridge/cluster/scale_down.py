@@ -32,7 +32,7 @@ SCALE_DOWN: Final = (
     _row("connectors", Kind("names", names), None,
          "[connectors.NAME] of members of the cluster: the first that can be reached gets all."),
     _row("discovery-group", TEXT, None,
-         "Not there yet: any member that [discovery.NAME] finds."),
+         "The [discovery.NAME] of the cluster: any node of it gets all."),
     _row("group-name", TEXT, None,
          "Only nodes of this group; the group of this broker, too."),
     _row("commit-interval", count(1, COMMIT_INTERVAL_MAX, is_endless=True), ENDLESS,
@@ -77,12 +77,9 @@ def scale_down(
         raise Refused(
             f'[{TABLE}] needs ha.policy = "{POLICY}"' + (backup if role == "backup" else "")
         )
-    if values["discovery-group"] is not None:
-        raise Refused(
-            f"{TABLE}.discovery-group is not there yet: name {TABLE}.connectors, or {TABLE}."
-            "group-name alone"
-        )
-    if values["connectors"] is None and values["group-name"] is None:
+    if values["connectors"] is not None and values["discovery-group"] is not None:
+        raise Refused(f"[{TABLE}] has connectors and discovery-group: say one of them")
+    if all(values[each] is None for each in ("connectors", "discovery-group", "group-name")):
         raise Refused(
             f"[{TABLE}] does not say to whom: it needs connectors, discovery-group, or group-name "
             "alone"
@@ -90,6 +87,13 @@ def scale_down(
     if cluster is None or cluster.hops == 0:
         raise Refused(
             f"[{TABLE}] needs a [cluster.NAME] whose max-hops is not 0: messages go there"
+        )
+    group = values["discovery-group"]
+    if group is not None and group != cluster.discovery_group:
+        by = f'by "{cluster.discovery_group}"' if cluster.discovery_group else "without discovery"
+        raise Refused(
+            f'{TABLE}.discovery-group is "{group}", and [cluster.{cluster.name}] finds its members '
+            f"{by}: messages go to nodes of the cluster"
         )
     interval, timeout = values["commit-interval"], values["timeout"]
     return ScaleDown(

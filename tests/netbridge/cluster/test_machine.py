@@ -151,6 +151,20 @@ def test_a_restart_is_no_duplicate_though_the_old_link_falls_silent_later() -> N
     assert town.members["a"].lives[node_of("b")].uri == "tcp://again:1"
 
 
+def test_a_backup_that_its_live_did_not_know_of_is_no_duplicate() -> None:
+    """It runs at another live, and says whose member it is."""
+    town = Town()
+    town.add("a")
+    town.add("b", epoch=3)
+    town.add("colocated", node="b", epoch=3, is_live=False, group=("b", "colocated"))
+    for name in ("b", "colocated"):
+        town.link("a", name)
+    town.does("colocated", town.members["colocated"].becomes(node_of("b"), 4, is_live=True))
+    town.later(10)  # the former live is still there
+    assert not town.states("a", "duplicate id")
+    assert town.members["a"].lives[node_of("b")].uri == "tcp://colocated:1"
+
+
 def test_the_copy_is_taken_when_the_first_one_is_gone() -> None:
     town = copied()
     town.later(3)

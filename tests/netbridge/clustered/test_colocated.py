@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -25,6 +26,7 @@ from shmbroker.perf.machine.port import free_port
 from tests.cli.command import Shell
 from tests.netbridge.clustered.conftest import PASSWORD, PATIENCE, Cluster
 from tests.support.hosts import has_hosts, rack
+from tests.support.log_lines import log_lines
 from tests.support.witness import Place
 
 NAMES = ("east", "north", "west")
@@ -116,12 +118,10 @@ def test_two_ask_each_other_and_a_live_that_is_killed_is_replaced(cluster: Clust
     assert "colocated_backup_1 of west" in text
 
     cluster.publishes("east", b"one coffee")
-    of_west = status.read(child(cluster, "east")).process
     cluster["east"].kill()
     becomes(cluster, child(cluster, "west"), "live")
     assert cluster.bodies("east") == [b"one coffee"]
-    assert of_west is not None
-    of_west.wait_for_death()  # it ends with who runs it
+    ends(child(cluster, "east"))  # with who runs it
     assert cluster["west"].status.state == "live"
     shows(cluster, "west", lambda told: not is_hosted(told))
 
@@ -216,15 +216,18 @@ def test_ports_are_moved_and_one_that_is_taken_is_a_refusal(cluster: Cluster) ->
     assert node["address"] == f"tcp://127.0.0.1:{wanted}"
 
 
-def test_a_backup_started_by_hand_is_refused(cluster: Cluster) -> None:
+def test_a_backup_inherits_the_environment_and_cannot_be_started_by_hand(cluster: Cluster) -> None:
     add(cluster, "east", "west", asks=["east"])
+    said = {"SHMBROKER_INSTANCE_NAME": "west", "SHMBROKER_STORE_SEGMENT": "4MiB"}
+    cluster["west"].before = lambda: os.environ.update(said)
     started(cluster, "east", "west")
     there = of(cluster, "west", "east")
     becomes(cluster, there, "passive")
-    process = status.read(there).process
-    assert process is not None
+    found = instance.load(there)
+    assert (found.name, found.segment) == ("colocated_backup_1", 4 << 20)
+    assert {line["instance"] for line in log_lines(found.log)} == {"colocated_backup_1"}
     cluster["west"].kill()
-    process.wait_for_death()
+    ends(there)
     done = Shell("")("run", str(there))
     assert done.code == 1
     assert "is a backup that the broker 'west' runs, which is not there" in done.said
@@ -323,9 +326,7 @@ def vhosts_end(cluster: Cluster) -> Iterator[None]:
     for run in cluster.runs.values():
         run.kill()
     for each in folders:
-        found = status.read(each).process
-        if found is not None:
-            found.wait_for_death()
+        ends(each)
         vhost = instance.load(each).vhost
         if vhosts.exists(vhost):
             vhosts.delete(vhost, force=True)
@@ -364,6 +365,7 @@ def test_copies_that_run_at_each_other_take_over_and_fail_back(
     in_sync(cluster, "west")
 
 
+@pytest.mark.skipif("SHMBROKER_LONG" not in os.environ, reason="`make crash` has it")
 @pytest.mark.usefixtures("vhosts_end")
 def test_a_copy_is_made_at_another_one_when_its_host_is_killed(
     cluster: Cluster, witness: Place

@@ -25,6 +25,11 @@ static-connectors = ["north"]
 [ha]
 policy = "live-only"
 """
+DISCOVERED = CLUSTER.replace('static-connectors = ["north"]', 'discovery-group = "lan"') + """
+[discovery.lan]
+type = "registry"
+registry = "lan"
+"""
 TABLE = '[ha.scale-down]\nconnectors = ["north"]\n'
 GOOD = CLUSTER + TABLE
 
@@ -32,6 +37,13 @@ GOOD = CLUSTER + TABLE
 def loaded(folder: Path, text: str) -> ScaleDown | None:
     (folder / FILE).write_text(text)
     return load(folder)[1].scale_down
+
+
+def test_any_member_of_a_cluster_whose_members_are_found(tmp_path: Path) -> None:
+    table = '[ha.scale-down]\ndiscovery-group = "lan"\n'
+    assert loaded(tmp_path, DISCOVERED + table) == ScaleDown((), "", None, None)
+    narrowed = loaded(tmp_path, DISCOVERED + table + 'group-name = "blue"')
+    assert narrowed == ScaleDown((), "blue", None, None)
 
 
 def test_defaults(tmp_path: Path) -> None:
@@ -63,7 +75,12 @@ def test_what_is_said(tmp_path: Path) -> None:
             "a backup that drains into another live is not there yet",
         ),
         (GOOD.replace('"live-only"', '"live-only"\nrole = "backup"'), "there is no backup"),
-        (GOOD + 'discovery-group = "lan"', "ha.scale-down.discovery-group is not there yet"),
+        (GOOD + 'discovery-group = "lan"', "has connectors and discovery-group: say one of them"),
+        (CLUSTER + '[ha.scale-down]\ndiscovery-group = "lan"', "its members without discovery"),
+        (DISCOVERED.replace('group = "lan"\n[ha]', 'group = "wan"\n[ha]')
+         + '[ha.scale-down]\ndiscovery-group = "lan"\n'
+         + '[discovery.wan]\ntype = "registry"\nregistry = "w"',
+         'finds its members by "wan"'),
         (GOOD.replace('["north"]\n', '["x"]\n').replace('= ["x"]\n[ha]', '= ["north"]\n[ha]'),
          "ha.scale-down.connectors names [connectors.x], which is not there"),
         (CLUSTER + '[ha.scale-down]\nconnectors = ["east"]', "which is this broker itself"),
