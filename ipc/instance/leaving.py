@@ -18,6 +18,9 @@ from shmbroker.ipc.vhost import vhost as vhosts
 OWN: Final = "$"
 """Names of the broker's own queues begin so."""
 
+SPARE: Final = ".spare"
+"""Of files that are to become segments of the journal: a backup has some ready."""
+
 
 @dataclass(frozen=True, slots=True)
 class Left:
@@ -60,5 +63,5 @@ def empty(store: Store, vhost: str) -> None:
         vhosts.delete(vhost, force=True)
     for folder in (store.journal, store.pages):
         for each in folder.glob("*") if folder.is_dir() else ():
-            if each.is_file():
+            if each.is_file() and each.suffix != SPARE:
                 each.unlink()

@@ -24,7 +24,7 @@ from shmbroker.ipc.instance.beat import Beat
 from shmbroker.ipc.instance.candidate import Candidate
 from shmbroker.ipc.instance.lock import record
 from shmbroker.ipc.instance.lock.record import Record
-from shmbroker.ipc.instance.machine import State
+from shmbroker.ipc.instance.machine import Actions, State
 from shmbroker.ipc.instance.spooling import Spooling
 from shmbroker.ipc.instance.whole import read_whole, write_whole
 from shmbroker.ipc.paging.pager import Pager
@@ -47,10 +47,11 @@ class Live(Candidate):
             self._go_live_later(str(error))
             return
         self._has_room("start")
+        drains = False
         if self.network is not None:
-            self.told_epoch = -1
+            self.told_epoch, drains = -1, self.network.drains
             self.network.begin(self.store.node, self.epoch)
-        self._do(self.machine.went_live())
+        self._do(self.machine.went_live(drains=drains))
         self.lock.failback_done()
         self._lock_changed()
 
@@ -74,8 +75,10 @@ class Live(Candidate):
         former = self.lock.record()
         if former.state == record.SCALED_DOWN:
             leaving.empty(self.store, self.config.vhost)
-        elif self.config.policy == LIVE_ONLY and rings.found(self.config.vhost).is_whole:
-            moving.serves(self.config.vhost)  # it was killed while it gave away what it had
+        elif (there := rings.found(self.config.vhost)).is_whole and (
+            there.is_moved or self.config.policy == LIVE_ONLY
+        ):
+            moving.serves(self.config.vhost)  # who was live was killed while it gave all away
         self.epoch = former.epoch + 1
         me = Record(self.epoch, record.LIVE, self.config.name, self.process)
         restored: Restored | None = None
@@ -210,7 +213,11 @@ class Live(Candidate):
                     self.log.write("repaired what a participant left", repairs=repaired)
 
     def _hand_over(self) -> None:
-        self._in_background(self._let_go, lambda _: self._do(self.machine.handed_over()))
+        self._in_background(self._let_go, lambda _: self._do(self._handed_over()))
+
+    def _handed_over(self) -> Actions:
+        is_drained = self.left is not None and self.left.is_whole
+        return self.machine.handed_over(is_drained=is_drained or not self.machine.is_draining)
 
     def _let_go(self) -> None:
         """Write what is there, and leave the vhost."""
@@ -245,7 +252,8 @@ class Live(Candidate):
 
     def _give_away(self) -> None:
         machine = self.machine
-        if machine.state == State.HANDING_OVER and machine.is_stopping and not machine.is_lost:
+        gives = machine.is_stopping or machine.is_draining
+        if machine.state == State.HANDING_OVER and gives and not machine.is_lost:
             if self.network is not None:
                 self.left = self.network.gives_away(self._parts)  # until then what _parts says
 
@@ -269,3 +277,5 @@ class Live(Candidate):
             self.lock.write(replace(self.lock.record(), state=state))
         except (Replaced, OSError) as error:
             self.log.write("warning", why=f"nobody is told that this live is {state}: {error}")
+        if not self.machine.is_stopping:  # a backup has drained, or tries again
+            self.left = None

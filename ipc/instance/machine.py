@@ -8,6 +8,7 @@
     LIVE         --stopped, or failback-->            HANDING_OVER
     HANDING_OVER --all is written-->                  STOPPED, or PASSIVE after a failback
     LIVE         --its lease has run out-->           HANDING_OVER, and then PASSIVE
+    LIVE         --a backup that drains-->            HANDING_OVER, and then PASSIVE
     any          --it cannot go on-->                 FAILED
 
 A passive instance first waits to be announced, one at a time.  Who is announced waits for the live
@@ -76,6 +77,8 @@ class Machine:
         """For the live lock."""
         self.is_stopping = False
         self.is_failing_back = False
+        self.is_draining = False
+        """A backup that has taken over, and gives all that is here to another node."""
         self.is_lost = False
         """Being live was, before it was given back."""
         self.asked_epoch = -1
@@ -157,12 +160,14 @@ class Machine:
         yield Action.RELEASE_ANNOUNCED
         yield from self._queue_up()
 
-    def went_live(self) -> Actions:
+    def went_live(self, *, drains: bool = False) -> Actions:
+        """`drains`: a backup gives all that is here to another node, and waits again."""
         self.state = State.LIVE
+        self.is_draining = drains and not self.is_original
         if self.is_announced:
             self.is_announced = False
             yield Action.RELEASE_ANNOUNCED
-        if self.is_stopping:
+        if self.is_stopping or self.is_draining:
             yield from self._hand_over()
 
     # --- being live no more -------------------------------------------------------------------
@@ -191,8 +196,9 @@ class Machine:
         self.state = State.HANDING_OVER
         yield Action.HAND_OVER
 
-    def _last_word(self) -> Action:
-        is_for_another = self.is_failing_back or self.options.failover_on_shutdown
+    def _last_word(self, *, is_drained: bool = True) -> Action:
+        wants_another = self.options.failover_on_shutdown and not self.is_draining
+        is_for_another = self.is_failing_back or wants_another or not is_drained
         return Action.SAY_HANDED_OVER if is_for_another else Action.SAY_STOPPED
 
     def lost(self) -> Actions:
@@ -208,14 +214,17 @@ class Machine:
         if was_announced and self.state == State.PASSIVE:
             yield from self._queue_up()
 
-    def handed_over(self) -> Actions:
-        """All is written, or may not be, and nothing is confirmed any more."""
+    def handed_over(self, *, is_drained: bool = True) -> Actions:
+        """All is written, or may not be, and nothing is confirmed any more.
+
+        `is_drained`: of one that drains, nothing is here any more.
+        """
         if not self.is_lost:
-            yield self._last_word()
+            yield self._last_word(is_drained=is_drained)
         yield Action.RELEASE_LIVE
-        goes_on = self.is_lost or (self.is_failing_back and self.options.restart_backup)
-        if goes_on and not self.is_stopping:
-            self.is_failing_back = self.is_lost = False
+        is_given_back = self.is_failing_back and self.options.restart_backup
+        if (self.is_lost or is_given_back or self.is_draining) and not self.is_stopping:
+            self.is_failing_back = self.is_lost = self.is_draining = False
             yield from self._queue_up()
         else:
             yield from self._end(State.STOPPED)

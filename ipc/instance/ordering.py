@@ -33,6 +33,9 @@ SIGNAL: Final = signal.SIGUSR1
 class Networked(Protocol):
     """The network of an instance, which knows nothing of networks."""
 
+    drains: bool
+    """Of a backup: when it becomes live it gives all away at once, and `begin` lets nobody in."""
+
     def begin(self, node: bytes, epoch: int) -> None:
         """It is live."""
 

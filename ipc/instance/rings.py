@@ -16,6 +16,7 @@ from pathlib import Path
 from shmbroker.core.layout import (
     CATALOG_ARENA_AT,
     CATALOG_BOOT_AT,
+    CATALOG_MOVED_AT,
     CATALOG_NAME_AT,
     CATALOG_RESTORING_AT,
 )
@@ -52,6 +53,8 @@ class Rings:
     """0: nothing, or something of before the machine was started."""
     is_whole: bool = False
     """Not half restored."""
+    is_moved: bool = False
+    """Its queues are out of reach: its broker gave them away, or was killed meanwhile."""
 
 
 class Attached:
@@ -84,15 +87,19 @@ def found(vhost: str) -> Rings:
     try:
         begin, whose = vhosts.home(vhost)
         with os.fdopen(trust.opened(Path(f"{begin}catalog"), os.O_RDONLY, whose), "rb") as file:
-            head = file.read(CATALOG_NAME_AT)
+            head = file.read(CATALOG_MOVED_AT + 8)
     except FileNotFoundError:
         return Rings()
-    if len(head) < CATALOG_NAME_AT:
+    if len(head) < CATALOG_MOVED_AT + 8:
         return Rings()
-    words = struct.unpack(f"{CATALOG_NAME_AT // 8}q", head)
+    words = struct.unpack(f"{len(head) // 8}q", head)
     if words[CATALOG_BOOT_AT // 8] != boot_hash():
         return Rings()
-    return Rings(words[CATALOG_ARENA_AT // 8], words[CATALOG_RESTORING_AT // 8] == 0)
+    return Rings(
+        words[CATALOG_ARENA_AT // 8],
+        words[CATALOG_RESTORING_AT // 8] == 0,
+        words[CATALOG_MOVED_AT // 8] != 0,
+    )
 
 
 def current(vhost: str, record: Record) -> int:

@@ -67,6 +67,7 @@ class Owner:
         self._live: whereabouts.Whereabouts | None = None
         """Of the live, while this broker is passive."""
         self._others: tuple[Other, ...] = ()
+        self.drains = False
         self.fails: Callable[[str], None] = lambda why: None
         """Told from another thread when this broker has no network any more, and was to have it."""
         self._stopped: set[str] = set()

@@ -41,6 +41,8 @@ LOOK_SECONDS: Final = 0.05
 """Nothing tells that all has arrived."""
 FOUND_SECONDS: Final = 5.0
 """So long it looks for somebody."""
+DRAINED_SECONDS: Final = 10.0
+"""The same, of a backup that has taken over."""
 LOST_SECONDS: Final = 10.0
 """A node that is not reached for so long does not get the rest."""
 TOLD_SECONDS: Final = 1.0
@@ -78,7 +80,12 @@ class Departure:
         self, members: Members, cluster: str, wanted: ScaleDown,
         tell: Callable[[Mapping[str, Any]], None],
         shows: Callable[[str, Mapping[str, Any]], None],
+        *,
+        drains: bool = False,
     ) -> None:  # fmt: skip
+        """`drains`: of a backup that has just taken over: it knows nobody yet, and is not asked for
+        anything."""
+        self._drains = drains
         self._members, self._cluster, self._wanted = members, cluster, wanted
         self._tell, self._shows = tell, shows
         timeout = wanted.timeout
@@ -91,12 +98,15 @@ class Departure:
     def run(self, parts: Callable[[str], None], ends: Callable[[Node, str, str], None]) -> Left:
         """`parts`: programs in shared memory go; `ends`: those on other hosts, told of this node,
         its name and its address."""
+        began = time.monotonic()
         try:
             node, uri = self._target()
             self._go(node, uri, parts, ends)
         except ConnectionClosed:  # our own: the broker ends, as by a second stop
             return self._failed("it was stopped before everything was moved")
         except (Stuck, Error, OSError) as error:
+            if self._drains:  # it tries again, if nobody else does
+                self._pause.wait(max(0.0, began + FOUND_SECONDS - time.monotonic()))
             return self._failed(str(error))
         done = self._progress
         self._say("info", "scaled down", f"{done.messages} messages of {done.of_queues} queues are "
@@ -128,7 +138,7 @@ class Departure:
 
     def _candidates(self) -> list[Node]:
         """One that was just started may not have reached them yet."""
-        late = time.monotonic() + FOUND_SECONDS
+        late = time.monotonic() + (DRAINED_SECONDS if self._drains else FOUND_SECONDS)
         while not (found := order_of(self._wanted, self._members.reached())):
             if time.monotonic() >= late or self._is_over:
                 break
@@ -143,6 +153,8 @@ class Departure:
         self, node: Node, uri: str, parts: Callable[[str], None],
         ends: Callable[[Node, str, str], None],
     ) -> None:  # fmt: skip
+        if self._drains:
+            self._opens(node)
         broker = self._members.messages.broker
         if broker is None:
             raise Stuck("it is not a member of the cluster yet")
@@ -163,6 +175,14 @@ class Departure:
             self._wait(node, left)
         self._members.listens_no_more()
         self._drain(broker, queues, node)
+
+    def _opens(self, node: Node) -> None:
+        """It is just becoming a live of its cluster: the way to this node is made."""
+        late, messages = time.monotonic() + DRAINED_SECONDS, self._members.messages
+        while messages.broker is None or not messages.is_up(node):
+            if time.monotonic() >= late or self._is_over:
+                raise Stuck(f"there is no way for messages to {self._members.name_of(node)}")
+            self._pause.wait(LOOK_SECONDS)
 
     def _counts(self, broker: Broker, queues: list[Queue]) -> None:
         told = self._progress

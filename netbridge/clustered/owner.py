@@ -38,11 +38,14 @@ class ClusterOwner(Owner):
         self._stays = False
         """What is here stays here when it is stopped."""
         super().__init__(config, options.without_cluster(wanted), credentials, log)
+        leaves = wanted.scale_down is not None and wanted.scale_down.is_enabled
+        self.drains = leaves and config.role == "backup"
 
     # --- of the instance ----------------------------------------------------------------------
 
     def begin(self, node: Node, epoch: int) -> None:
-        super().begin(node, epoch)
+        if not self.drains:
+            super().begin(node, epoch)
         self._orders.put(lambda: self._is(node, epoch, is_live=True))
 
     def waits(self, node: Node, epoch: int) -> None:
@@ -63,8 +66,9 @@ class ClusterOwner(Owner):
 
         assert self._whole.cluster is not None, "the configuration was checked"
         departure = Departure(
-            members, self._whole.cluster.name, wanted, self._lines.tell, partial(show, self._config)
-        )
+            members, self._whole.cluster.name, wanted, self._lines.tell,
+            partial(show, self._config), drains=self.drains,
+        )  # fmt: skip
         return departure.run(parts, self._programs_end)
 
     def _programs_end(self, node: Node, name: str, uri: str) -> None:

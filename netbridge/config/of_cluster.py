@@ -40,7 +40,7 @@ def scale_down_of(
 ) -> ScaleDown | None:
     values = tables.get("ha.scale-down", {})
     # as they stand there: what is wrong with them is said elsewhere
-    policy, role = str(given.get("ha.policy", "")), str(given.get("ha.role", "live"))
+    policy, role = str(given.get("ha.policy", "shared-store")), str(given.get("ha.role", "live"))
     try:
         return scale_down(values, policy, role, in_cluster, connectors)
     except cluster_option.Refused as error:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from shmbroker.ipc.instance.lock.record import HANDED_OVER, LIVE, STOPPED, Record
+from shmbroker.ipc.instance.lock.record import HANDED_OVER, LIVE, SCALED_DOWN, STOPPED, Record
 from shmbroker.ipc.instance.machine import Action, Machine, Options, State
 
 HOLDING = (State.PROMOTING, State.RESTORING, State.LIVE, State.HANDING_OVER)
@@ -60,6 +60,49 @@ def test_stopping_says_whether_another_shall_take_over(failover: bool, word: Act
     assert machine.state == State.HANDING_OVER
     assert after(machine.handed_over()) == [word, Action.RELEASE_LIVE, Action.END]
     assert machine.state == State.STOPPED
+
+
+def draining() -> Machine:
+    """A backup that has taken over, and lets nobody in."""
+    machine = Machine(Options("backup", failover_on_shutdown=True))
+    after(machine.start(), machine.announced(Record(1, LIVE)), machine.locked(Record(1, LIVE)))
+    assert after(machine.went_live(drains=True)) == [
+        Action.RELEASE_ANNOUNCED, Action.HAND_OVER,
+    ]  # fmt: skip
+    assert machine.state == State.HANDING_OVER
+    return machine
+
+
+def test_a_backup_that_has_drained_waits_until_somebody_is_live_again() -> None:
+    machine = draining()
+    assert after(machine.handed_over(is_drained=True)) == [
+        Action.SAY_STOPPED, Action.RELEASE_LIVE, Action.WAIT_ANNOUNCED,
+    ]  # fmt: skip
+    assert machine.state == State.PASSIVE
+    assert after(machine.announced(Record(2, SCALED_DOWN))) == [Action.PREPARE]
+    assert after(machine.recorded(Record(3, LIVE))) == [Action.WAIT_LIVE]
+
+
+def test_a_backup_that_could_not_drain_lets_another_one_try() -> None:
+    machine = draining()
+    assert after(machine.handed_over(is_drained=False)) == [
+        Action.SAY_HANDED_OVER, Action.RELEASE_LIVE, Action.WAIT_ANNOUNCED,
+    ]  # fmt: skip
+    assert after(machine.announced(Record(2, HANDED_OVER))) == [Action.PREPARE, Action.WAIT_LIVE]
+
+
+def test_a_backup_that_is_stopped_while_it_drains_ends_behind_it() -> None:
+    machine = draining()
+    assert after(machine.stop()) == []
+    assert after(machine.handed_over(is_drained=True)) == [
+        Action.SAY_STOPPED, Action.RELEASE_LIVE, Action.END,
+    ]  # fmt: skip
+
+
+def test_the_original_drains_nothing() -> None:
+    machine = Machine(Options("live"))
+    after(machine.start(), machine.tried(True, Record()))
+    assert after(machine.went_live(drains=True)) == []
 
 
 def test_stopping_twice_does_not_wait_for_what_is_being_written() -> None:

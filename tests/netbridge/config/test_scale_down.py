@@ -46,6 +46,11 @@ def test_any_member_of_a_cluster_whose_members_are_found(tmp_path: Path) -> None
     assert narrowed == ScaleDown((), "blue", None, None)
 
 
+def test_a_backup_of_a_shared_store_may_drain(tmp_path: Path) -> None:
+    found = loaded(tmp_path, GOOD.replace('"live-only"', '"shared-store"\nrole = "backup"'))
+    assert found == ScaleDown(("tcp://two:61619",), "", None, None)
+
+
 def test_defaults(tmp_path: Path) -> None:
     assert loaded(tmp_path, GOOD) == ScaleDown(("tcp://two:61619",), "", None, None)
 
@@ -69,11 +74,7 @@ def test_what_is_said(tmp_path: Path) -> None:
         (CLUSTER + "[ha.scale-down]\nenabled = true", "does not say to whom"),
         (GOOD.replace('["north"]\n[ha]', '["north"]\nmax-hops = 0\n[ha]'), "max-hops is not 0"),
         ('[ha]\npolicy = "live-only"\n[ha.scale-down]\ngroup-name = "a"', "needs a [cluster.NAME]"),
-        (GOOD.replace("live-only", "shared-store"), 'needs ha.policy = "live-only"'),
-        (
-            GOOD.replace('"live-only"', '"shared-store"\nrole = "backup"'),
-            "a backup that drains into another live is not there yet",
-        ),
+        (GOOD.replace("live-only", "shared-store"), "or a backup of a shared store"),
         (GOOD.replace('"live-only"', '"live-only"\nrole = "backup"'), "there is no backup"),
         (GOOD + 'discovery-group = "lan"', "has connectors and discovery-group: say one of them"),
         (CLUSTER + '[ha.scale-down]\ndiscovery-group = "lan"', "its members without discovery"),
