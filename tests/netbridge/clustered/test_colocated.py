@@ -33,6 +33,19 @@ NAMES = ("east", "north", "west")
 SOON = {"ha__colocated__backup_request_retry_interval": "200ms"}
 
 
+@pytest.fixture(autouse=True)
+def backups_end(cluster: Cluster) -> Iterator[None]:
+    """They end with who runs them, some moments later; copies have rings of their own."""
+    yield
+    for run in cluster.runs.values():
+        run.kill()
+    for each in cluster.folder.glob(f"*/{FOLDER}/*"):
+        ends(each)
+        found = instance.load(each)
+        if found.policy == "replication" and vhosts.exists(found.vhost):
+            vhosts.delete(found.vhost, force=True)
+
+
 def add(cluster: Cluster, *names: str, asks: Collection[str] = NAMES, **more: object) -> None:
     """Lives that look for each other, of which some ask."""
     for name in names:
@@ -319,20 +332,6 @@ def bodies(vhost: str) -> list[bytes]:
 
 
 @pytest.fixture
-def vhosts_end(cluster: Cluster) -> Iterator[None]:
-    """Those of backups with rings of their own."""
-    yield
-    folders = list(cluster.folder.glob(f"*/{FOLDER}/*"))
-    for run in cluster.runs.values():
-        run.kill()
-    for each in folders:
-        ends(each)
-        vhost = instance.load(each).vhost
-        if vhosts.exists(vhost):
-            vhosts.delete(vhost, force=True)
-
-
-@pytest.fixture
 def witness(cluster: Cluster) -> Iterator[Place]:
     made = Place(cluster.folder / "witness")
     made.begin()
@@ -340,7 +339,6 @@ def witness(cluster: Cluster) -> Iterator[Place]:
     made.kill()
 
 
-@pytest.mark.usefixtures("vhosts_end")
 def test_copies_that_run_at_each_other_take_over_and_fail_back(
     cluster: Cluster, witness: Place
 ) -> None:
@@ -366,7 +364,6 @@ def test_copies_that_run_at_each_other_take_over_and_fail_back(
 
 
 @pytest.mark.skipif("SHMBROKER_LONG" not in os.environ, reason="`make crash` has it")
-@pytest.mark.usefixtures("vhosts_end")
 def test_a_copy_is_made_at_another_one_when_its_host_is_killed(
     cluster: Cluster, witness: Place
 ) -> None:
