@@ -128,9 +128,7 @@ def check_ports(network: Network) -> None:
 
 def _check_port(uri: Single) -> None:
     host = None if uri.is_anywhere else uri.host
-    tried_at = socket.getaddrinfo(
-        host, uri.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )
+    tried_at = socket.getaddrinfo(host, uri.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, kind, number, _, address = tried_at[0]
     with closing(socket.socket(family, kind, number)) as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

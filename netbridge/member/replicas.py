@@ -269,9 +269,7 @@ class Replicating(Passive):
             return
         self.asked.pop(member, None)
         copy = self.copy_of(member, what.boot)
-        self.followers[member] = Follower(
-            copy, what.stream, now, what.last.number if is_tail else 0
-        )
+        self.followers[member] = Follower(copy, what.stream, now)
         self.tell(member, Joined(self.epoch, not is_tail, what.stream))
         self.does(Ship(member, not is_tail, what.stream))
         if member in self.counted:

@@ -100,7 +100,10 @@ class Applying:
         self._order(step)
 
     def stop(self) -> Warm | None:
-        """What was ordered is done; nothing comes any more."""
+        """What was ordered is done, and on disk; nothing comes any more.  None: it is of no use.
+
+        Who joins again says what it has, and its live takes that for confirmed.
+        """
         self._orders.put(None)
         self._ends.set()
         self._unsynced.set()
@@ -111,6 +114,12 @@ class Applying:
             self.eventfd = -1
         with self._there:  # what was ordered before is still told of, and nothing is left to ask
             warm, self._warm = self._warm, None
+        if warm is not None and not self._has_failed:
+            try:
+                warm.applier.sync()
+            except (Error, OSError):
+                warm.close()
+                return None
         return warm
 
     def _order(self, order: Callable[[], None]) -> None:

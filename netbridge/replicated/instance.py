@@ -145,9 +145,7 @@ class ReplicatedInstance:
             Address(f"tcp://{each.uri.peer}", self._key_of(each.credentials))
             for each in options.listening(self._network)
         ]
-        here = replace(
-            self._here(options.group_name(config, self._network)), uri=self.owner.uri
-        )
+        here = replace(self._here(options.group_name(config, self._network)), uri=self.owner.uri)
         acting.talks = Talks(
             thread, ours, here, config.members, listens,
             self.credential, self._known, times_of(self._network.link_defaults), acting,

@@ -225,6 +225,8 @@ class MemberProcess(Process):
             self.stream = action.stream
             if action.is_all:
                 self.log.mark(is_whole=False)
+            else:
+                self._sync()
         elif isinstance(action, Unfollow):
             self.follows = ""
         elif isinstance(action, Serve):
@@ -341,7 +343,8 @@ class MemberProcess(Process):
             frames = tuple(self.log.frames)
             self.say(member, Frames(frames, ship.stream, is_all=True))
         if self.ends is not None:
-            has = 0 if ship.is_all else self.joins[member]
+            # what a replica had in memory counts when it says that it is synced
+            has = 0 if ship.is_all or self.acks_when_synced else self.joins[member]
             self.ends.ship(member, ship.stream, has, self.host.clock)
             self._replica_has(member, Has(has, ship.stream))
         self._send_on()

@@ -189,3 +189,27 @@ class Told(Carrier):
         if standing not in self.standings:
             self.standings.append(standing)
         self.has_heard.set()
+
+
+@pytest.mark.parametrize("ack", list(ReplicaAck))
+def test_who_takes_nothing_more_has_all_of_it_on_disk(ack: ReplicaAck) -> None:
+    """A live that it joins again takes all that it has for confirmed."""
+    made = Made(ack)
+    made.applying.apply(LITTLE)
+    made.applying.stop()
+    applier = made.warm.applier
+    assert applier.synced == applier.written == 1
+
+
+def test_who_cannot_sync_what_it_has_begins_with_what_is_on_disk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = Made(ReplicaAck.RECEIVED)
+    made.applying.apply(LITTLE)
+
+    def fails() -> None:
+        raise JournalDamaged("no space")
+
+    monkeypatch.setattr(made.warm.applier, "sync", fails)
+    assert made.applying.stop() is None
+    assert made.warm.is_closed
