@@ -114,12 +114,9 @@ class Applying:
             self.eventfd = -1
         with self._there:  # what was ordered before is still told of, and nothing is left to ask
             warm, self._warm = self._warm, None
-        if warm is not None and not self._has_failed:
-            try:
-                warm.applier.sync()
-            except (Error, OSError):
-                warm.close()
-                return None
+        if warm is not None and (self._has_failed or not _is_synced(warm)):
+            warm.close()
+            return None
         return warm
 
     def _order(self, order: Callable[[], None]) -> None:
@@ -205,3 +202,11 @@ class Applying:
         if self._ack is ReplicaAck.DISK:
             os.eventfd_write(self.eventfd, 1)
         self._news()
+
+
+def _is_synced(warm: Warm) -> bool:
+    try:
+        warm.applier.sync()
+    except (Error, OSError):
+        return False
+    return True
