@@ -139,6 +139,8 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/witness/witness.py": {"time"},
     "netbridge/simulation/world.py": {"random"},  # of the seed
     "netbridge/simulation/fault.py": {"random"},
+    "netbridge/simulation/cluster/cast.py": {"random"},
+    "netbridge/simulation/cluster/fault.py": {"random"},
     "netbridge/simulation/queue_replicas/fault.py": {"random"},
     "netbridge/simulation/queue_replicas/scene.py": {"random"},
     "netbridge/simulation/replication/fault.py": {"random"},

@@ -113,9 +113,9 @@ class Membership:
         """Uris of lives that discovery has found, as long as it does or somebody is there."""
         self.adverts = Adverts(incarnation)
         """What the lives tell each other of their queues."""
-        self._claims: dict[Node, int] = {}
-        """How many lives each of the others has seen since it was started: one that was not
-        restarted remembers those that are gone."""
+        self._claims: dict[tuple[Node, str], int] = {}
+        """How many lives each of the others has seen since it was started, by node and name: one
+        that was not restarted remembers those that are gone, and its backup may be a new one."""
         self._incarnation = incarnation
         self._repeats: dict[Link, _Repeat] = {}
         self._twice: dict[bytes, float] = {}
@@ -123,6 +123,8 @@ class Membership:
         self._warned: set[bytes] = set()
         self._missing: set[Node] = set()
         """Lives that were at the end of a link, and are no more."""
+        self._owed: dict[Link, set[Node]] = {}
+        """Lives that were not there when this link came: it is told of them once they are."""
 
     # --- what happens -------------------------------------------------------------------------
 
@@ -153,6 +155,7 @@ class Membership:
 
     def up(self, link: Link, now: float) -> Actions:
         self.present[link] = None
+        self._owed[link] = {node for node in self.lives if not self.is_there(node)}
         for node, epoch in self.forgotten.items():
             yield Say(link, Forgotten(node, epoch))
         for node, each in self.lives.items():
@@ -171,6 +174,7 @@ class Membership:
     def _parted(self, link: Link, now: float) -> Actions:
         gone = self.present.pop(link, None)
         self._repeats.pop(link, None)
+        self._owed.pop(link, None)
         if gone is None or gone.incarnation in self._here_now:
             return
         self._twice.pop(gone.incarnation, None)
@@ -199,7 +203,7 @@ class Membership:
             self.present[link] = what.me
             yield from self._learned(what.me, link, now, is_direct=True)
             if what.forgets == self._digest:
-                self._claims[what.me.node] = what.lives
+                self._claims[what.me.node, what.me.name] = what.lives
 
     def named(self, name: str) -> Node | str:
         """By its id, the beginning of it or its name; a text says why it is none."""
@@ -323,6 +327,7 @@ class Membership:
         self._warned.discard(of.incarnation)
         if of.is_live:
             yield from self._takes(of, link)
+            yield from self._tells_owed(of.node)
         else:
             self.backups[of.node, of.name] = of
         if of.is_live and of.node in self._missing and self.is_there(of.node):
@@ -377,6 +382,15 @@ class Membership:
         for each in self.present:
             if each != link:
                 yield Say(each, Known(of))
+
+    def _tells_owed(self, node: Node) -> Actions:
+        """A backup has no other way to hear of a live that was away when it came here."""
+        if not self.is_there(node):
+            return
+        for link, owed in self._owed.items():
+            if node in owed:
+                owed.discard(node)
+                yield Say(link, Known(self.lives[node]))
 
     def _count(self) -> Actions:
         nodes = {node.hex() for node in self.lives}

@@ -111,6 +111,7 @@ class Messages:
         if self._groups is not None and self._looks:
             self._groups.looks(machine, self._here, copies, self._ways.made)
         if self._is_leaving:
+            self._redistributes_at = math.inf  # else it would be due again and again
             return
         self._carry(copies, up, frozenset(copies) | (machine.forgotten.keys() - machine.lives))
         if self._giving is not None and self._setup.cluster.balancing in REDISTRIBUTES:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shmbroker.netbridge.simulation import run
+from shmbroker.netbridge.simulation.cluster import run as cluster
 from shmbroker.netbridge.simulation.pair import run as pair
 from shmbroker.netbridge.simulation.queue_replicas import run as queue_replicas
 from shmbroker.netbridge.simulation.replication import lives
@@ -17,6 +18,7 @@ WORLDS = {
     "lives": lives,
     "pair": pair,
     "queue_replicas": queue_replicas,
+    "cluster": cluster,
 }
 
 

@@ -28,6 +28,38 @@ def test_whoever_reaches_one_learns_all() -> None:
         assert town.count(name) == (4, 3)
 
 
+def test_a_backup_hears_of_a_live_that_was_away_when_it_came() -> None:
+    """Nobody connects to a backup, so no other word brings it."""
+    town = Town()
+    statics = ("tcp://b:1",)
+    for name in "abc":
+        town.add(name, statics=statics)
+    away = town.link("b", "c")
+    town.link("a", "b")
+    town.cut(away)
+    town.add("a2", node="a", is_live=False, group=("a", "a2"), statics=statics)
+    town.link("a2", "b")
+    assert town.knows("a2") == {"b"}, "who is gone is remembered by those that have seen it"
+    town.link("b", "c")
+    assert town.knows("a2") == {"b", "c"}
+
+
+def test_a_backup_that_was_restarted_does_not_count_for_its_live() -> None:
+    town = Town()
+    for name in "abc":
+        town.add(name, group=("b", "b2") if name == "b" else ())
+    town.link("a", "b")
+    town.link("b", "c")
+    town.dies("c")
+    town.dies("a")
+    town.add("a", epoch=2)
+    town.link("a", "b")
+    assert town.count("a") == (3, 2), "b remembers c"
+    town.add("b2", node="b", is_live=False, group=("b", "b2"))
+    town.link("b2", "a")
+    assert town.count("a") == (3, 2)
+
+
 def test_links_are_wanted_to_all_that_are_known_but_itself() -> None:
     town = Town()
     statics = ("tcp://a:1", "tcp://b:1")

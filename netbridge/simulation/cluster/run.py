@@ -1,0 +1,51 @@
+"""One run of a seed: nodes are used while they are struck; then each message is counted."""
+
+from __future__ import annotations
+
+from shmbroker.netbridge.simulation.cluster.cast import cast_of
+from shmbroker.netbridge.simulation.cluster.fault import drawn
+from shmbroker.netbridge.simulation.cluster.scene import Scene
+from shmbroker.netbridge.simulation.fault import Fault
+from shmbroker.netbridge.simulation.run import Outcome, outcome
+from shmbroker.netbridge.simulation.world import World, Wrong
+
+BUSY_SECONDS = 4.0
+HEALED_SECONDS = 30.0
+STEP_SECONDS = 0.25
+REST_SECONDS = 0.5
+
+
+def faults_of(seed: int) -> list[Fault]:
+    return drawn(seed, BUSY_SECONDS, cast_of(seed))
+
+
+def simulate(
+    seed: int,
+    faults: list[Fault] | None = None,
+    *,
+    traced: bool = False,
+    scenes: list[Scene] | None = None,
+) -> Outcome:
+    if faults is None:
+        faults = faults_of(seed)
+    scene = Scene(World(seed, is_traced=traced), cast_of(seed))
+    if scenes is not None:
+        scenes.append(scene)
+    return outcome(seed, faults, scene, _run)
+
+
+def _run(scene: Scene, faults: list[Fault]) -> None:
+    world = scene.world
+    scene.begin(BUSY_SECONDS)
+    healed = scene.suffers(faults, BUSY_SECONDS)
+    until = healed + HEALED_SECONDS
+    scene.programs.rest()
+    while missing := scene.misses():
+        if world.now >= until:
+            raise Wrong(f"it does not come to rest: {missing}")
+        world.run(world.now + STEP_SECONDS)
+        scene.programs.rest()
+    world.run(world.now + REST_SECONDS)
+    if missing := scene.misses():
+        raise Wrong(f"what had come to rest does not last: {missing}")
+    scene.watch.counts()
