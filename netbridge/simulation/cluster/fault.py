@@ -27,11 +27,15 @@ KINDS: Final = (
     "declare",
     "delete",
 )
+OF_PEOPLE: Final = ("scale-down", "gone", "forget", "hand-over", "partition", "kill")
+"""What happens to one cluster in four: nodes come, go and change hands."""
 
 
 def drawn(seed: int, until: float, cast: Cast) -> list[Fault]:
     random = Random(~seed)
     liked = random.sample(KINDS, random.randint(1, len(KINDS)))
+    if seed % 4 == 1:
+        liked = list(OF_PEOPLE)
     hosts = cast.hosts()
     faults = []
     for _ in range(random.randint(0, 8)):

@@ -45,7 +45,7 @@ def test_what_is_to_be_seen_happens() -> None:
     for name in ("balanced", "redistributed", "arrived"):
         assert sum(getattr(each.watch, name) for each in scenes) > WATCHED_SEEDS, name
     for name in ("departed", "forgotten", "handed_over"):
-        assert sum(getattr(each.watch, name) for each in scenes) > 1, name
+        assert sum(getattr(each.watch, name) for each in scenes) > 0, name
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[each.name for each in MUTANTS])
