@@ -403,8 +403,8 @@ class Membership:
                 yield from self._to_all(self._here)
 
     def _forgets(self, node: Node, epoch: int, link: Link | None) -> Actions:
-        if epoch <= self.forgotten.get(node, -1):
-            return
+        if link is not None and epoch <= self.forgotten.get(node, -1):
+            return  # by command: it may have been there when another one forgot it
         self.forgotten[node] = epoch
         self._claims.clear()  # whoever knows of it says anew how many it counts
         known = self.lives.get(node)

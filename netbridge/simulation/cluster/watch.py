@@ -224,6 +224,8 @@ class Watch:
                 yield f"{live.name} was not told of the queues of {there.name}"
             elif set(adverts.of(there.node.id).queues.values()) != shown:
                 yield f"{live.name} does not know the queues of {there.name}"
+            elif adverts.of(there.node.id).queues.keys() != there.store.memory.settings.keys():
+                yield f"{there.name} tells {live.name} of queues that it has not"
 
     def _unsent(self, lives: list[Broker]) -> Iterator[str]:
         for each in lives:

@@ -102,12 +102,14 @@ class Near:
         if not self.is_up:
             return
         ring = self._broker.store.synced.towards.get(self.node)
+        first = next(iter(ring.messages), 0) if ring is not None else 0
+        begin = max(self._confirmed, first)  # one that has left and is back confirms from 0 on
         wanted = [] if ring is None else [
             (position, message) for position, message in ring.messages.items()
-            if self._cursor <= position < self._confirmed + WINDOW
+            if self._cursor <= position < begin + WINDOW
         ]  # fmt: skip
-        for first in range(0, len(wanted), TOGETHER):
-            some = tuple(wanted[first : first + TOGETHER])
+        for at in range(0, len(wanted), TOGETHER):
+            some = tuple(wanted[at : at + TOGETHER])
             self._cursor = some[-1][0] + 1
             self._broker.say(self._line, Ships(some))
 

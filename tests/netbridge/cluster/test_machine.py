@@ -60,6 +60,22 @@ def test_a_backup_that_was_restarted_does_not_count_for_its_live() -> None:
     assert town.count("a") == (3, 2)
 
 
+def test_what_was_there_when_another_forgot_it_can_be_forgotten_once_it_is_gone() -> None:
+    town = Town()
+    for name in "abc":
+        town.add(name)
+    away = town.link("a", "c")
+    town.link("a", "b")
+    town.link("b", "c")
+    town.cut(away)
+    assert town.forget("a", "c") == ""
+    assert town.knows("b") == {"a", "c"}
+    town.dies("c")
+    assert town.forget("b", "c") == ""
+    assert town.knows("b") == {"a"}
+    assert town.count("b") == (2, 1)
+
+
 def test_links_are_wanted_to_all_that_are_known_but_itself() -> None:
     town = Town()
     statics = ("tcp://a:1", "tcp://b:1")

@@ -296,7 +296,7 @@ SHOWN_BY: Final = {
     "forgotten-here-alone": 20,
     "who-comes-does-not-hear-of-it": 74,
     "counted-as-before-it-was-forgotten": 20,
-    "what-is-gone-is-not-noted": 131,
+    "what-is-gone-is-not-noted": 18,
     "what-is-gone-stays-known": 18,
     "selectors-change-and-the-delay-goes-on": 8,
     "all-consumers-here-prevent-it": 87,
