@@ -53,7 +53,7 @@ MUTANTS: Final = (
         "two-of-a-node-are-a-copied-store",
         Membership,
         "_is_twice",
-        "former.name == of.name or of.name not in former.group",
+        "former.name == of.name or not is_of_one",
         "True",
     ),
     Mutant(
