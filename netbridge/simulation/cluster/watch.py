@@ -50,9 +50,8 @@ class Watch:
         """What each saw last."""
         self._seen: dict[tuple[Broker, Id], set[str]] = {}
         """Queues that a broker has known of a node."""
-        self.balanced = self.redistributed = self.departed = self.forgotten = self.handed_over = (
-            self.arrived
-        ) = 0
+        self.balanced = self.redistributed = self.scaled_down = self.forgotten = 0
+        self.handed_over = self.arrived = 0
 
     # --- messages -----------------------------------------------------------------------------
 
@@ -115,7 +114,7 @@ class Watch:
 
     def leaves(self, node: Node) -> None:
         """It forgets what has come: who did not hear of it sends it again."""
-        self.departed += 1
+        self.scaled_down += 1
         marks = node.store.memory.marks
         for other in self.nodes.values():
             ring = other.store.memory.towards.get(node.id)

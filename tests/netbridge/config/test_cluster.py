@@ -136,10 +136,6 @@ def test_what_is_not_there_yet_is_an_error(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        (
-            GOOD.replace("max-hops = 0", "max-hops = 2"),
-            "max-hops is 2, and messages go one hop yet",
-        ),
         (GOOD + 'address = "orders,,x"', "prefixes with commas, as in"),
         (GOOD + 'address = "!"', "prefixes with commas, as in"),
         (GOOD + 'check-period = "3s"\nconnection-ttl = "5s"', "at least twice check-period"),

@@ -52,6 +52,10 @@ def test_what_is_said(tmp_path: Path) -> None:
     [
         (TABLE, "[grouping.mine] needs a [cluster.NAME]"),
         (CLUSTER + "max-hops = 0\n" + TABLE, "max-hops of [cluster.town] is 0"),
+        (
+            CLUSTER + "max-hops = 2\nallow-direct-connections-only = true\n" + TABLE,
+            "[cluster.town] is a chain",
+        ),
         (GOOD + 'address = "orders"', "its address is not that of [cluster.town]"),
         (CLUSTER + "[grouping.mine]\ntimeout = 5", "[grouping.mine] has no type"),
         (GOOD + '[grouping.more]\ntype = "remote"', "one grouping handler, and there are mine and"),

@@ -140,14 +140,14 @@ MUTANTS: Final = (
 )
 
 SHOWN_BY: Final = {
-    "no-fence-check-before-a-write": 23,
-    "no-fence-check-after-a-sync": 158,
+    "no-fence-check-before-a-write": 30,
+    "no-fence-check-after-a-sync": 250,
     "lease-not-looked-at-when-the-disk-alone-confirms": 251,
     "lost-and-not-waited-for": 16,
     "records-that-are-not-synced-not-told": 4544,
     "lease-not-looked-at-before-a-delivery": 78,
     "goes-on-before-it-may": 4,
-    "a-higher-epoch-of-another-ignored": 445,
+    "a-higher-epoch-of-another-ignored": 239,
     "in-sync-and-not-waited-for": 0,
     "no-prefix-check": 23,
     "handed-over-to-one-that-has-not-answered": 6084,

@@ -44,7 +44,7 @@ def test_what_is_to_be_seen_happens() -> None:
         simulate(seed, scenes=scenes)
     for name in ("balanced", "redistributed", "arrived"):
         assert sum(getattr(each.watch, name) for each in scenes) > WATCHED_SEEDS, name
-    for name in ("departed", "forgotten", "handed_over"):
+    for name in ("scaled_down", "forgotten", "handed_over"):
         assert sum(getattr(each.watch, name) for each in scenes) > 0, name
 
 
