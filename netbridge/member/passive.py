@@ -126,8 +126,7 @@ class Passive(Core):
         elif self.handed_to == self.me or self._may_split:
             self._begin(self._alone_grant)
         else:
-            self._hold(f"waits for {', '.join(sorted(self.others))} (epoch {self.epoch})")
-            self._compare(now)
+            self._hold_in_doubt(now)
 
     @property
     def _may_split(self) -> bool:
@@ -149,8 +148,9 @@ class Passive(Core):
         self.becomes(State.HELD, why)
 
     def _hold_in_doubt(self, now: float) -> None:
-        why = "it has left in good order" if self.has_left else "its host was restarted"
-        self._hold(f"{why}; waits for {', '.join(sorted(self.others))}")
+        why = "" if self.is_eligible else "its host was restarted; "
+        why = "it has left in good order; " if self.has_left else why
+        self._hold(f"{why}waits for {', '.join(sorted(self.others))} (epoch {self.epoch})")
         self.retry_at = now + self.options.retry_wait
         self._compare(now)
 

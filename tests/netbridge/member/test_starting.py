@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from shmbroker.netbridge.election.question import Copy
+from shmbroker.netbridge.member.action import Tell
 from shmbroker.netbridge.member.machine import Member
-from shmbroker.netbridge.member.options import MemberOptions
-from shmbroker.netbridge.member.said import Hello
+from shmbroker.netbridge.member.options import CONTINUE_ALONE, MemberOptions
+from shmbroker.netbridge.member.said import Hello, Join
 from shmbroker.netbridge.member.standing import Past, Position, State
 from tests.netbridge.member.group import Group, pair
 
@@ -60,6 +61,23 @@ def test_a_member_that_was_live_alone_is_held_if_a_partner_knows_a_higher_epoch(
     machine.tick(1.0)
     assert machine.state is State.HELD
     assert machine.why == "b has begun epoch 5"
+
+
+def test_a_member_whose_epoch_another_one_serves_joins_that() -> None:
+    """Both have begun it, each on its side of a partition, and this one was stopped."""
+    last = Position(2, "a", 9, 1)
+    past = Past(b"N" * 16, last, (Copy("a"), Copy("c")))
+    options = MemberOptions("a", True, ("a", "b", "c"), on_partition=CONTINUE_ALONE)
+    machine = Member(options, past, lambda position: True, boot="1", life="1", now=0.0)
+    machine.start(0.0)
+    for name, holder in (("b", "b"), ("c", "b")):
+        machine.peer_up(name, 0.1)
+        theirs = Position(2, holder, 12, 2)
+        machine.heard(name, Hello(past.node, theirs, serves=name == "b", epoch=2), 0.1)
+    machine.tick(1.0)
+    said = machine.tick(1.0 + options.retry_wait)
+    assert any(isinstance(each, Tell) and isinstance(each.what, Join) for each in said)
+    assert machine.live == "b"
 
 
 def test_who_was_active_last_is_known_by_its_journal_whatever_its_role_is() -> None:

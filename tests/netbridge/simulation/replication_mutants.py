@@ -150,7 +150,7 @@ SHOWN_BY: Final = {
     "a-higher-epoch-of-another-ignored": 239,
     "in-sync-and-not-waited-for": 0,
     "no-prefix-check": 23,
-    "handed-over-to-one-that-has-not-answered": 6084,
+    "handed-over-to-one-that-has-not-answered": 7103,
     "a-silent-replica-waited-for": 618,
     "counted-before-the-voters-know-its-node": 754,
     "lease-counted-longer-than-voters-do": 78,
