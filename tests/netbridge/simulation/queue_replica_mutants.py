@@ -11,6 +11,7 @@ from shmbroker.netbridge.queue_replica import original
 from shmbroker.netbridge.queue_replica.machine import Replica
 from shmbroker.netbridge.queue_replica.unshown import Unshown
 from shmbroker.netbridge.queue_replica.waited import Waited
+from shmbroker.netbridge.simulation.fault import Fault
 from shmbroker.netbridge.simulation.queue_replicas.copy import Copy
 from shmbroker.netbridge.simulation.queue_replicas.follower import Follower
 from shmbroker.netbridge.simulation.queue_replicas.reading import Reading
@@ -61,13 +62,6 @@ MUTANTS: Final = (
         "chained",
         "if self._is_ring and self.state in (State.SYNCING, State.FOLLOWING):",
         "if False:",
-    ),
-    Mutant(
-        "may-be-deleted-for-good",
-        Replica,
-        "follows",
-        "if self._is_let is not False:",
-        "if self._is_let:",
     ),
     # --- detached
     Mutant("goes-on-once-detached", Replica, "detach", "yield Stop()", "pass"),
@@ -153,7 +147,6 @@ SHOWN_BY: Final = {
     "what-another-queue-had-is-not-saved": 1,
     "a-ring-is-let-be": 2,
     "a-ring-that-is-seen-later-is-let-be": 2,
-    "may-be-deleted-for-good": 442,
     "goes-on-once-detached": 92,
     "fed-once-it-left": 6,
     "not-asked-for-again": 3,
@@ -167,3 +160,19 @@ SHOWN_BY: Final = {
     "counts-what-it-had-before-it-began-anew": 1304,
 }
 """The first seed that objects, where not one of the first does."""
+
+LET_FOR_GOOD: Final = Mutant(
+    "may-be-deleted-for-good",
+    Replica,
+    "follows",
+    "if self._is_let is not False:",
+    "if self._is_let:",
+)
+"""It takes three faults in this order: the original is deleted, the broker of its replica killed,
+and the store of the original replaced by an older copy."""
+IN_THAT_ORDER: Final = (
+    Fault(1.0, "restored", "a", 1.5, "b"),
+    Fault(1.2, "deleted", "a", 4.0, "b"),
+    Fault(1.9, "kill", "b", 0.1, "a"),
+)
+LET_FOR_GOOD_SEED: Final = 0

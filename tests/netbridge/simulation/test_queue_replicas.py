@@ -9,7 +9,13 @@ from shmbroker.netbridge.simulation.queue_replicas.run import faults_of, simulat
 from shmbroker.netbridge.simulation.queue_replicas.scene import Scene
 from shmbroker.netbridge.simulation.shrink import explained
 from tests.netbridge.simulation.mutants import Mutant
-from tests.netbridge.simulation.queue_replica_mutants import MUTANTS, SHOWN_BY
+from tests.netbridge.simulation.queue_replica_mutants import (
+    IN_THAT_ORDER,
+    LET_FOR_GOOD,
+    LET_FOR_GOOD_SEED,
+    MUTANTS,
+    SHOWN_BY,
+)
 
 SEEDS = 600
 PARTS = 6
@@ -51,3 +57,9 @@ def test_each_guard_is_needed(mutant: Mutant) -> None:
         failed = next((seed for seed in seeds if simulate(seed).wrong), None)
     assert failed is not None, "no seed objects"
     assert not simulate(failed).wrong, "with the guard it is right"
+
+
+def test_a_replica_of_a_queue_that_is_back_may_not_be_deleted_any_more() -> None:
+    with LET_FOR_GOOD.applied():
+        assert simulate(LET_FOR_GOOD_SEED, list(IN_THAT_ORDER)).wrong
+    assert not simulate(LET_FOR_GOOD_SEED, list(IN_THAT_ORDER)).wrong
