@@ -132,14 +132,17 @@ class Ways:
             if way.link is not None:
                 self._end_then(way, lambda _: self._again(node))
         elif way.link is not None:
-            uri, is_free = live.uri, way.hop not in machine.lives or self._is_empty(node)
+            uri = live.uri
+
+            def is_free() -> bool:
+                return way.hop not in machine.lives or self._is_empty(node)
 
             def over(link: Link) -> None:
-                if is_free or link.has_drained:
+                if link.has_drained or is_free():  # by now nothing is sent
                     way.hop, way.uri = hop, uri
                 self._again(node)
 
-            if is_free or way.link.state == UP:
+            if way.link.state == UP or is_free():
                 self._end_then(way, over)
 
     def _is_empty(self, node: Node) -> bool:
@@ -187,7 +190,7 @@ class Ways:
 
     def _made(self, node: Node, link: Link | Exception) -> None:
         way = self._ways.get(node)
-        if isinstance(link, Error):
+        if isinstance(link, (Error, OSError)):
             line = {"event": "cluster", "level": "error", "cluster": self._setup.cluster.name,
                     "state": "no way", "detail": told(link), "node": node.hex()}  # fmt: skip
             self._tell(line)
