@@ -62,7 +62,8 @@ def times_of(run: Run, ends: list[float]) -> list[Active]:
         at = datetime.fromisoformat(line["time"]).timestamp()
         if found and found[-1].until > at:
             if line["why"] == "started":
-                found[-1].until = max(end for end in ends if end <= at + SLACK)
+                since = found[-1].since
+                found[-1].until = min(end for end in ends if since <= end <= at + SLACK)
             else:
                 found[-1].until, found[-1].ended = at, line["why"]
         if line["state"] == "active":
@@ -148,9 +149,10 @@ class Blows:
     def _end(self, name: str, *, is_graceful: bool) -> None:
         if is_graceful:
             self.duo[name].becomes("live").stop()
+            self.ends[name].append(time.time())
         else:
-            self.duo[name].kill()
-        self.ends[name].append(time.time())
+            self.ends[name].append(time.time())
+            self.duo[name].kill()  # until it is reaped, which may take a while
 
     def _disturb(self, verb: str, name: str) -> None:
         if verb == "still":
