@@ -114,7 +114,7 @@ class Adverts:
         """All that this broker has now."""
         is_first, self._has_looked = not self._has_looked, True
         if self.board.shows(adverts) or is_first:
-            yield from self._answers()
+            yield from self._answers(b"")
 
     def hides(self) -> None:
         """It serves no more.  What it has told stands until this node tells anew, as a live."""
@@ -153,7 +153,7 @@ class Adverts:
     def heard(self, link: Link, what: Ask | Told) -> Iterator[Say]:
         if isinstance(what, Ask):
             self._waits[link, what.of] = what
-            yield from self._answers()
+            yield from self._answers(what.of)
             return
         live = self._there.get(link)
         node = what.of or (live.node if live is not None else b"")
@@ -162,17 +162,19 @@ class Adverts:
         reading = self._reading(node)
         reading.takes(what)
         yield Say(link, reading.ask(what.of))
-        yield from self._answers()
+        yield from self._answers(node)
 
     def _reading(self, node: Node) -> _Reading:
         return self._readings.setdefault(node, _Reading())
 
-    def _answers(self) -> Iterator[Say]:
-        """Not before it knows what it has: a board that is empty yet would take back what the
+    def _answers(self, of: Node) -> Iterator[Say]:
+        """To those that ask for this board, our own or one that was read.
+
+        Not before it knows what it has: a board that is empty yet would take back what the
         former process of this node has told, and messages would not come until the next answer.
         So it is with what it has read of others."""
-        for (link, of), asked in list(self._waits.items()):
-            page = self._page(of, asked)
+        for (link, wanted), asked in list(self._waits.items()):
+            page = self._page(of, asked) if wanted == of else None
             if page is not None:
                 del self._waits[link, of]
                 yield Say(link, replace(page, of=of))
