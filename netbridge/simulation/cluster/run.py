@@ -6,13 +6,11 @@ from shmbroker.netbridge.simulation.cluster.cast import cast_of
 from shmbroker.netbridge.simulation.cluster.fault import drawn
 from shmbroker.netbridge.simulation.cluster.scene import Scene
 from shmbroker.netbridge.simulation.fault import Fault
+from shmbroker.netbridge.simulation.rest import comes_to_rest
 from shmbroker.netbridge.simulation.run import Outcome, outcome
-from shmbroker.netbridge.simulation.world import World, Wrong
+from shmbroker.netbridge.simulation.world import World
 
 BUSY_SECONDS = 4.0
-HEALED_SECONDS = 30.0
-STEP_SECONDS = 0.25
-REST_SECONDS = 0.5
 
 
 def faults_of(seed: int) -> list[Fault]:
@@ -35,17 +33,5 @@ def simulate(
 
 
 def _run(scene: Scene, faults: list[Fault]) -> None:
-    world = scene.world
-    scene.begin(BUSY_SECONDS)
-    healed = scene.suffers(faults, BUSY_SECONDS)
-    until = healed + HEALED_SECONDS
-    scene.programs.rest()
-    while missing := scene.misses():
-        if world.now >= until:
-            raise Wrong(f"it does not come to rest: {missing}")
-        world.run(world.now + STEP_SECONDS)
-        scene.programs.rest()
-    world.run(world.now + REST_SECONDS)
-    if missing := scene.misses():
-        raise Wrong(f"what had come to rest does not last: {missing}")
+    comes_to_rest(scene, faults, BUSY_SECONDS)
     scene.watch.counts()

@@ -108,7 +108,7 @@ MUTANTS: Final = (
         "self.adverts.hides()",
         "pass",
     ),
-    Mutant("answers-once", Adverts, "shows", "yield from self._answers()", "yield from ()"),
+    Mutant("answers-once", Adverts, "shows", 'yield from self._answers(b"")', "yield from ()"),
     Mutant(
         "asked-once",
         Adverts,
