@@ -14,6 +14,21 @@ from tests.support.scheduling import Scheduling
 def pytest_xdist_make_scheduler(config, log):
     return Scheduling(config, log)
 """
+HEARS_LATE = """
+from pathlib import Path
+from tests.support.scheduling import Scheduling
+
+class HearsLate(Scheduling):
+    def mark_test_complete(self, node, item_index, duration=0):
+        if self.registered_collections[node][item_index].endswith("test_before"):
+            node.gateway._io.popen.wait(60)
+            node.gateway.join(60)
+            node._down = False  # as long as its end was not heard of
+        super().mark_test_complete(node, item_index, duration)
+
+def pytest_xdist_make_scheduler(config, log):
+    return HearsLate(config, log)
+"""
 ENDS = """
 import os
 import time
@@ -40,11 +55,17 @@ def test_two(): pass
 FILES = 5
 
 
-@pytest.mark.parametrize("waits_for", [0, FILES - 1], ids=["at once", "after the other's last"])
-def test_a_test_in_which_a_process_ends_fails_once(tmp_path: Path, waits_for: int) -> None:
+@pytest.mark.parametrize(
+    ("conftest", "waits_for"),
+    [(CONFTEST, 0), (CONFTEST, FILES - 1), (HEARS_LATE, 0)],
+    ids=["at once", "after the other's last", "while it is given more"],
+)
+def test_a_test_in_which_a_process_ends_fails_once(
+    tmp_path: Path, conftest: str, waits_for: int
+) -> None:
     """As one does that the limit of faulthandler ends.  One file is its process's own next one;
     when the others have run, the other process has ended, and a new one takes what is left."""
-    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "conftest.py").write_text(conftest)
     (tmp_path / "test_ends.py").write_text(ENDS.format(waits_for=waits_for))
     for number in range(FILES):
         (tmp_path / f"test_{number}.py").write_text(OTHER)
