@@ -68,7 +68,7 @@ class Managing(OpenedQueue):
 
         Stops where the other queue has no room within the timeout.
         """
-        return pass_over(self, other, limit, selector, timeout, copies=False)
+        return pass_over(self, other, limit, selector, timeout, copies=False).messages
 
     def copy_to(
         self,
@@ -79,7 +79,7 @@ class Managing(OpenedQueue):
         timeout: Seconds | None = 0,
     ) -> int:
         """move_to, and the messages stay here as well."""
-        return pass_over(self, other, limit, selector, timeout, copies=True)
+        return pass_over(self, other, limit, selector, timeout, copies=True).messages
 
     def purge(self) -> int:
         """Drop all messages that nobody has, and all that are scheduled: how many."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shmbroker.core.codes import FULL, INTERRUPTED, OK
 from shmbroker.ipc._native import ffi, lib
@@ -19,6 +19,12 @@ LIMIT_MAX = 1 << 60
 NO_CHOICE = (ffi.NULL, ffi.NULL)
 
 
+class Passed(NamedTuple):
+    messages: int
+    is_full: bool
+    """There are more, and no room for them."""
+
+
 def pass_over(
     source: OpenedQueue,
     target: OpenedQueue,
@@ -29,8 +35,8 @@ def pass_over(
     copies: bool,
     towards: int = 0,
     choice: Choice | None = None,
-) -> int:
-    """How many messages it was; a signal ends it between two.
+) -> Passed:
+    """A signal ends it between two messages.
 
     `towards`: the target at another node that they are for, if they go there.  `choice`: instead of
     a selector.
@@ -58,4 +64,17 @@ def pass_over(
         code = lib.sb_pass(source._queue, other, passage)
     if code not in (OK, FULL) and not passage.done:
         raise source._error(code, f"to queue {target.name!r} from")
-    return int(passage.done)
+    return Passed(int(passage.done), code == FULL)
+
+
+def length_at_most(queue: OpenedQueue) -> int:
+    """Its positions that are in use: what is done with may be among them.
+
+    To count what is there takes as long as its ring is.
+    """
+    head, tail, paused = (ffi.new("int64_t *") for _ in range(3))
+    reference = lib.sb_queue_reference(queue._queue)
+    code = lib.sb_glance(queue._broker._connection, reference, head, tail, paused)
+    if code != OK:
+        raise queue._error(code, "looking at")
+    return max(0, int(tail[0] - head[0]))

@@ -229,7 +229,7 @@ class Departure:
         return pass_over(
             source, way, self._wanted.commit_interval, None, ROOM_SECONDS, copies=False,
             towards=target,
-        )  # fmt: skip
+        ).messages  # fmt: skip
 
     def _ways(self, broker: Broker) -> dict[str, int]:
         """What is on its way to other nodes."""

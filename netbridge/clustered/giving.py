@@ -11,32 +11,42 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.errors import Error, SelectorError
 from shmbroker.ipc.connection.broker import Broker
-from shmbroker.ipc.queue.moving import pass_over
+from shmbroker.ipc.queue.moving import Passed, length_at_most, pass_over
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.selector.choice import Choice
 from shmbroker.ipc.selector.selector import Selector
 from shmbroker.ipc.sink.target import target_of
 from shmbroker.netbridge.carrier.reached import serving
 from shmbroker.netbridge.cluster.balancing import HERE
-from shmbroker.netbridge.cluster.redistribution import Gives
+from shmbroker.netbridge.cluster.redistribution import Gives, To
 from shmbroker.netbridge.clustered.towards import towards
-from shmbroker.netbridge.election.question import Node
 
 Selectors = tuple[str, ...]
 
-TOGETHER: Final = 64
-"""Messages of a batch: then others have their turn, and it is looked for consumers."""
+TOGETHER: Final = 1024
+"""Messages of a batch, some milliseconds: then others have their turn, and it is looked for
+consumers."""
+SHARES: Final = 8
+"""So many batches at least for each of several nodes, until a batch is one message."""
 AGAIN_SECONDS: Final = 0.05
-"""When a queue is tried again that was empty, or whose way there was full."""
+"""When a queue is tried again that was empty.  So long it is waited for room on a full way."""
 FRUITLESS_MAX: Final = 10_000
 ANEW_SECONDS: Final = 1.0
 """When what waits is looked at again of which nothing was chosen, if nothing came or came back."""
+
+
+class Bound(NamedTuple):
+    """Of a batch."""
+
+    messages: int
+    seconds: float
+    """So long it is waited for room."""
 
 
 class Giving(Closable):
@@ -47,6 +57,8 @@ class Giving(Closable):
         self.given: dict[str, int] = {}
         """Of each queue, how many messages went away."""
         self._turns: dict[str, int] = {}
+        self._full: dict[str, Gives] = {}
+        """By names of queues: those for which there was no room on the way, the longest first."""
         self._wanted: tuple[Gives, ...] = ()
         self._standing: dict[str, Gives] = {}
         """Stand-ins, by their names."""
@@ -95,9 +107,17 @@ class Giving(Closable):
         while not self._is_closed:
             wanted = self._wanted
             moved = sum(self._some(each) for each in wanted) + self._pass_on()
-            if not moved:
+            if not moved and not self._waits_for_room():
                 self._news.wait(AGAIN_SECONDS if wanted or self._rung else None)
                 self._news.clear()
+
+    def _waits_for_room(self) -> bool:
+        """On the way of one of them; it is the last one of the next time."""
+        if not self._full:
+            return False
+        of = self._full.pop(next(iter(self._full)))
+        self._some(of, AGAIN_SECONDS)
+        return True
 
     def _pass_on(self) -> int:
         moved = 0
@@ -117,50 +137,59 @@ class Giving(Closable):
             return serving(self._broker, name).statistics().depth
         return 0
 
-    def _some(self, of: Gives) -> int:
+    def _some(self, of: Gives, patience: float = 0.0) -> int:
         """A batch to each node whose turn it is: how many messages."""
-        moved = 0
+        moved, bound = 0, Bound(self._share(of), patience)
         for _ in of.to:
             turn = self._turns.get(of.queue, 0)
             self._turns[of.queue] = turn + 1
-            to = of.to[turn % len(of.to)]
-            moved += self._batch(of, to.node, to.selectors, of.unless or ())
+            moved += self._batch(of, of.to[turn % len(of.to)], of.unless or (), bound)
         if of.rest is not None:
             selectors = {text for to in of.to for text in to.selectors}
-            moved += self._batch(of, of.rest, (), tuple(sorted(selectors)))
+            moved += self._batch(of, To(of.rest), tuple(sorted(selectors)), bound)
         return moved
 
-    def _batch(self, of: Gives, node: Node, wanted: Selectors, others: Selectors) -> int:
-        """Of what one of `wanted` matches, or everything, and none of the others."""
+    def _share(self, of: Gives) -> int:
+        """Messages of a batch: each of several nodes has its share, of a few messages too."""
+        if len(of.to) == 1:
+            return TOGETHER
+        with suppress(Error):  # it was deleted
+            length = length_at_most(serving(self._broker, of.queue))
+            return max(1, min(TOGETHER, length // (SHARES * len(of.to))))
+        return 1
+
+    def _batch(self, of: Gives, to: To, others: Selectors, bound: Bound) -> int:
+        """Of what it takes, and none of the others."""
         name = of.queue
         try:
             source = serving(self._broker, name)
             here = () if of.whose else self._taken_here(of, source)
             if self._is_closed or here is None:
                 return 0
-            moved = self._chosen(of, source, node, wanted, tuple(sorted({*others, *here})))
+            passed = self._chosen(of, source, to, tuple(sorted({*others, *here})), bound)
         except Error as error:  # it was deleted, or is a replica, or the vhost ends
             if name not in self.given:
                 self._tell({"event": "cluster", "level": "warning", "state": "not redistributed",
                             "queue": name, "detail": str(error)})  # fmt: skip
                 self.given[name] = 0
             return 0
-        self.given[name] = self.given.get(name, 0) + moved
-        return moved
+        self.given[name] = self.given.get(name, 0) + passed.messages
+        if passed.is_full:
+            self._full.setdefault(name, of)
+        else:
+            self._full.pop(name, None)
+        return passed.messages
 
     def _taken_here(self, of: Gives, source: Queue) -> Selectors | None:
         """Selectors of consumers here; None: they keep everything."""
-        if not source.statistics().consumers:
-            return ()
-        if of.unless is None:
-            return None
         reference = int(lib.sb_queue_reference(source._queue))
         found = self._broker._participants.taken([reference])
-        return tuple(sorted(found.get(reference, ()))) or None
+        if reference not in found:
+            return ()
+        return None if of.unless is None else tuple(sorted(found[reference])) or None
 
-    def _chosen(
-        self, of: Gives, source: Queue, node: Node, wanted: Selectors, others: Selectors
-    ) -> int:
+    def _chosen(self, of: Gives, source: Queue, to: To, others: Selectors, bound: Bound) -> Passed:
+        wanted = to.selectors
         choice = _choice(wanted, others) if wanted or others else None
         known = of.queue, wanted, others
         before = _changes(source) if choice is not None else None
@@ -168,18 +197,19 @@ class Giving(Closable):
         now = time.monotonic()
         if choice is not None and seen == before and now < until:
             self._fruitless[known] = seen, until
-            return 0
-        is_here, whose = node == HERE, of.whose or of.queue
-        way = serving(self._broker, whose if is_here else towards(self._cluster, node))
+            return Passed(0, False)
+        is_here, whose = to.node == HERE, of.whose or of.queue
+        way = serving(self._broker, whose if is_here else towards(self._cluster, to.node))
         target = 0 if is_here else target_of(whose)
-        # among several nodes one by one, so that each has its share of a few messages too
-        many = 1 if len(of.to) > 1 else TOGETHER
-        moved = pass_over(source, way, many, None, 0, copies=False, towards=target, choice=choice)
-        if choice is not None and not moved and len(way) < way.slots:
+        passed = pass_over(
+            source, way, bound.messages, None, bound.seconds, copies=False, towards=target,
+            choice=choice,
+        )  # fmt: skip
+        if choice is not None and passed == (0, False):
             if len(self._fruitless) > FRUITLESS_MAX:
                 self._fruitless.clear()
             self._fruitless[known] = before, now + ANEW_SECONDS
-        return moved
+        return passed
 
 
 @lru_cache(64)

@@ -24,15 +24,13 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
 
-from shmbroker import Broker, Queue, connect, vhost
-from shmbroker.ipc.instance import ordering, status
-from shmbroker.ipc.instance.creation import create
+from shmbroker import Queue, vhost
+from shmbroker.ipc.instance import status
 from shmbroker.ipc.instance.whole import read_whole
 from shmbroker.perf.machine.machine import machine
-from shmbroker.perf.machine.port import free_port
 from shmbroker.perf.machine.program import Program
-from shmbroker.perf.machine.workspace import unique_token
 from shmbroker.perf.micro.followed import BODY, Followed, lag, rate, waited_for
+from shmbroker.perf.micro.instance import PATIENCE_S, Instance
 from shmbroker.perf.micro.redis_replica import replicated
 
 QUEUE: Final = "orders"
@@ -40,7 +38,6 @@ PASSWORD: Final = "correct horse battery staple"
 ARENA: Final = "1GiB"
 SLOTS: Final = 1 << 21
 BATCH: Final = 1024
-PATIENCE_S: Final = 120.0
 COUNT: Final = 1 << 19
 """Messages of a round."""
 LAG_S: Final = 5.0
@@ -53,54 +50,23 @@ RATE_MIN: Final = 1_500_000
 LAG_P99_MAX_S: Final = 0.005
 
 
-class Broken(Exception):
-    """A broker does not do what it is told."""
-
-
-class Instance:
-    """A broker as it runs anywhere, with its folder."""
+class Copying(Instance):
+    """One whose queues are followed, or follow."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        self.folder, self.vhost = folder / name, unique_token(name)
-        self.port = free_port()
-        create(
-            self.folder,
+        super().__init__(folder, name, instance__arena=ARENA, ha__queue_replication=True)
+        self.create(
             {
-                "instance.name": name,
-                "instance.vhost": self.vhost,
-                "instance.arena": ARENA,
-                "store.path": str(folder / f"store of {name}"),
-                "ha.queue-replication": True,
                 "credentials.copies.password": PASSWORD,
                 "credentials.copies.role": "replica",
                 "acceptors.copies.uri": f"tcp://127.0.0.1:{self.port}",
                 "acceptors.copies.roles": ["replica"],
-            },
+            }
         )
-
-    @contextmanager
-    def runs(self) -> Iterator[Program]:
-        script = str(Path(sys.executable).with_name("shmbroker"))
-        with Program([script, "run", str(self.folder)], self.folder / "said") as program:
-            if not status.wait_for(self.folder, "live", PATIENCE_S):
-                program.check()
-                raise Broken(f"{self.folder.name} does not become live: {status.read(self.folder)}")
-            yield program
-
-    @contextmanager
-    def connected(self) -> Iterator[Broker]:
-        with connect(f"shm://{self.vhost}") as broker:
-            yield broker
-
-    def order(self, verb: str, **given: object) -> None:
-        wanted = {"noun": "replicas", "verb": verb, "user": "bench", **given}
-        answer = ordering.asked(self.folder, wanted, PATIENCE_S)
-        if answer is None or answer.get("why"):
-            raise Broken(f"{verb} {given}: {answer}")
 
     def row(self) -> Mapping[str, Any]:
         """Of its replica, as `ha replicas` shows it."""
-        self.order("show")
+        self.order("replicas", "show")
         rows = read_whole(self.folder / status.RUN / "replicas").get("replicas", [])
         return rows[0] if rows else {"state": "none"}
 
@@ -111,7 +77,7 @@ class Pair(Followed):
     name = "a queue replica"
 
     def __init__(self, folder: Path, opened: ExitStack) -> None:
-        self.near, self.far = Instance(folder, "original"), Instance(folder, "replica")
+        self.near, self.far = Copying(folder, "original"), Copying(folder, "replica")
         for each in (self.near, self.far):
             opened.callback(vhost.delete, each.vhost, force=True)
         opened.enter_context(self.near.runs())
@@ -129,7 +95,7 @@ class Pair(Followed):
             yield program
 
     def follow(self) -> None:
-        self.far.order("follow", queue=QUEUE, of=f"127.0.0.1:{self.near.port}")
+        self.far.order("replicas", "follow", queue=QUEUE, of=f"127.0.0.1:{self.near.port}")
         waited_for(lambda: self.far.row()["state"] == "following", PATIENCE_S)
 
     def publish(self, count: int) -> None:
@@ -169,7 +135,7 @@ def stopped_s(pair: Pair, program: Program, count: int) -> float:
         spent = work_s(pair, count)
     finally:
         os.kill(program.pid, signal.SIGCONT)
-    pair.far.order("detach", queue=QUEUE)
+    pair.far.order("replicas", "detach", queue=QUEUE)
     return spent
 
 
@@ -177,7 +143,7 @@ def cost(pair: Pair, pairs: int, count: int) -> list[float]:
     """Of a replica that is stopped, by the time without one, of each pair."""
     found = []
     with pair.followed() as program:
-        pair.far.order("detach", queue=QUEUE)
+        pair.far.order("replicas", "detach", queue=QUEUE)
         work_s(pair, count)
         for number in range(pairs):
             if number % 2:

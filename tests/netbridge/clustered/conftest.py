@@ -31,11 +31,17 @@ class Cluster:
     runs: dict[str, Run] = field(default_factory=dict)
     vhosts: dict[str, str] = field(default_factory=dict)
     ports: dict[str, int] = field(default_factory=dict)
+    addresses: dict[str, str] = field(default_factory=dict)
+    """Of those that have a host of their own."""
     looks_for: tuple[str, ...] = ("east",)
     """Static connectors of all; each names its own as well."""
 
     def __getitem__(self, name: str) -> Run:
         return self.runs[name]
+
+    def uri(self, name: str) -> str:
+        address = self.addresses.get(name, "127.0.0.1")
+        return f"tcp://{address}:{self.ports.setdefault(name, free_port())}"
 
     def add(self, name: str, role: str = "live", *, shares: str = "", **more: object) -> Run:
         """`more`: settings, with `__` for a dot and `_` for a dash; None: not this one.
@@ -46,8 +52,6 @@ class Cluster:
             self.vhosts[shares] if shares else self.opened.enter_context(vhost_for_a_while())
         )
         looks_for = dict.fromkeys([*self.looks_for, name])
-        for each in looks_for:
-            self.ports.setdefault(each, free_port())
         given: dict[str, object] = {
             "store.path": str(self.folder / (shares or name) / "data"),
             "cluster.town.connector": name,
@@ -56,12 +60,12 @@ class Cluster:
             "cluster.town.static-connectors": list(looks_for),
             "cluster.town.max-hops": 0,
             "cluster.town.retry-interval": "50ms",
-            "acceptors.town.uri": f"tcp://127.0.0.1:{self.ports[name]}",
+            "acceptors.town.uri": self.uri(name),
             "acceptors.town.roles": ["cluster"],
             "link-defaults.heartbeat-interval": "3s",
         }
         for each in looks_for:
-            given[f"connectors.{each}.uri"] = f"tcp://127.0.0.1:{self.ports[each]}"
+            given[f"connectors.{each}.uri"] = self.uri(each)
         given |= {key.replace("__", ".").replace("_", "-"): each for key, each in more.items()}
         kept = {key: each for key, each in given.items() if each is not None}
         run = self.runs[name] = Run(self.folder / name, self.vhosts[name], role, kept)
@@ -98,6 +102,17 @@ class Cluster:
         self[f"{name}2"].start()
         for each in (f"{name}2", name):
             self.says(each, "in sync")
+
+    def serves(self, *names: str) -> str:
+        """Which of these serves, once one of them does."""
+        late = time.monotonic() + PATIENCE
+        while True:
+            for name in names:
+                found = self[name].status
+                if found.process is not None and found.state == "live":
+                    return name
+            assert time.monotonic() < late, self.story()
+            time.sleep(0.02)  # each of them tells it in a folder of its own
 
     def says(self, name: str, replication: str) -> None:
         """Waits until its line `replication` begins so."""

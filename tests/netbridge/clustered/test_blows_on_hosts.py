@@ -1,0 +1,294 @@
+"""Random blows to a cluster whose brokers are on hosts of their own: each message is consumed once.
+
+`west` is a live with a backup on a shared store, `north` leaves (scale-down) and comes back empty,
+`south` joins in the middle.  Brokers are killed, stopped, stand still; networks are cut, one way
+too, and lose packets; consumers come and go; everybody publishes, also messages of groups.
+
+Hosts are network namespaces, so this is for root.  More than in `make test`:
+CLUSTER_HOST_SEEDS=1-50 CLUSTER_HOST_BLOWS=20.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter, defaultdict
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from random import Random
+from threading import Event, Lock, Thread
+
+import pytest
+
+import shmbroker
+from shmbroker import Broker, Empty, Error, Message, QueueFull
+from tests.netbridge.clustered.conftest import PATIENCE, Cluster
+from tests.support.hosts import Rack, has_hosts
+
+pytestmark = pytest.mark.skipif(not has_hosts(), reason="network namespaces are for root")
+
+
+def _seeds(text: str) -> list[int]:
+    first, _, last = text.partition("-")
+    return list(range(int(first), int(last or first) + 1))
+
+
+SEEDS = _seeds(os.environ.get("CLUSTER_HOST_SEEDS", "1-2"))
+BLOWS = int(os.environ.get("CLUSTER_HOST_BLOWS", "6"))
+BLOW_SECONDS = 2.0
+"""The longest."""
+LIVES = ("east", "west", "north", "south")
+BROKERS = ("east", "west", "west2", "north", "south")
+WITH_GROUPS = ("east", "west")
+"""Others may leave, or are not there yet."""
+GROUPS = 4
+QUEUE = {"durable": True, "redistribution_delay": 0, "max_deliveries": None, "slots": 1 << 14}
+KINDS = (
+    "kill", "kill", "stop", "still", "isolate", "cut", "deafen", "lose", "leave", "takeover",
+)  # fmt: skip
+
+
+@dataclass
+class Programs:
+    """In shared memory, beside each broker.  A publisher counts what was confirmed, and a consumer
+    what it has acknowledged; of a call that failed nobody knows whether it was carried out."""
+
+    vhosts: dict[str, str]
+    is_over: Event = field(default_factory=Event)
+    confirmed: set[bytes] = field(default_factory=set)
+    tried: set[bytes] = field(default_factory=set)
+    acknowledged: list[bytes] = field(default_factory=list)
+    in_doubt: Counter[bytes] = field(default_factory=Counter)
+    """Taken, and not known to be acknowledged."""
+    of_groups: dict[bytes, list[int]] = field(default_factory=lambda: defaultdict(list))
+    faults: list[BaseException] = field(default_factory=list)
+    _threads: list[Thread] = field(default_factory=list)
+    _lock: Lock = field(default_factory=Lock)
+
+    def publish(self, name: str) -> None:
+        self._begin(lambda: self._publish(name))
+
+    def consume(self, name: str, queue: str, leaves: Event) -> None:
+        self._begin(lambda: self._consume(name, queue, leaves))
+
+    def join(self) -> None:
+        for each in self._threads:
+            each.join(PATIENCE)
+            assert not each.is_alive()
+
+    def missing(self) -> set[bytes]:
+        with self._lock:
+            return self.confirmed - set(self.acknowledged) - self.in_doubt.keys()
+
+    def _begin(self, work: object) -> None:
+        def run() -> None:
+            try:
+                work()  # type: ignore[operator]
+            except BaseException as fault:
+                self.faults.append(fault)
+                raise
+
+        self._threads.append(Thread(target=run, daemon=True))
+        self._threads[-1].start()
+
+    def _publish(self, name: str) -> None:
+        numbers: Counter[str] = Counter()
+        while not self.is_over.is_set():
+            with suppress(Error), self._connected(name) as broker:
+                queues = {"orders": broker.declare_queue("orders", **QUEUE)}
+                if name in WITH_GROUPS:
+                    queues["grouped"] = broker.declare_queue("grouped", groups=True, **QUEUE)
+                while not self.is_over.wait(0.002):
+                    for queue in queues.values():
+                        number = numbers[queue.name]
+                        group = f"{name} {number % GROUPS}" if queue.name == "grouped" else None
+                        body = f"{queue.name} {name} {number}".encode()
+                        numbers[queue.name] += 1
+                        self.tried.add(body)
+                        with suppress(QueueFull):
+                            queue.publish(body, group=group, timeout=0.1)
+                            with self._lock:
+                                self.confirmed.add(body)
+            self.is_over.wait(0.05)  # nothing tells that one may connect again
+
+    def _consume(self, name: str, queue: str, leaves: Event) -> None:
+        while not leaves.is_set():
+            with suppress(Error), self._connected(name) as broker:
+                found = broker.queue(queue)
+                while not leaves.is_set():
+                    with suppress(Empty), found.get(timeout=0.1) as message:
+                        self._take(message)
+            leaves.wait(0.05)  # nothing tells that one may connect again
+
+    def _take(self, message: Message) -> None:
+        body = bytes(message.body)
+        with self._lock:
+            self.in_doubt[body] += 1
+            if message.group is not None and not message.redelivered:
+                self.of_groups[message.group.encode()].append(int(body.split()[2]))
+        message.ack()
+        with self._lock:
+            self.acknowledged.append(body)
+            self.in_doubt -= Counter([body])
+
+    def _connected(self, name: str) -> Broker:
+        return shmbroker.connect(f"shm://{self.vhosts[name]}", name="program")
+
+
+class Blows:
+    def __init__(self, cluster: Cluster, rack: Rack, programs: Programs, seed: int) -> None:
+        self._cluster, self._rack, self._programs = cluster, rack, programs
+        self._random = Random(seed)
+        self._consumers: dict[tuple[str, str], Event] = {}
+        self.struck: list[str] = []
+
+    def strike(self) -> None:
+        self._somebody_comes_or_goes()
+        kind, name = self._random.choice(KINDS), self._random.choice(self._running())
+        self.struck.append(f"{kind} {name}")
+        if kind == "leave":
+            self._leave()
+        elif kind == "takeover":
+            self._take_over()
+        elif kind in ("kill", "stop", "still"):
+            self._strike(kind, name)
+        else:
+            self._on_the_network(kind, name)
+
+    def join(self) -> None:
+        self._start("south")
+        self._programs.publish("south")
+
+    def end(self) -> None:
+        """All are up, and somebody consumes at each."""
+        self._programs.is_over.set()
+        for name in LIVES:
+            for queue in ("orders", "grouped") if name in WITH_GROUPS else ("orders",):
+                if (name, queue) not in self._consumers:
+                    self._comes(name, queue)
+
+    def close(self) -> None:
+        self._programs.is_over.set()
+        for each in self._consumers.values():
+            each.set()
+
+    def _running(self) -> list[str]:
+        return [name for name in BROKERS if self._cluster[name].process is not None]
+
+    def _comes(self, name: str, queue: str) -> None:
+        leaves = self._consumers[name, queue] = Event()
+        self._programs.consume(name, queue, leaves)
+
+    def _somebody_comes_or_goes(self) -> None:
+        name, queue = self._random.choice(LIVES), self._random.choice(("orders", "grouped"))
+        if queue == "grouped" and name not in WITH_GROUPS:
+            return
+        leaves = self._consumers.pop((name, queue), None)
+        if leaves is None:
+            self._comes(name, queue)
+        else:
+            leaves.set()
+
+    def _start(self, name: str) -> None:
+        self._cluster[name].start()
+        if name.startswith("west"):
+            self._cluster.serves("west", "west2")
+        else:
+            self._cluster[name].becomes("live")
+
+    def _for_a_while(self) -> None:
+        time.sleep(self._random.uniform(0, BLOW_SECONDS))
+
+    def _strike(self, kind: str, name: str) -> None:
+        run = self._cluster[name]
+        if kind == "still":
+            assert run.process is not None
+            run.process.stop()
+            self._for_a_while()
+            run.process.go_on()
+            return
+        if kind == "kill":
+            run.kill()
+        else:
+            run.stop()
+        self._for_a_while()
+        self._start(name)
+
+    def _leave(self) -> None:
+        """What it has goes to another node; if that is not reached, it stays in its journal."""
+        assert self._cluster["north"].stop() in (0, 1)
+        self._for_a_while()
+        self._start("north")
+
+    def _take_over(self) -> None:
+        name = self._cluster.serves("west", "west2")
+        self._cluster[name].kill()
+        self._cluster.serves("west2" if name == "west" else "west")
+        self._for_a_while()
+        self._start(name)
+
+    def _on_the_network(self, kind: str, name: str) -> None:
+        other = self._random.choice([each for each in BROKERS if each != name])
+        if kind == "isolate":
+            self._rack.isolate(name)
+        elif kind == "lose":
+            self._rack[name].loses(20)
+        else:
+            self._rack.cut(name, other, both_ways=kind == "cut")
+        self._for_a_while()
+        self._rack.heal()
+
+
+def begun(cluster: Cluster, rack: Rack) -> None:
+    cluster.addresses |= {name: rack[name].address for name in BROKERS}
+    for name in BROKERS:
+        more: dict[str, object] = {
+            "cluster__town__max_hops": 1,
+            "grouping__town__type": "local" if name == "east" else "remote",
+            "link_defaults__heartbeat_interval": "500ms",
+        }
+        if name == "north":
+            more |= {"ha__policy": "live-only", "ha__scale_down__connectors": ["east"]}
+        if name == "west2":
+            cluster.add(name, "backup", shares="west", **more)
+        else:
+            cluster.add(name, **more)
+        cluster[name].before = rack[name].enter
+    for name in ("east", "west", "north"):
+        cluster[name].start().becomes("live")
+    cluster["west2"].start().becomes("passive")
+    for name in ("east", "west", "north"):
+        cluster.sees(name, *({"east", "west", "north"} - {name}))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_each_is_consumed_once_and_groups_in_order(cluster: Cluster, seed: int) -> None:
+    with ExitStack() as opened:
+        rack = Rack(opened, BROKERS)
+        begun(cluster, rack)
+        programs = Programs(cluster.vhosts)
+        blows = Blows(cluster, rack, programs, seed)
+        opened.callback(blows.close)
+        for name in ("east", "west", "north"):
+            programs.publish(name)
+        for number in range(BLOWS):
+            if number == BLOWS // 2:
+                blows.join()
+            blows.strike()
+        blows.end()
+        late = time.monotonic() + PATIENCE
+        while programs.missing() and time.monotonic() < late:
+            time.sleep(0.05)  # they are consumed in other threads
+        time.sleep(0.3)  # one that is there twice comes, too
+        blows.close()
+        programs.join()
+    told = f"seed {seed}: {blows.struck}\n"
+    assert not programs.faults, (told, programs.faults)
+    missing = sorted(programs.missing())
+    twice = [body for body, times in Counter(programs.acknowledged).items() if times > 1]
+    assert not missing, f"{told} {len(missing)} {missing[:20]}\n{cluster.story()}"
+    assert not twice, f"{told} {len(twice)} {twice[:20]}\n{cluster.story()}"
+    assert set(programs.acknowledged) <= programs.tried
+    for group, numbers in programs.of_groups.items():
+        assert numbers == sorted(numbers), f"{told} {group!r} {numbers}\n{cluster.story()}"
+    assert len(programs.acknowledged) > BLOWS, told
