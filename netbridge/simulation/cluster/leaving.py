@@ -148,6 +148,8 @@ class Leaving:
     def _drains(self) -> bool:
         """Nothing is here any more, and nobody sends more."""
         broker, content = self._broker, self._broker.store.memory
+        if self._to not in content.towards:  # it was forgotten
+            return False
         for name, messages in content.queues.items():
             if messages:
                 broker.store.move(name, list(messages.values()), self._to)

@@ -46,6 +46,8 @@ class Scene(Stage):
         self.programs = Programs(world, list(self.nodes.values()), self.watch)
         self.brokers: dict[str, Broker] = {}
         self._stays_down: set[str] = set()
+        self._to_be_forgotten = 0
+        """Nodes of which somebody says so later."""
 
     @property
     def published(self) -> int:
@@ -272,9 +274,11 @@ class Scene(Stage):
         for each in node.hosts:
             self._stays_down.add(each)
             self.ends(self.hosts[each], loses_power=True)
+        self._to_be_forgotten += 1
         self.world.later(self.world.between(1.0, 3.0), partial(self._is_forgotten, node))
 
     def _is_forgotten(self, node: Node) -> None:
+        self._to_be_forgotten -= 1
         for each in self.names:
             broker = self._runs(each)
             if broker is not None and broker.is_live and broker.forgets(node.id):
@@ -293,6 +297,8 @@ class Scene(Stage):
     # --- at rest ------------------------------------------------------------------------------
 
     def misses(self) -> str:
+        if self._to_be_forgotten:
+            return "a node is to be forgotten"
         for name, host in self.hosts.items():
             if name not in self._stays_down and not host.is_up:
                 return f"{name} is not up"
