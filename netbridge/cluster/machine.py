@@ -413,6 +413,9 @@ class Membership:
             self.adverts.forget(node)
             self._missing.discard(node)
             yield Line("info", "forgotten", f"{known.name} at {known.uri}", node)
+        elif known is not None and known.epoch > epoch and link is not None:
+            # whoever gave the command did not know of this one, which counts
+            yield Say(link, Known(known))
         if node not in self.lives and (self.me is None or self.me.node != node):
             self.quorum = self.quorum.forgets(node.hex())
             yield KeepLives(self.quorum.seen_max)

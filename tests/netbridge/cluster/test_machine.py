@@ -76,6 +76,25 @@ def test_what_was_there_when_another_forgot_it_can_be_forgotten_once_it_is_gone(
     assert town.count("b") == (2, 1)
 
 
+def test_who_forgets_an_older_one_hears_of_the_newer_one() -> None:
+    """Seed 20003381: it was counted, and nobody who could forget it knew of it."""
+    town = chain("a", "b", "c")
+    town.dies("c")
+    for link in {number for _, number in town.far}:
+        town.cut(link)
+    town.add("c", epoch=2)
+    town.link("b", "c")
+    town.dies("c")
+    assert town.forget("a", "c") == ""
+    town.link("a", "b")
+    assert town.knows("a") == {"b", "c"}
+    assert town.count("a") == town.count("b") == (3, 2)
+    assert town.forget("a", "c") == ""
+    assert town.knows("a") == {"b"}
+    assert town.knows("b") == {"a"}
+    assert town.count("a") == town.count("b") == (2, 1)
+
+
 def test_links_are_wanted_to_all_that_are_known_but_itself() -> None:
     town = Town()
     statics = ("tcp://a:1", "tcp://b:1")
