@@ -57,8 +57,9 @@ class Giving(Closable):
         self.given: dict[str, int] = {}
         """Of each queue, how many messages went away."""
         self._turns: dict[str, int] = {}
-        self._full: dict[str, Gives] = {}
-        """By names of queues: those for which there was no room on the way, the longest first."""
+        self._full: list[Gives] = []
+        """Those for which there was no room on a way, in this round."""
+        self._waits = 0
         self._wanted: tuple[Gives, ...] = ()
         self._standing: dict[str, Gives] = {}
         """Stand-ins, by their names."""
@@ -106,17 +107,18 @@ class Giving(Closable):
     def _run(self) -> None:
         while not self._is_closed:
             wanted = self._wanted
+            self._full.clear()
             moved = sum(self._some(each) for each in wanted) + self._pass_on()
             if not moved and not self._waits_for_room():
                 self._news.wait(AGAIN_SECONDS if wanted or self._rung else None)
                 self._news.clear()
 
     def _waits_for_room(self) -> bool:
-        """On the way of one of them; it is the last one of the next time."""
+        """On the way of one of them, and of the next one the next time."""
         if not self._full:
             return False
-        of = self._full.pop(next(iter(self._full)))
-        self._some(of, AGAIN_SECONDS)
+        self._waits += 1
+        self._some(self._full[self._waits % len(self._full)], AGAIN_SECONDS)
         return True
 
     def _pass_on(self) -> int:
@@ -175,9 +177,7 @@ class Giving(Closable):
             return 0
         self.given[name] = self.given.get(name, 0) + passed.messages
         if passed.is_full:
-            self._full.setdefault(name, of)
-        else:
-            self._full.pop(name, None)
+            self._full.append(of)
         return passed.messages
 
     def _taken_here(self, of: Gives, source: Queue) -> Selectors | None:

@@ -212,7 +212,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--share", type=int, default=1, help="one such part of the messages")
     given = parser.parse_args(arguments)
     described, say, good = machine([]), sys.stdout.write, []
-    say(f"{described['cpu']}, Linux {described['kernel']}, {len(os.sched_getaffinity(0))} processors\n")
+    processors = len(os.sched_getaffinity(0))
+    say(f"{described['cpu']}, Linux {described['kernel']}, {processors} processors\n")
     with nodes_in(given.folder) as nodes:
         for name in NAMES[:3]:
             nodes.add(name, {})

@@ -85,7 +85,7 @@ class Run:
 
     def ends(self) -> int:
         assert self.process is not None
-        assert self.process.has_ended(PATIENCE_SECONDS), self.said()
+        assert self.process.has_ended(PATIENCE_SECONDS), f"{self.said()}\n{self.stacks()}"
         assert self.process.status is not None
         return self.process.status
 

@@ -11,6 +11,7 @@ CLUSTER_HOST_SEEDS=1-50 CLUSTER_HOST_BLOWS=20.
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections import Counter, defaultdict
 from contextlib import ExitStack, suppress
@@ -22,6 +23,8 @@ import pytest
 
 import shmbroker
 from shmbroker import Broker, Empty, Error, Message, QueueFull
+from shmbroker.ipc.instance import status
+from shmbroker.ipc.instance.whole import read_whole
 from tests.netbridge.clustered.conftest import PATIENCE, Cluster
 from tests.support.hosts import Rack, has_hosts
 
@@ -216,7 +219,12 @@ class Blows:
 
     def _leave(self) -> None:
         """What it has goes to another node; if that is not reached, it stays in its journal."""
-        assert self._cluster["north"].stop() in (0, 1)
+        north = self._cluster["north"]
+        status.signalled(north.folder, signal.SIGTERM, PATIENCE)
+        assert north.process is not None
+        told = read_whole(north.folder / status.RUN / "scale-down")
+        assert north.process.has_ended(PATIENCE), f"{told}\n{self._cluster.story()}"
+        assert north.process.status in (0, 1)
         self._for_a_while()
         self._start("north")
 
