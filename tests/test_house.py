@@ -63,6 +63,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/client/scheduling.py": set(),
     "netbridge/client/session.py": {"time", "secrets"},
     "netbridge/client/waiting.py": {"threading"},
+    "netbridge/bridged/outbox.py": {"threading"},
     "netbridge/clustered/balancing.py": set(),
     "netbridge/clustered/colocating.py": {"time"},
     "netbridge/clustered/departure.py": {"threading", "time"},

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Collection
 from contextlib import suppress
+from typing import NamedTuple
 
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.follower.follower import Follower
+from shmbroker.netbridge.bridged.outbox import OUTBOX, bring_back
 
 KIND = "link"
 PREFIX = "link "
@@ -15,9 +17,16 @@ TOWARDS = "$sf."
 """How the name of a queue towards another node of a cluster begins."""
 
 
-def drop(broker: Broker, wanted: Container[str]) -> None:
+class Shipping(NamedTuple):
+    bridge: str
+    queue: str
+    """That its link ships."""
+
+
+def drop(broker: Broker, wanted: Collection[Shipping]) -> None:
     """Those in nobody's hand whose bridge is not wanted any more: they would hold their queues for
-    ever.  What was not shipped stays in the queue, for whoever takes from it."""
+    ever.  What was not shipped stays in the queue, for whoever takes from it; what a bridge had
+    selected or changed goes back there."""
     for entry in broker.queues():
         with suppress(Error):  # the queue was deleted meanwhile, or somebody has taken the gate
             queue = broker.queue(entry.name)
@@ -26,7 +35,10 @@ def drop(broker: Broker, wanted: Container[str]) -> None:
             for gate in queue.gates():
                 name = gate.name.removeprefix(PREFIX)
                 is_left = gate.kind == KIND and gate.is_lasting and gate.owner is None
-                if is_left and gate.name.startswith(PREFIX) and name not in wanted:
+                is_link = is_left and gate.name.startswith(PREFIX)
+                if is_link and Shipping(name, queue.name) not in wanted:
                     follower = Follower(broker, gate.name, kind=KIND, lasting=True)
                     follower.add(queue)
                     follower.close(leaves=True)
+            if queue.name.startswith(OUTBOX) and queue.name not in {each.queue for each in wanted}:
+                bring_back(broker, queue.name)

@@ -19,7 +19,10 @@ import zmq
 
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.connection.broker import Broker, connect
+from shmbroker.netbridge.bridged.outbox import Outbox, outbox_of
+from shmbroker.netbridge.bridged.transformer import Unusable
 from shmbroker.netbridge.broker import gates
+from shmbroker.netbridge.broker.gates import Shipping
 from shmbroker.netbridge.broker.meter import BridgeMeter
 from shmbroker.netbridge.broker.table import Row, Table
 from shmbroker.netbridge.broker.whereabouts import Whereabouts
@@ -113,6 +116,8 @@ class Running:
     bridge: Bridge
     credential: Credential
     link: Link | None = None
+    outbox: Outbox | None = None
+    """If it does not ship its queue as it is."""
 
 
 class Network(Closable):
@@ -179,7 +184,7 @@ class Network(Closable):
         self.unbound |= {name: self.given.wanted.acceptors[name] for name in missing}
         self.listen()
         wanted = self.given.wanted.bridges
-        gates.drop(broker, wanted)
+        gates.drop(broker, _shipping(wanted))
         self._bridge(wanted)
         if self.given.wanted.queue_replication:
             self.replicas = QueueReplicas(
@@ -304,7 +309,7 @@ class Network(Closable):
                 self._begin(name)
             elif former.bridge != bridge or former.credential != credential:
                 former.bridge, former.credential = bridge, credential
-                self._end_then(name, partial(self._begin, name))
+                self._end_then(name, partial(self._begin_anew, name))
 
     def _show(self, wanted: Mapping[str, Bridge]) -> None:
         """A table with a row for each."""
@@ -319,6 +324,10 @@ class Network(Closable):
                 running.link.meter.row = row
                 self._shows(row, running.bridge, running.link)
 
+    def _begin_anew(self, name: str) -> None:
+        self._forget()  # it may ship another queue now
+        self._begin(name)
+
     def _begin(self, name: str) -> None:
         running, table = self.bridges.get(name), self._table
         if running is None or running.link is not None or table is None or self._is_closed:
@@ -326,6 +335,13 @@ class Network(Closable):
         row, bridge = table.rows[name], running.bridge
         if name in self.stopped or not self.ships:
             row.show(_text(bridge, "stopped"))
+            return
+        try:
+            running.outbox = self._outbox(bridge)
+        except Unusable as error:
+            row.show(_text(bridge, "failed") | {"reason": str(error)})
+            self.tell({"event": "link", "level": "error", "link": name, "state": "failed",
+                       "reason": str(error)})  # fmt: skip
             return
         meter = BridgeMeter(row)
         running.link = Link(
@@ -344,6 +360,14 @@ class Network(Closable):
             shows=lambda link: self._shows(meter.row, bridge, link),
         )
 
+    def _outbox(self, bridge: Bridge) -> Outbox | None:
+        if shipped_by(bridge) == bridge.queue:
+            return None
+        return Outbox(
+            self._thread, self.place.vhost, bridge.name, bridge.queue, bridge.selector,
+            bridge.transformer, self.tell,
+        )  # fmt: skip
+
     def _shows(self, row: Row, bridge: Bridge, link: Link) -> None:
         row.show(_text(bridge, link.state, link))
         row.set("attempts", link.attempts)
@@ -353,6 +377,9 @@ class Network(Closable):
         """Close it in good order, and do that when it is closed."""
         running = self.bridges[name]
         link, running.link = running.link, None
+        outbox, running.outbox = running.outbox, None
+        if outbox is not None:
+            outbox.close()
         if link is None:
             then()
             return
@@ -365,7 +392,7 @@ class Network(Closable):
 
     def _forget(self) -> None:
         if not self._is_closed and self._broker is not None:
-            gates.drop(self._broker, self.given.wanted.bridges)
+            gates.drop(self._broker, _shipping(self.given.wanted.bridges))
 
     def ship(self, ships: bool) -> None:
         """Whether bridges run."""
@@ -431,6 +458,9 @@ class Network(Closable):
 
     def _end_all(self, *, at_once: bool) -> None:
         links = [each.link for each in self.bridges.values() if each.link is not None]
+        for each in self.bridges.values():
+            if each.outbox is not None:
+                each.outbox.close()
         if not at_once:
             for link in links:
                 link.stop()
@@ -448,7 +478,17 @@ class Network(Closable):
 
 def _shipped(bridge: Bridge) -> Shipped:
     kind, name = address_of(bridge.address)
-    return Shipped(bridge.queue, name, kind)
+    return Shipped(shipped_by(bridge), name, kind)
+
+
+def shipped_by(bridge: Bridge) -> str:
+    """The queue that its link ships."""
+    is_plain = bridge.selector is None and bridge.transformer is None
+    return bridge.queue if is_plain else outbox_of(bridge.name, bridge.queue)
+
+
+def _shipping(bridges: Mapping[str, Bridge]) -> set[Shipping]:
+    return {Shipping(name, shipped_by(each)) for name, each in bridges.items()}
 
 
 def _text(bridge: Bridge, state: str, link: Link | None = None) -> dict[str, object]:

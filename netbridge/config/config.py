@@ -108,6 +108,8 @@ class Bridge:
     to: Members
     address: str
     """Where its messages go there."""
+    selector: str | None
+    transformer: str | None
     credentials: str
     times: LinkTimes
     refused_retry: float
@@ -550,7 +552,8 @@ def _bridge(
         raise ConfigError(f"{place}: [bridges.{name}]: {error}") from None
     retry = (_defaults() | dict(defaults) | own)["refused-retry-interval"]
     to, address = paced(values["to"], values), values["forwarding-address"] or values["queue"]
-    return Bridge(name, values["queue"], to, address, whose, times, retry)
+    return Bridge(name, values["queue"], to, address, values["filter"], values["transformer"],
+                  whose, times, retry)  # fmt: skip
 
 
 def _defaults() -> dict[str, Any]:

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from shmbroker.ipc.base.errors import SelectorError
 from shmbroker.ipc.instance.config.kind import TEXT, Kind, count, duration, factor, is_name
 from shmbroker.ipc.instance.config.option import Default, Option
+from shmbroker.ipc.selector.selector import Selector
 from shmbroker.netbridge.link.option import LINK_DEFAULTS
 from shmbroker.netbridge.plan.plans import drafts
 from shmbroker.netbridge.plan.text import parse
@@ -46,6 +48,23 @@ def _credentials(given: object) -> str:
     return given
 
 
+def _selector(given: object) -> str:
+    if not isinstance(given, str):
+        raise ValueError("a selector, as in \"kind = 'order'\"")
+    try:
+        return Selector(given).text
+    except SelectorError as error:
+        raise ValueError(f"a selector: {error}") from None
+
+
+def _function(given: object) -> str:
+    module, _, name = given.partition(":") if isinstance(given, str) else ("", "", "")
+    words = [*module.split("."), *name.split(".")]
+    if not isinstance(given, str) or not all(each.isidentifier() for each in words):
+        raise ValueError('a function, as in "our.bridges:stripped"')
+    return given
+
+
 def _address(given: object) -> str:
     if not isinstance(given, str) or not address_of(given)[1] or "\0" in given:
         raise ValueError('a queue or an exchange there, as in "orders" or "exchange://prices"')
@@ -73,6 +92,10 @@ BRIDGES: Final = (
          is_required=True),
     _row("forwarding-address", Kind("address", _address), None,
          "The queue there, or `exchange://NAME`; the queue of the same name if left out."),
+    _row("filter", Kind("selector", _selector), None,
+         "It ships what this matches; the rest stays in the queue."),
+    _row("transformer", Kind("function", _function), None,
+         "`module:callable`, which changes each message."),
     _row("credentials", Kind("name", _credentials), None,
          "By which it connects; not needed if only one has the role `peering`."),
     _row("retry-interval", duration(0.001, HOUR), "2s", "Pause after the first failed round."),

@@ -1,0 +1,158 @@
+"""Bridges that ship what a filter takes, and change it."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from shmbroker import Broker, Empty, Message, Queue
+from shmbroker.ipc.instance.config.config import ConfigError
+from shmbroker.netbridge.bridged.transformer import Transformer, Unusable
+from shmbroker.netbridge.config.config import load
+from shmbroker.perf.machine.port import free_port
+from tests.netbridge.broker.conftest import Two
+from tests.support.link import PATIENCE, SOURCE, TARGET
+
+TOWARDS = f"$bridge.to-far.{SOURCE}"
+MODULE = """
+def loud(message):
+    if message.body == b"bad":
+        raise ValueError("bad one")
+    if message.body == b"as it is":
+        return None
+    if message.body == b"only a body":
+        return b"ONLY A BODY"
+    return message.body.upper(), {"key": "loud", "properties": {"was": message.key}}
+"""
+
+
+def taken(queue: Queue, count: int) -> list[bytes]:
+    found, late = [], time.monotonic() + PATIENCE
+    while len(found) < count and time.monotonic() < late:
+        with suppress(Empty):
+            found += queue.receive_many(count - len(found), timeout=1)
+    return found
+
+
+def filtered(two: Two, **more: object) -> tuple[Broker, Broker]:
+    two.write(two.near, **{"bridges.to-far.filter": "size_class = 'large'", **more})
+    return two.started()
+
+
+def publish(queue: Queue, first: int, end: int) -> None:
+    for each in range(first, end):
+        kind = "large" if each % 2 else "small"
+        queue.publish(b"%d" % each, properties={"size_class": kind}, timeout=PATIENCE)
+
+
+def test_what_the_filter_does_not_take_stays_and_others_may_take_it(two: Two) -> None:
+    near, far = filtered(two)
+    publish(near.queue(SOURCE), 0, 200)
+    assert taken(far.queue(TARGET), 100) == [b"%d" % each for each in range(1, 200, 2)]
+    assert taken(near.queue(SOURCE), 100) == [b"%d" % each for each in range(0, 200, 2)]
+    assert two.becomes("up")["queue"] == SOURCE
+
+
+@pytest.mark.parametrize("victim", ["near", "far"])
+def test_each_is_there_once_whoever_is_killed(two: Two, victim: str) -> None:
+    near, far = filtered(two)
+    source, target = near.queue(SOURCE), far.queue(TARGET)
+    run = two.near if victim == "near" else two.far
+    for at in range(0, 900, 300):
+        publish(source, at, at + 300)
+        run.kill()
+        run.start().becomes("live")
+    assert taken(target, 450) == [b"%d" % each for each in range(1, 900, 2)]
+    with pytest.raises(Empty):
+        target.get(timeout=0.3)
+    assert len(taken(source, 450)) == 450
+
+
+def test_a_bridge_without_its_filter_ships_the_rest_and_what_it_had_selected(two: Two) -> None:
+    near, far = filtered(two)
+    two.becomes("up")
+    two.far.stop()
+    source = near.queue(SOURCE)
+    publish(source, 0, 20)
+    until = time.monotonic() + PATIENCE
+    while len(source) > 10:
+        assert time.monotonic() < until
+        time.sleep(0.01)  # what was selected is on its way
+    two.write(two.near, **{"bridges.to-far.filter": None})
+    two.reload(two.near)
+    two.far.start().becomes("live")
+    found = taken(far.queue(TARGET), 20)
+    assert sorted(found, key=int) == [b"%d" % each for each in range(20)]
+    assert TOWARDS not in {each.name for each in near.queues()}
+
+
+def test_a_bridge_that_is_gone_leaves_everything_in_its_queue(two: Two) -> None:
+    near, _ = filtered(two)
+    two.becomes("up")
+    two.far.stop()
+    source = near.queue(SOURCE)
+    publish(source, 0, 20)
+    two.near.stop()
+    gone = {key: None for key in two.given[two.near.folder] if "to-far" in key}
+    listens = {
+        "acceptors.own.uri": f"tcp://127.0.0.1:{free_port()}",
+        "acceptors.own.roles": ["peering"],
+    }
+    two.write(two.near, **gone, **listens)
+    two.near.start().becomes("live")
+    assert sorted(taken(source, 20), key=int) == [b"%d" % each for each in range(20)]
+
+
+def test_a_function_changes_each_message(
+    two: Two, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "our_bridges.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    two.write(two.near, **{"bridges.to-far.transformer": "our_bridges:loud"})
+    near, far = two.started()
+    dead = near.declare_queue("dead", slots=64)
+    near.settings(SOURCE, dead_letter="dead")
+    near.delete_queue(SOURCE, force=True)
+    source, target = near.declare_queue(SOURCE, slots=64), far.queue(TARGET)
+    for body in (b"quiet", b"bad", b"as it is", b"only a body"):
+        source.publish(body, key="low", properties={"n": 1}, priority=7, ttl=3600.0)
+
+    def arrived() -> Message:
+        return target.get(timeout=PATIENCE)
+
+    with arrived() as first, arrived() as second, arrived() as third:
+        assert [bytes(each.body) for each in (first, second)] == [b"QUIET", b"as it is"]
+        assert (first.key, first.properties) == ("loud", {"was": "low"})
+        assert (second.key, second.properties) == ("low", {"n": 1})
+        assert (bytes(third.body), third.priority) == (b"ONLY A BODY", 7)
+        assert all(each.expires_at is not None for each in (first, second, third))
+    with dead.get(timeout=PATIENCE) as bad:
+        assert bytes(bad.body) == b"bad"
+    [line] = two.lines(two.near, "bridge")
+    assert "our_bridges:loud: ValueError: bad one" in line["detail"]
+
+
+def test_one_that_is_not_there_is_told(two: Two) -> None:
+    two.write(two.near, **{"bridges.to-far.transformer": "no_such_module:loud"})
+    two.near.start().becomes("live")
+    assert "no_such_module" in two.becomes("failed")["reason"]
+    assert two.near.stop() == 0
+    with pytest.raises(Unusable, match="is not callable"):
+        Transformer("os:sep")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "why"),
+    [
+        ("filter", "size >", "selector"),
+        ("filter", 7, "selector"),
+        ("transformer", "loud", "function"),
+    ],
+)
+def test_what_is_refused(two: Two, key: str, value: object, why: str) -> None:
+    two.write(two.near, **{f"bridges.to-far.{key}": value})
+    with pytest.raises(ConfigError, match=why):
+        load(two.near.folder)
