@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from shmbroker.ipc.queue.opened import OpenedQueue
     from shmbroker.ipc.selector.choice import Choice
     from shmbroker.ipc.selector.selector import Selector
+    from shmbroker.ipc.sink.fetch import Fetch
 
 LIMIT_MAX = 1 << 60
 NO_CHOICE = (ffi.NULL, ffi.NULL)
@@ -35,11 +36,12 @@ def pass_over(
     copies: bool,
     towards: int = 0,
     choice: Choice | None = None,
+    fetch: Fetch | None = None,
 ) -> Passed:
     """A signal ends it between two messages.
 
-    `towards`: the target at another node that they are for, if they go there.  `choice`: instead of
-    a selector.
+    `towards`: the target at another node that they are for, if they go there.  `choice` or `fetch`:
+    instead of a selector.
     """
     most = 0 if limit is None else limit
     if not isinstance(most, int) or isinstance(most, bool) or (limit is not None and limit < 1):
@@ -56,6 +58,8 @@ def pass_over(
         chooses = ffi.addressof(lib, "sb_is_selected"), selection.selection
     elif choice is not None:
         chooses = ffi.addressof(lib, "sb_is_chosen"), choice.choice
+    elif fetch is not None:
+        chooses = fetch.chooses
     passage = ffi.new("sb_passage *")
     lib.sb_pass_begin(passage, min(most, LIMIT_MAX), nanoseconds(timeout), *chooses, copies)
     passage.target = towards

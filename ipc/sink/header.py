@@ -78,6 +78,16 @@ int64_t sb_sink_queues(const sb_sink *sink, sb_queue **queues, int64_t room);
  * `refused` 1: whoever pours it goes on behind its record once the sender has it safe.  Through an
  * exchange, one of its queues refuses it, and the others have it. */
 void sb_sink_stop_at_refused(sb_sink *sink);
+/* What it appends to queues has come over a network link, and says so: its target is SB_TRAVELLED,
+ * which is no number of a queue. */
+#define SB_TRAVELLED 2
+void sb_sink_travels(sb_sink *sink);
+/* A chooser (sb_pass) of what a broker elsewhere fetches: what came over no such link, and of each
+ * `cycle` positions the one whose turn it is; the others are for other consumers. */
+typedef struct sb_fetch {
+    int64_t cycle, turn;
+} sb_fetch;
+int64_t sb_is_fetched(const sb_message *message, void *fetch);
 /* All positions below this one are known from now on, whether messages had them or not. */
 int64_t sb_sink_skip(sb_sink *sink, int64_t number, int64_t position);
 /* The same as a transaction: all of them or, with another code than SB_OK, none. */

@@ -44,6 +44,7 @@ struct sb_sink {
     bool rings_count; /* and rings know what is open; through an exchange only its marks do */
     bool stops;  /* before a message that is refused */
     bool arrives; /* it comes from another node, which has said for which queue */
+    bool travels; /* it comes over a network link: its messages say so (travelled.c) */
     outlet *outlets;
     destination *destinations;
     sb_queue *marks; /* the ring that keeps how far streams are in exchanges */

@@ -59,6 +59,7 @@ class Sink(Closable):
         checks: bool = False,
         counts: bool = False,
         stops_at_refused: bool = False,
+        travels: bool = False,
     ) -> None:
         """`checks`: message ids are compared, as they are when a program publishes here.
 
@@ -67,6 +68,8 @@ class Sink(Closable):
 
         `stops_at_refused`: before a message that is refused; go on behind it.  Through an exchange
         one of its queues refuses it, and the others have it.
+
+        `travels`: it comes over a network link, and its messages go over no other one.
         """
         if len(origin) != ORIGIN_BYTES:
             raise InvalidArgument(f"an origin has {ORIGIN_BYTES} bytes, not {len(origin)}")
@@ -84,6 +87,8 @@ class Sink(Closable):
         self._stops = stops_at_refused
         if stops_at_refused:
             lib.sb_sink_stop_at_refused(self._sink)
+        if travels:
+            lib.sb_sink_travels(self._sink)
 
     def to_queue(self, queue: Queue, number: int = ANY) -> int:
         """Records of the queue with this number go to this one: the first position it lacks."""

@@ -15,28 +15,30 @@ KIND = "link"
 PREFIX = "link "
 TOWARDS = "$sf."
 """How the name of a queue towards another node of a cluster begins."""
+FETCHED = "$link."
+"""How that of a queue begins whose messages a broker fetches over a network link."""
 
 
-class Shipping(NamedTuple):
+class Gated(NamedTuple):
     bridge: str
     queue: str
     """That its link ships."""
 
 
-def drop(broker: Broker, wanted: Collection[Shipping]) -> None:
+def drop(broker: Broker, wanted: Collection[Gated]) -> None:
     """Those in nobody's hand whose bridge is not wanted any more: they would hold their queues for
     ever.  What was not shipped stays in the queue, for whoever takes from it; what a bridge had
     selected or changed goes back there."""
     for entry in broker.queues():
         with suppress(Error):  # the queue was deleted meanwhile, or somebody has taken the gate
             queue = broker.queue(entry.name)
-            if queue.name.startswith(TOWARDS):  # another link ships it
+            if queue.name.startswith((TOWARDS, FETCHED)):  # another link ships it
                 continue
             for gate in queue.gates():
                 name = gate.name.removeprefix(PREFIX)
                 is_left = gate.kind == KIND and gate.is_lasting and gate.owner is None
                 is_link = is_left and gate.name.startswith(PREFIX)
-                if is_link and Shipping(name, queue.name) not in wanted:
+                if is_link and Gated(name, queue.name) not in wanted:
                     follower = Follower(broker, gate.name, kind=KIND, lasting=True)
                     follower.add(queue)
                     follower.close(leaves=True)

@@ -1,4 +1,4 @@
-"""What a bridge has shipped, counted in its row of the table of links.
+"""What a link has shipped or fetched, counted in its row of the table of links.
 
 The time of a batch is that of its oldest message: from when it was published here until its far
 end has confirmed it.
@@ -61,3 +61,7 @@ class BridgeMeter:
 
     def set_aside(self) -> None:
         self.row.add("set_aside")
+
+    def poured(self, messages: int, size: int) -> None:
+        self.row.add("messages", messages)
+        self.row.add("bytes", size)

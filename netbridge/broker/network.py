@@ -22,7 +22,7 @@ from shmbroker.ipc.connection.broker import Broker, connect
 from shmbroker.netbridge.bridged.outbox import Outbox, outbox_of
 from shmbroker.netbridge.bridged.transformer import Unusable
 from shmbroker.netbridge.broker import gates
-from shmbroker.netbridge.broker.gates import Shipping
+from shmbroker.netbridge.broker.gates import Gated
 from shmbroker.netbridge.broker.meter import BridgeMeter
 from shmbroker.netbridge.broker.table import Row, Table
 from shmbroker.netbridge.broker.whereabouts import Whereabouts
@@ -32,10 +32,13 @@ from shmbroker.netbridge.carrier.listener import Listener, Serving
 from shmbroker.netbridge.carrier.source import Shipped
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.cluster.programs import Other
-from shmbroker.netbridge.config.config import Acceptor, Bridge
+from shmbroker.netbridge.config.config import Acceptor
 from shmbroker.netbridge.config.config import Network as Wanted
+from shmbroker.netbridge.config.of_bridges import Bridge
 from shmbroker.netbridge.link.option import times_of
 from shmbroker.netbridge.link.peer import Gate, Identity
+from shmbroker.netbridge.network.option import NetworkLink
+from shmbroker.netbridge.networked.links import NetworkLinks
 from shmbroker.netbridge.plan.bridge import address_of
 from shmbroker.netbridge.queue_replicated.confirming import Confirming
 from shmbroker.netbridge.queue_replicated.feeding import Feedings
@@ -50,9 +53,11 @@ from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.serving.audience import Audience
 from shmbroker.netbridge.serving.orders import CarryOut
 from shmbroker.netbridge.serving.service import Service
-from shmbroker.netbridge.wire.words import OF_PROGRAMS, QUEUES_LINK, Role
+from shmbroker.netbridge.wire.words import NETWORK_LINK, OF_PROGRAMS, QUEUES_LINK, Role
 
 Tell = Callable[[Mapping[str, Any]], None]
+Shipping = Bridge | NetworkLink
+"""What a broker has a link for by its configuration."""
 LINK_NAME = 200
 """Characters of the name of a link that is made of an address."""
 
@@ -75,7 +80,12 @@ class Given:
     wanted: Wanted
     credentials: Credentials
 
-    def credential(self, bridge: Bridge) -> Credential:
+    @property
+    def shipping(self) -> dict[str, Shipping]:
+        """By name, of which each is there once."""
+        return {**self.wanted.bridges, **self.wanted.links}
+
+    def credential(self, bridge: Shipping) -> Credential:
         found = self.credentials.named(bridge.credentials)
         assert found is not None, "the configuration was checked"
         return found
@@ -111,9 +121,9 @@ class Given:
 
 @dataclass(slots=True)
 class Running:
-    """A bridge that is there, or was stopped by its name."""
+    """A bridge or a network link that is there, or was stopped by its name."""
 
-    bridge: Bridge
+    bridge: Shipping
     credential: Credential
     link: Link | None = None
     outbox: Outbox | None = None
@@ -152,6 +162,7 @@ class Network(Closable):
         """None: this broker is passive."""
         self._thread = NetworkThread()
         self._thread.admit(given.known_keys())
+        self._networked = NetworkLinks(self._thread, tell)
         self._confirming = Confirming(given.wanted.replica_timeout, tell)
         self._feedings = Feedings(
             self._thread, place.ours.name, self._confirming, is_on=given.wanted.may_be_followed
@@ -174,7 +185,8 @@ class Network(Closable):
         self.place = replace(self.place, ours=ours)
         name = f"network of {ours.name}"[:56]
         self._broker = broker = connect(f"shm://{self.place.vhost}", name=name)
-        self._thread.serve(broker)
+        self._thread.serve(broker, ours.node)
+        self._networked.serve(broker, ours.node)
         self._sessions = self._serving()
         self._feedings.node = ours.node
         for name, listener in self.listeners.items():
@@ -183,9 +195,8 @@ class Network(Closable):
         missing = self.given.wanted.acceptors.keys() - self.listeners.keys()
         self.unbound |= {name: self.given.wanted.acceptors[name] for name in missing}
         self.listen()
-        wanted = self.given.wanted.bridges
-        gates.drop(broker, _shipping(wanted))
-        self._bridge(wanted)
+        gates.drop(broker, _gated(self.given.wanted.bridges))
+        self._bridge(self.given.shipping)
         if self.given.wanted.queue_replication:
             self.replicas = QueueReplicas(
                 self._thread,
@@ -278,6 +289,7 @@ class Network(Closable):
                     serves=self._audience(name),
                     replicates=self._feedings,
                     pairs=self.pairs,
+                    networks=self._networked,
                     gate=self.gate,
                     tell=self.tell,
                     is_active=self.is_live,
@@ -297,7 +309,7 @@ class Network(Closable):
 
     # --- bridges ------------------------------------------------------------------------------
 
-    def _bridge(self, wanted: Mapping[str, Bridge]) -> None:
+    def _bridge(self, wanted: Mapping[str, Shipping]) -> None:
         self._show(wanted)
         for name in self.bridges.keys() - wanted.keys():
             self._end(name)
@@ -311,7 +323,7 @@ class Network(Closable):
                 former.bridge, former.credential = bridge, credential
                 self._end_then(name, partial(self._begin_anew, name))
 
-    def _show(self, wanted: Mapping[str, Bridge]) -> None:
+    def _show(self, wanted: Mapping[str, Shipping]) -> None:
         """A table with a row for each."""
         former = self._table.rows if self._table is not None else {}
         if wanted.keys() == former.keys() and self._table is not None:
@@ -344,31 +356,37 @@ class Network(Closable):
                        "reason": str(error)})  # fmt: skip
             return
         meter = BridgeMeter(row)
-        running.link = Link(
+        shows = lambda link: self._shows(meter.row, bridge, link)  # noqa: E731
+        if isinstance(bridge, Bridge):
+            name, serves, ships = bridge.name, None, [_shipped(bridge)]
+        else:
+            name, serves, ships = NETWORK_LINK + bridge.name, self._networked.of(bridge), []
+        make = Link if serves is None else partial(Dialled, serves)
+        running.link = make(
             self._thread,
             name,
             str(bridge.to),
             running.credential,
             self.place.ours,
-            [_shipped(bridge)],
+            ships,
             times=bridge.times,
             role=Role.PEERING,
             refused_retry=bridge.refused_retry,
             tell=self.tell,
             pair=self.given.pair,
             meter=meter,
-            shows=lambda link: self._shows(meter.row, bridge, link),
+            shows=shows,
         )
 
-    def _outbox(self, bridge: Bridge) -> Outbox | None:
-        if shipped_by(bridge) == bridge.queue:
+    def _outbox(self, bridge: Shipping) -> Outbox | None:
+        if not isinstance(bridge, Bridge) or shipped_by(bridge) == bridge.queue:
             return None
         return Outbox(
             self._thread, self.place.vhost, bridge.name, bridge.queue, bridge.selector,
             bridge.transformer, self.tell,
         )  # fmt: skip
 
-    def _shows(self, row: Row, bridge: Bridge, link: Link) -> None:
+    def _shows(self, row: Row, bridge: Shipping, link: Link) -> None:
         row.show(_text(bridge, link.state, link))
         row.set("attempts", link.attempts)
         row.set("losses", link.losses)
@@ -392,7 +410,7 @@ class Network(Closable):
 
     def _forget(self) -> None:
         if not self._is_closed and self._broker is not None:
-            gates.drop(self._broker, _shipping(self.given.wanted.bridges))
+            gates.drop(self._broker, _gated(self.given.wanted.bridges))
 
     def ship(self, ships: bool) -> None:
         """Whether bridges run."""
@@ -441,7 +459,7 @@ class Network(Closable):
             self._tell(name, audience)
         self.listen()
         if self.is_live:
-            self._bridge(given.wanted.bridges)
+            self._bridge(given.shipping)
 
     def ended(self) -> str:
         """Waits until its thread has: why, if nobody has closed it."""
@@ -452,6 +470,7 @@ class Network(Closable):
         self._is_closed = True
         if not self._thread.has_ended:
             self._end_all(at_once=at_once)
+        self._networked.close()
         self._thread.close()
         if self._broker is not None:
             self._broker.close()
@@ -487,16 +506,16 @@ def shipped_by(bridge: Bridge) -> str:
     return bridge.queue if is_plain else outbox_of(bridge.name, bridge.queue)
 
 
-def _shipping(bridges: Mapping[str, Bridge]) -> set[Shipping]:
-    return {Shipping(name, shipped_by(each)) for name, each in bridges.items()}
+def _gated(bridges: Mapping[str, Bridge]) -> set[Gated]:
+    return {Gated(name, shipped_by(each)) for name, each in bridges.items()}
 
 
-def _text(bridge: Bridge, state: str, link: Link | None = None) -> dict[str, object]:
+def _text(bridge: Shipping, state: str, link: Link | None = None) -> dict[str, object]:
     member, peer = link.peer if link is not None else (None, None)
     return {
         "name": bridge.name,
-        "queue": bridge.queue,
-        "address": bridge.address,
+        "queue": bridge.queue if isinstance(bridge, Bridge) else "",
+        "address": bridge.address if isinstance(bridge, Bridge) else "",
         "plan": str(bridge.to),
         "state": state,
         "since": link.since if link is not None else time.time(),

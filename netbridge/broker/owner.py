@@ -206,7 +206,7 @@ class Owner:
 
     def _has_tables(self, ours: Identity) -> bool:
         is_live = ours.standing is Standing.LIVE
-        dials = self._wanted.bridges or self._wanted.queue_replication
+        dials = self._wanted.bridges or self._wanted.links or self._wanted.queue_replication
         return bool(self._wanted.acceptors or (dials and is_live))
 
     def _go_on(self) -> None:

@@ -38,7 +38,7 @@ from shmbroker.netbridge.link.outflow import Batch, Outflow
 from shmbroker.netbridge.wire.codec import decode, encode
 from shmbroker.netbridge.wire.frame import Body, Frame
 from shmbroker.netbridge.wire.malformed import Malformed
-from shmbroker.netbridge.wire.words import Role
+from shmbroker.netbridge.wire.words import Role, is_of_network
 
 TURNS_MAX = 16
 """Steps of a machine in a turn of the thread; then others have theirs."""
@@ -72,13 +72,15 @@ class Owner(Protocol):
 
 
 class Meter(Protocol):
-    """Counts what a link ships."""
+    """Counts what a link ships, and what it fetches."""
 
     def read(self, flow: Outflow, batch: Batch) -> None: ...
 
     def released(self, flow: Outflow) -> None: ...
 
     def set_aside(self) -> None: ...
+
+    def poured(self, messages: int, size: int) -> None: ...
 
 
 class End:
@@ -209,6 +211,8 @@ class End:
 
     def _pour(self, action: Pour) -> None:
         told = self.targets[action.target].pour(action.records)
+        if self.meter is not None:
+            self.meter.poured(told.messages, told.bytes)
         self.does(self.machine.poured(action.target, told, time.monotonic()))
 
     def _skip(self, action: Skip) -> None:
@@ -221,9 +225,11 @@ class End:
             self.targets.pop(action.target).close(forgets=action.forgets)
 
     def _open(self, said: OpenSink) -> None:
-        is_member = self.machine.handshake.role is Role.CLUSTER
-        node = self.thread.node if is_member else b""
-        opening = Opening(self.thread.broker, said, self.machine.times.origin_retention, node)
+        handshake = self.machine.handshake
+        travels = is_of_network(handshake.role, handshake.link)
+        node = self.thread.node if travels or handshake.role is Role.CLUSTER else b""
+        retention = self.machine.times.origin_retention
+        opening = Opening(self.thread.broker, said, retention, node, travels=travels)
         self._opening[said.target] = opening
         self.thread.worker.do(opening.begin, partial(self._opened, opening), of=said.origin)
 

@@ -33,7 +33,7 @@ from shmbroker.netbridge.security.key_file import KeyPair
 from shmbroker.netbridge.security.proof import CHALLENGE_BYTES, Channel, FarEnd
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.frame import Frame
-from shmbroker.netbridge.wire.words import OF_PROGRAMS, PAIR_LINK, Role
+from shmbroker.netbridge.wire.words import OF_PROGRAMS, PAIR_LINK, Role, is_of_network
 
 Tell = Callable[[Mapping[str, Any]], None]
 FRAMES_MAX = 256
@@ -48,7 +48,7 @@ NEWEST_MAX = 10_000
 class Serving(Protocol):
     """Of links of programs: `netbridge/serving`; of replicas: `netbridge/replica`; of members to
     their voter: `netbridge/witness`; of the other one of a pair: `netbridge/paired`; of members of
-    a cluster: `netbridge/clustered`."""
+    a cluster: `netbridge/clustered`; of network links: `netbridge/networked`."""
 
     def came(self, end: End) -> None: ...
 
@@ -74,6 +74,7 @@ class Listener(Closable):
         votes: Serving | None = None,
         pairs: Serving | None = None,
         clusters: Serving | None = None,
+        networks: Serving | None = None,
         gate: Gate | None = None,
         tell: Tell = lambda _: None,
         is_active: bool = True,
@@ -82,7 +83,7 @@ class Listener(Closable):
 
         `serves`: programs, `replicates`: replicas, `votes`: links of members to a witness;
         each if `roles` admits them; `pairs`: the link of the other one of a pair; `clusters`:
-        links of members of a cluster.
+        links of members of a cluster; `networks`: network links.
         `gate`: whether applications are accepted.
         `is_active`: False, the broker is passive: all are told who is live, until `serve`.
         """
@@ -94,6 +95,7 @@ class Listener(Closable):
         self._roles, self._vhosts = roles, vhosts
         self._serves, self._replicates, self._votes = serves, replicates, votes
         self._pairs, self._gate, self._clusters = pairs, gate, clusters
+        self._networks = networks
         self._is_active = is_active
         self.live = ""
         """The address of the live, if it is known, while this broker is passive."""
@@ -339,8 +341,9 @@ class Listener(Closable):
             former.does(former.machine.supersede(time.monotonic()))
 
     def unserved(self, end: End, reason: str) -> None:
-        """Of what this end ships."""
+        """Of what this end ships; whoever has made the link comes again, and is asked again."""
         self.told("not served there", reason)
+        end.does(end.machine.refuse(Reason.UNSERVED, reason, time.monotonic()))
 
     def waits(self, end: End, live: str) -> None:
         """Only the near end waits."""
@@ -353,6 +356,8 @@ class Listener(Closable):
             return self._votes
         if role is Role.CLUSTER:
             return self._clusters
+        if is_of_network(role, end.machine.handshake.link):
+            return self._networks
         if role is Role.PEERING:
             return self._pairs if end.machine.handshake.link == PAIR_LINK else None
         return self._serves if role in OF_PROGRAMS else None

@@ -17,14 +17,19 @@ from shmbroker.netbridge.wire.words import TargetKind
 
 
 class Opening:
-    def __init__(self, broker: Broker, said: OpenSink, retention: float, node: bytes = b"") -> None:
+    def __init__(
+        self, broker: Broker, said: OpenSink, retention: float, node: bytes = b"", *,
+        travels: bool = False,
+    ) -> None:  # fmt: skip
         """`retention`: of the mark while the origin is idle, -1 for ever.
 
         `node`: which one this is, for those who may pour into all queues of a node.
+        `travels`: it comes over a network link.
         """
         self._broker = broker
         self._retention = None if retention == NO_LIMIT else retention
         self._node = node
+        self._travels = travels
         self.said = said
         self.queue: Queue | None = None
         """None: it is an exchange, or this node."""
@@ -39,8 +44,9 @@ class Opening:
 
     def begin(self) -> None:
         sink = Sink(
-            self._broker, self.said.origin, retention=self._retention, stops_at_refused=True
-        )
+            self._broker, self.said.origin, retention=self._retention, stops_at_refused=True,
+            travels=self._travels,
+        )  # fmt: skip
         try:
             match self.said.kind:
                 case TargetKind.EXCHANGE:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -30,6 +30,7 @@ from shmbroker.netbridge.cluster.grouping import GROUPINGS, Grouping
 from shmbroker.netbridge.cluster.option import CLUSTERS, Cluster
 from shmbroker.netbridge.cluster.scale_down import SCALE_DOWN, ScaleDown
 from shmbroker.netbridge.config.colocated import COLOCATED, Colocated, merged
+from shmbroker.netbridge.config.of_bridges import Bridge, bridges_of, defaults, network_links_of
 from shmbroker.netbridge.config.of_cluster import colocated_of, grouping_of, scale_down_of
 from shmbroker.netbridge.discovery import option as discoveries
 from shmbroker.netbridge.discovery.option import BROADCASTS, DISCOVERIES, Broadcast, Discovery
@@ -44,12 +45,14 @@ from shmbroker.netbridge.link.option import (
 )
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.member.option import REPLICATION, Refused, Replication, replication
+from shmbroker.netbridge.network import option as networks
+from shmbroker.netbridge.network.option import NETWORK_LINKS, NetworkLink
 from shmbroker.netbridge.pair import option as pairs
 from shmbroker.netbridge.pair.option import PAIR
-from shmbroker.netbridge.plan.bridge import BRIDGES, paced
+from shmbroker.netbridge.plan.bridge import BRIDGES
 from shmbroker.netbridge.plan.option import ACCEPTORS, CONNECTORS
 from shmbroker.netbridge.plan.telling import NotThere, Telling
-from shmbroker.netbridge.plan.uri import Members, Single
+from shmbroker.netbridge.plan.uri import Single
 from shmbroker.netbridge.security.option import CREDENTIALS, SECURITY
 from shmbroker.netbridge.wire.words import Role
 
@@ -57,6 +60,7 @@ OURS: Final = (
     *CONNECTORS,
     *ACCEPTORS,
     *BRIDGES,
+    *NETWORK_LINKS,
     *LINK_DEFAULTS,
     *CREDENTIALS,
     *SECURITY,
@@ -97,22 +101,6 @@ class Acceptor:
     queue_replicas: bool
     """Of a member of a replicated node: other members come elsewhere."""
     times: LinkTimes
-
-
-@dataclass(frozen=True, slots=True)
-class Bridge:
-    """A queue that is shipped to another broker."""
-
-    name: str
-    queue: str
-    to: Members
-    address: str
-    """Where its messages go there."""
-    selector: str | None
-    transformer: str | None
-    credentials: str
-    times: LinkTimes
-    refused_retry: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +145,8 @@ class Network:
     """[grouping.NAME]; None: groups are of their node alone."""
     colocated: Colocated | None = field(default=None, kw_only=True)
     """[ha.colocated]; None: no backups of others run here."""
+    links: Mapping[str, NetworkLink] = field(default_factory=dict, kw_only=True)
+    """[links.NAME], by the name that is shown."""
     broadcasts: Mapping[str, Broadcast] = field(default_factory=dict)
     discoveries: Mapping[str, Discovery] = field(default_factory=dict)
     between: tuple[Single, ...] = ()
@@ -230,6 +220,8 @@ def network(folder: Path, given: Given) -> Network:
         raise ConfigError(
             f'{place}: [cluster.{in_cluster.name}] does not go with ha.policy = "pair"'
         )
+    known = [each.name for each in logins.values() if Role.PEERING in each.roles]
+    bridges = bridges_of(_named(tables, "bridges"), links, known, place)
     found = Network(
         folder,
         connectors,
@@ -237,12 +229,9 @@ def network(folder: Path, given: Given) -> Network:
             name: _acceptor(name, each, links, place)
             for name, each in _named(tables, "acceptors").items()
         },
-        {
-            name: _bridge(name, each, links, logins, place)
-            for name, each in _named(tables, "bridges").items()
-        },
+        bridges,
         logins,
-        overridden(_defaults(), links),
+        overridden(defaults(), links),
         beat,
         folder / security["key-file"] if security.get("key-file") else None,
         folder / security["known-keys"] if security.get("known-keys") else None,
@@ -256,8 +245,25 @@ def network(folder: Path, given: Given) -> Network:
         *_discovery(tables, folder, connectors, logins, in_cluster, place),
         grouping=grouping_of(_named(tables, groupings.ROOT), in_cluster, place),
         colocated=colocated_of(whole, tables, in_cluster, connectors, place),
+        links=_links(given, tables, known, bridges, in_cluster, place),
     )
     return _listening_for_cluster(_with_keys(found, place), place)
+
+
+def _links(
+    given: Given,
+    tables: Mapping[str, dict[str, Any]],
+    logins: Collection[str],
+    bridges: Collection[str],
+    in_cluster: Cluster | None,
+    place: Path,
+) -> dict[str, NetworkLink]:
+    named = _named(tables, networks.ROOT)
+    found = network_links_of(named, tables.get("link-defaults", {}), logins, bridges, place)
+    if found and (in_cluster is not None or given.get("ha.policy") == "pair"):
+        what = "a [cluster.NAME]" if in_cluster is not None else 'ha.policy = "pair"'
+        raise ConfigError(f"{place}: [links.NAME] does not go with {what} yet")
+    return found
 
 
 def _check_clusters(tables: Mapping[str, dict[str, Any]], place: Path) -> None:
@@ -528,36 +534,6 @@ def _acceptor(
 def _login(name: str, values: Mapping[str, Any]) -> Login:
     user = values["user"] or name
     return Login(name, user, values["password"], values["role"], values["accept-also"])
-
-
-def _bridge(
-    name: str,
-    values: Mapping[str, Any],
-    defaults: Mapping[str, Any],
-    logins: Mapping[str, Login],
-    place: Path,
-) -> Bridge:
-    known = [each.name for each in logins.values() if Role.PEERING in each.roles]
-    whose = values["credentials"] or (known[0] if len(known) == 1 else None)
-    if whose not in known:
-        what = "says no credentials" if whose is None else f"names [credentials.{whose}]"
-        there = f"there are {', '.join(known)}" if known else "there is none"
-        raise ConfigError(f'{place}: [bridges.{name}] {what}: of role "peering" {there}')
-    said = dict(values["to"].values)  # a uri of one broker may have them, too
-    own = {each.name: said.get(each.name, values[each.name]) for each in LINK_DEFAULTS}
-    own = {key: value for key, value in own.items() if value is not None}
-    try:
-        times = times_of(overridden(defaults, own))
-    except Contradiction as error:
-        raise ConfigError(f"{place}: [bridges.{name}]: {error}") from None
-    retry = (_defaults() | dict(defaults) | own)["refused-retry-interval"]
-    to, address = paced(values["to"], values), values["forwarding-address"] or values["queue"]
-    return Bridge(name, values["queue"], to, address, values["filter"], values["transformer"],
-                  whose, times, retry)  # fmt: skip
-
-
-def _defaults() -> dict[str, Any]:
-    return {each.name: _default(each) for each in LINK_DEFAULTS if each.default is not None}
 
 
 def _with_keys(found: Network, place: Path) -> Network:

@@ -23,6 +23,7 @@ from shmbroker.netbridge.link.outflow import Batch, Outflow, Outlet
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.wire.frame import (
     OF_CLUSTERS,
+    OF_NETWORKS,
     OF_PAIRS,
     OF_REPLICATION,
     OF_SESSIONS,
@@ -45,7 +46,7 @@ from shmbroker.netbridge.wire.frame import (
     Unopened,
 )
 from shmbroker.netbridge.wire.malformed import Malformed
-from shmbroker.netbridge.wire.words import OF_PROGRAMS, PAIR_LINK, Role
+from shmbroker.netbridge.wire.words import OF_PROGRAMS, PAIR_LINK, Role, is_of_network
 
 Steps = Iterator[Frame | Action]
 CONFIRM_SECONDS = 0.005
@@ -354,6 +355,8 @@ class Machine:
             return OF_CLUSTERS
         if role is Role.PEERING and self.handshake.link == PAIR_LINK:
             return OF_PAIRS
+        if is_of_network(role, self.handshake.link):
+            return OF_NETWORKS
         return OF_SESSIONS if role in OF_PROGRAMS else frozenset()
 
     def _beat(self, frame: Beat) -> None:

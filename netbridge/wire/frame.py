@@ -463,7 +463,8 @@ class Vote(Carrying):
 @value
 class Talk(Carrying):
     """What members of a node say to each other (netbridge/member/codec.py), the brokers of a pair
-    (netbridge/pair/codec.py), and those of a cluster (netbridge/cluster/codec.py)."""
+    (netbridge/pair/codec.py), those of a cluster (netbridge/cluster/codec.py), and the ends of a
+    network link (netbridge/network/codec.py)."""
 
     body: Body
 
@@ -520,6 +521,7 @@ KINDS: Final[tuple[type[Frame], ...]] = (
 OF_REPLICATION: Final = frozenset({Join, Joined, Unjoined, Shipment, Reached, InSync, Talk})
 OF_VOTES: Final = frozenset({Vote})
 OF_PAIRS: Final = frozenset({Talk})
+OF_NETWORKS: Final = frozenset({Talk})
 OF_CLUSTERS: Final = frozenset({Talk, Vote})
 OF_SESSIONS: Final = frozenset({Attach, Attached, Command, Result, Delivery, Grant, Seen, Nodes})
 

@@ -30,8 +30,17 @@ QUEUES_LINK: Final = "queues that follow"
 """How the name of a link of role replica begins, by which queues follow those of another one."""
 
 
+NETWORK_LINK: Final = "network/"
+"""How the name of a link of role peering begins, by which a broker fetches messages from another
+one; no bridge has a slash in its name."""
+
+
 FORWARDING_LINK: Final = "forwarding"
 """How the name of a link of role cluster begins, by which messages go to another node."""
+
+
+def is_of_network(role: Role | None, link: str) -> bool:
+    return role is Role.PEERING and link.startswith(NETWORK_LINK)
 
 
 class Standing(Word):

@@ -29,7 +29,7 @@ Default = str | bool | int | float | list[str]
 
 NAMED_TABLES: Final = (
     "connectors", "acceptors", "credentials", "bridges", "cluster", "broadcast", "discovery",
-    "grouping",
+    "grouping", "links",
 )  # fmt: skip
 """Any number of each, with names: [connectors.NAME]."""
 NETBRIDGE_TABLES: Final = (*NAMED_TABLES, "link-defaults", "security")

@@ -8,12 +8,14 @@ from typing import Any, Final
 import pytest
 
 from shmbroker.ipc.instance.config.config import FILE, ConfigError, toml_of
+from shmbroker.ipc.instance.config.kind import FLAG
 from shmbroker.ipc.instance.config.option import Option
 from shmbroker.ipc.instance.config.secret import SecretRefused
 from shmbroker.netbridge.config.config import ALL, OURS, Network, layers, load, option_of
 from shmbroker.netbridge.config.explain import explained
 from shmbroker.netbridge.config.logins import credentials
 from shmbroker.netbridge.link.option import times_of
+from shmbroker.netbridge.network.option import NETWORK_LINKS
 from shmbroker.netbridge.plan.uri import Single
 from shmbroker.netbridge.security.password import PasswordRefused
 from shmbroker.netbridge.wire.words import Role
@@ -96,6 +98,9 @@ GOOD: dict[str, tuple[object, object]] = {
     "bridges.x.max-retry-interval": (5000, 5.0),
     "bridges.x.initial-connect-attempts": (3, 3),
     "bridges.x.reconnect-attempts": (0, 0),
+    "links.x.uri": ("a:5", Single("a", 5)),
+    "links.x.include-static": (["stock.*"], ("stock.*",)),
+    "links.x.max-hops": (-1, -1),
     "security.key-file": ("k", "k"),
     "security.known-keys": ("k", "k"),
     "link-defaults.heartbeat-interval": ("10ms", 0.01),
@@ -303,8 +308,21 @@ BAD |= {
         "topology-scanner-attempts": (-2, "-1: no limit"),
     }.items()
 }
-BAD |= {key.replace("link-defaults", "bridges.x"): bad for key, bad in BAD.items()
-        if key.startswith("link-defaults")}  # fmt: skip
+BAD |= {
+    f"links.x.{name}": bad
+    for name, bad in {
+        "uri": ("shm://here", "a broker or a list"),
+        "credentials": ("a/b", "the NAME of"),
+        "prefetch-size": (0, "in 1…10000"),
+        **dict.fromkeys(("include", "include-static", "exclude"), ("#", "patterns of names")),
+        **dict.fromkeys(
+            ("max-hops", "network-ttl", "message-ttl", "consumer-ttl"), (0, "in 1…255, -1")
+        ),
+        **{option.name: (2, "true or false") for option in NETWORK_LINKS if option.kind is FLAG},
+    }.items()
+}
+BAD |= {key.replace("link-defaults", owner): bad for key, bad in BAD.items()
+        for owner in ("bridges.x", "links.x") if key.startswith("link-defaults")}  # fmt: skip
 
 
 def key_of(option: Option) -> str:

@@ -1,0 +1,109 @@
+"""Links of a broker to others by which messages go, [bridges.NAME], or come, [links.NAME]."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from shmbroker.ipc.instance.config.config import ConfigError
+from shmbroker.netbridge.link.option import LINK_DEFAULTS, Contradiction, overridden, times_of
+from shmbroker.netbridge.link.times import LinkTimes
+from shmbroker.netbridge.network import option as of_networks
+from shmbroker.netbridge.network.option import NetworkLink
+from shmbroker.netbridge.plan.bridge import paced
+from shmbroker.netbridge.plan.uri import Members
+
+BRIDGES: Final = "bridges"
+
+
+@dataclass(frozen=True, slots=True)
+class Bridge:
+    """A queue that is shipped to another broker."""
+
+    name: str
+    queue: str
+    to: Members
+    address: str
+    """Where its messages go there."""
+    selector: str | None
+    transformer: str | None
+    credentials: str
+    times: LinkTimes
+    refused_retry: float
+
+
+def defaults() -> dict[str, Any]:
+    """Of [link-defaults]."""
+    return {
+        each.name: each.value_of(each.default) for each in LINK_DEFAULTS if each.default is not None
+    }
+
+
+def bridges_of(
+    named: Mapping[str, dict[str, Any]],
+    given: Mapping[str, Any],
+    logins: Collection[str],
+    place: Path,
+) -> dict[str, Bridge]:
+    """`given`: [link-defaults]; `logins`: credentials of role "peering"."""
+    found = {}
+    for name, values in named.items():
+        table = f"{place}: [{BRIDGES}.{name}]"
+        whose = _login(values, logins, table)
+        times, retry = _times(values, dict(values["to"].values), given, table)
+        to, address = paced(values["to"], values), values["forwarding-address"] or values["queue"]
+        found[name] = Bridge(
+            name, values["queue"], to, address, values["filter"], values["transformer"], whose,
+            times, retry,
+        )  # fmt: skip
+    return found
+
+
+def network_links_of(
+    named: Mapping[str, dict[str, Any]],
+    given: Mapping[str, Any],
+    logins: Collection[str],
+    bridges: Collection[str],
+    place: Path,
+) -> dict[str, NetworkLink]:
+    """By the names that are shown: `static:` has one link to each of its members."""
+    found = {}
+    for name, values in named.items():
+        table = f"{place}: [{of_networks.ROOT}.{name}]"
+        whose = _login(values, logins, table)
+        times, retry = _times(values, dict(values["uri"].values), given, table)
+        try:
+            terms = of_networks.terms_of(name, values)
+            services = dict(of_networks.services(name, values["uri"]))
+        except of_networks.Refused as error:
+            raise ConfigError(f"{place}: {error}") from None
+        for each, to in services.items():
+            if each in found or each in bridges:
+                raise ConfigError(f"{table}: another link, or a bridge, is called {each!r}")
+            found[each] = NetworkLink(each, to, whose, terms, values["duplex"], times, retry)
+    return found
+
+
+def _login(values: Mapping[str, Any], known: Collection[str], table: str) -> str:
+    named = values["credentials"]
+    whose = named or (next(iter(known)) if len(known) == 1 else None)
+    if whose is None or whose not in known:
+        what = "says no credentials" if named is None else f"names [credentials.{named}]"
+        there = f"there are {', '.join(known)}" if known else "there is none"
+        raise ConfigError(f'{table} {what}: of role "peering" {there}')
+    return str(whose)
+
+
+def _times(
+    values: Mapping[str, Any], said: Mapping[str, Any], given: Mapping[str, Any], table: str
+) -> tuple[LinkTimes, float]:
+    """`said`: by a uri of one broker, which may have them, too; and the pause after a refusal."""
+    own = {each.name: said.get(each.name, values[each.name]) for each in LINK_DEFAULTS}
+    own = {key: value for key, value in own.items() if value is not None}
+    try:
+        times = times_of(overridden(given, own))
+    except Contradiction as error:
+        raise ConfigError(f"{table}: {error}") from None
+    return times, (defaults() | dict(given) | own)["refused-retry-interval"]

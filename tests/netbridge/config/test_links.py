@@ -1,0 +1,103 @@
+"""[links.NAME]: what a link is, what it cannot be yet, and what it does not go with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shmbroker.ipc.instance.config.config import FILE, ConfigError
+from shmbroker.netbridge.config.config import Network, load
+from shmbroker.netbridge.network.demand import Terms
+from shmbroker.netbridge.network.option import NOT_YET
+
+SITE = """
+[credentials.site]
+password = "correct horse battery"
+role = "peering"
+"""
+
+
+def read(folder: Path, text: str) -> Network:
+    (folder / FILE).write_text(text + SITE)
+    return load(folder)[1]
+
+
+def link(*lines: str, uri: str = "a") -> str:
+    return "\n".join(["[links.x]", f"uri = '{uri}'", *lines, ""])
+
+
+def test_defaults(tmp_path: Path) -> None:
+    [found] = read(tmp_path, link()).links.values()
+    assert (found.name, str(found.to), found.credentials) == ("x", "tcp://a:61616", "site")
+    assert found.terms == Terms(1000, ("#",), (), (), False)
+    assert not found.is_duplex
+    assert found.times.heartbeat_interval == 0.2
+
+
+def test_all_that_works(tmp_path: Path) -> None:
+    text = link(
+        "duplex = true", "prefetch-size = 5", "include = ['stock.#']", "exclude = ['stock.us']",
+        "include-static = ['log']", "static-bridge = true", "heartbeat-interval = '1s'",
+    )  # fmt: skip
+    [found] = read(tmp_path, text).links.values()
+    assert found.terms == Terms(5, ("stock.#",), ("log",), ("stock.us",), True)
+    assert found.is_duplex
+    assert found.times.heartbeat_interval == 1.0
+
+
+@pytest.mark.parametrize(
+    ("uri", "names"),
+    [
+        ("masterslave:(a,b)", ["x"]),
+        ("failover:(a,b)", ["x"]),
+        ("static:(a,b:5)", ["x@a:61616", "x@b:5"]),
+        ("static:(a,masterslave:(b,c))", ["x@a:61616", "x@b:61616"]),
+    ],
+)
+def test_one_link_for_each_service(tmp_path: Path, uri: str, names: list[str]) -> None:
+    assert list(read(tmp_path, link(uri=uri)).links) == names
+
+
+@pytest.mark.parametrize("key", NOT_YET)
+def test_what_does_not_work_yet_says_so(tmp_path: Path, key: str) -> None:
+    only, why = NOT_YET[key]
+    given = "2" if type(only) is int else str(not only).lower()
+    with pytest.raises(ConfigError, match=f"links.x.{key} can only be .* so far: {why}"):
+        read(tmp_path, link(f"{key} = {given}"))
+    assert read(tmp_path, link(f"{key} = {str(only).lower()}")).links
+
+
+BRIDGE = "[bridges.x]\nqueue = 'q'\nto = 'b'\n"
+CLUSTER = """
+[connectors.a]
+uri = "a"
+[acceptors.a]
+uri = "a"
+roles = ["cluster"]
+[cluster.town]
+connector = "a"
+user = "town"
+password = "correct horse battery"
+static-connectors = ["a"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (link("static-bridge = true"), "needs include-static"),
+        (link(uri="static:(masterslave:(a,b),masterslave:(a,c))"), "twice"),
+        (link(uri=f"static:({'a' * 130})"), "a name of at most 128 bytes"),
+        (link("credentials = 'nobody'"), "names [credentials.nobody]"),
+        (link() + BRIDGE, "another link, or a bridge, is called 'x'"),
+        (link() + CLUSTER, "does not go with a [cluster.NAME] yet"),
+        ("[ha]\npolicy = 'pair'\n" + link(), 'does not go with ha.policy = "pair" yet'),
+        ("[links.x]\nduplex = true\n", "has no uri"),
+        (link(uri="discovery:(udp://239.1.1.1:5000)"), "cannot discover"),
+    ],
+)
+def test_what_does_not_go(tmp_path: Path, text: str, complaint: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        read(tmp_path, text)
+    assert complaint in str(error.value)
