@@ -9,6 +9,8 @@
 #include "ring/ring.h"
 #include "vhost/vhost.h"
 
+#define FORCE_OF_BROKER 2 /* in the place of 1: netbridge/clustered/groups.py */
+
 void queue_remove(sb_connection *connection, int64_t reference)
 {
     char path[NAME_ROOM];
@@ -45,6 +47,9 @@ static int64_t delete_locked(sb_connection *connection, const char *name, int64_
     if (leads_to_node(name))
         return fail(SB_INVALID, "queue '%s' has what goes to another node of the cluster: it is "
                     "never deleted", name);
+    if (has_routes(name) && force != FORCE_OF_BROKER)
+        return fail(SB_INVALID, "queue '%s' has where the groups of the cluster go: the broker "
+                    "deletes it when its file has no [grouping.NAME] any more", name);
     int64_t reference = sb_row_reference(catalog, L_QUEUES, row);
     int64_t users = participant_others(connection, reference);
     if (users > 0 && !force)

@@ -14,10 +14,17 @@
 
 #define TEMPORARY "tmp."
 #define TOWARDS "$sf." /* how the names of queues towards other nodes begin */
+#define ROUTES "$groups" /* and with a dot behind it: ipc/queue/grouped.c */
 
 bool leads_to_node(const char *name)
 {
     return strncmp(name, TOWARDS, sizeof TOWARDS - 1) == 0;
+}
+
+bool has_routes(const char *name)
+{
+    size_t length = sizeof ROUTES - 1;
+    return strncmp(name, ROUTES, length) == 0 && (name[length] == 0 || name[length] == '.');
 }
 
 static char *node_at(sb_connection *connection)

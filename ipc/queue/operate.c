@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 
 #include "base/base.h"
+#include "catalog/catalog.h"
 #include "paging/paging.h"
 #include "ring/ring.h"
 #include "schedule/schedule.h"
@@ -37,9 +38,25 @@ int64_t sb_browse_ahead(sb_queue *queue, int64_t position, sb_message *message, 
     return code;
 }
 
+/* What is on its way to another node was confirmed, and leaves the queue once that node has it;
+ * where groups go is known to the broker alone. */
+static int64_t of_broker_code(const sb_queue *queue, const char *refused)
+{
+    if (has_routes(queue->name))
+        return fail(SB_INVALID, "queue '%s' has where the groups of the cluster go: it is never %s",
+                    queue->name, refused);
+    if (!leads_to_node(queue->name))
+        return SB_OK;
+    return fail(SB_INVALID, "queue '%s' has what goes to another node of the cluster: it is never "
+                "%s; shmbroker cluster forget is for a node that is gone for good", queue->name,
+                refused);
+}
+
 static int64_t purge(sb_queue *queue)
 {
     int64_t code = read_only_code(queue);
+    if (code == SB_OK)
+        code = of_broker_code(queue, "purged");
     if (code != SB_OK)
         return code;
     int64_t paged = queue->pages ? inbox_purge(queue) : 0; /* first: it would fill the ring */
@@ -66,7 +83,9 @@ int64_t sb_purge(sb_queue *queue)
 
 int64_t sb_pause(sb_queue *queue, int64_t paused)
 {
-    int64_t code;
+    int64_t code = paused ? SB_OK : of_broker_code(queue, "resumed");
+    if (code != SB_OK)
+        return code;
     lane *in = lane_enter(queue, &code);
     if (!in)
         return code;

@@ -16,6 +16,7 @@ from typing import Any, Final
 from shmbroker.core.layout import CONFIRM_EFFECTIVE
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import Empty, Error, QueueFull
+from shmbroker.ipc.base.names import name_bytes
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.queue.grouped import ASKED, ROUTES, SEPARATOR, TIMEOUT, USES
 from shmbroker.ipc.queue.queue import Queue as Ring
@@ -54,6 +55,8 @@ ASKED_SLOTS: Final = 1 << 10
 ASKED_TOGETHER: Final = 256
 GONE_SECONDS: Final = 1.0
 """So long the note stays that a group has no route."""
+FORCE_OF_BROKER: Final = 2
+"""Nobody else deletes queues of routes: ipc/catalog/delete_queue.c."""
 A_MESSAGE: int = lib.SB_A_MESSAGE
 
 
@@ -66,7 +69,8 @@ def forget_routes(broker: Broker) -> None:
     there = set(broker._catalog.queue_names().values())
     for name in (ROUTES, ASKED, KEPT):  # the first one says that there is a handler
         if name in there:
-            broker.delete_queue(name, force=True)
+            code = lib.sb_delete_queue(broker._connection, name_bytes(name), FORCE_OF_BROKER)
+            broker._check(code, f"deleting queue {name!r}")
 
 
 class Groups:

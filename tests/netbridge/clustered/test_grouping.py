@@ -11,7 +11,7 @@ import pytest
 
 import shmbroker
 from shmbroker import Broker, GroupingTimeout, InvalidArgument, Queue, aio
-from shmbroker.ipc.queue.grouped import ROUTES
+from shmbroker.ipc.queue.grouped import ASKED, ROUTES
 from shmbroker.netbridge.clustered.groups import KEPT
 from tests.cli.command import Shell
 from tests.netbridge.clustered.conftest import PATIENCE, Cluster
@@ -262,6 +262,20 @@ def test_what_cannot_wait_for_a_decision_is_refused(cluster: Cluster) -> None:
         assert here.confirm(position, timeout=PATIENCE) == "disk"
         assert taken(there, 3) == numbers(0, 3)
         assert here.statistics().depth == 0
+
+
+def test_nobody_but_the_broker_deletes_its_routes(cluster: Cluster) -> None:
+    started(cluster, "east")
+    with at(cluster, "east") as east:
+        queue = east.declare_queue("orders", **HAS)
+        queue.publish(b"", group="anna")
+        for name in (ROUTES, ASKED, KEPT):
+            with pytest.raises(InvalidArgument, match="where the groups of the cluster go"):
+                east.delete_queue(name, force=True)
+            with pytest.raises(InvalidArgument, match="never purged"):
+                east.queue(name).purge()
+        queue.publish(b"", group="bert")  # there is somebody who decides
+        assert groups(cluster, "east") == {"anna": "east", "bert": "east"}
 
 
 def test_a_broker_without_a_handler_forgets_the_routes(cluster: Cluster) -> None:

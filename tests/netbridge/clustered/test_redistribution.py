@@ -161,6 +161,12 @@ def test_nobody_else_takes_what_is_on_its_way_nor_deletes_it(cluster: Cluster) -
             way.get(timeout=0)
         with pytest.raises(InvalidArgument, match="another node of the cluster"):
             east.delete_queue(name, force=True)
+        waiting = way.statistics().depth
+        with pytest.raises(InvalidArgument, match="never resumed"):
+            way.resume()
+        with pytest.raises(InvalidArgument, match="never purged"):
+            way.purge()
+        assert (way.statistics().is_paused, way.statistics().depth) == (True, waiting)
         cluster["west"].start().becomes("live")
         dead = east.queue("town.undeliverable")
         assert taken(dead, 1) == [b"by a program"]
