@@ -26,6 +26,7 @@ from shmbroker.netbridge.cluster.group import (
     TellAll,
     turns,
 )
+from shmbroker.netbridge.cluster.proposer import USES_TOLD
 from shmbroker.netbridge.cluster.said import Decides, Ends, Proposes
 from shmbroker.netbridge.election.question import Node
 
@@ -133,7 +134,8 @@ class Arbiter:
             return
         self._reaps_at = now + self._reaper_period
         if self._group_timeout is not None:
-            unused = now - self._group_timeout
+            # a program and a proposer each tell of a use up to so much later: not before its time
+            unused = now - self._group_timeout * (1 + 2 / USES_TOLD)
             for group in [each for each, at in self._routes.items() if at.used <= unused]:
                 yield from self._end(group)
 
