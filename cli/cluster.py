@@ -55,6 +55,8 @@ def list_(folder: Path, as_json: bool, names: bool) -> None:
     broker does not run.
     """
     told = known(folder)
+    if not told and not as_json:
+        raise click.ClickException(silent(folder))
     if names:
         print_names(str(each["name"]) for each in told.get("nodes", []))
     elif as_json:
@@ -82,6 +84,8 @@ def queues(folder: Path, as_json: bool, names: bool) -> None:
     with 1 if the broker does not run.
     """
     told = _queues(folder)
+    if not told and not as_json:
+        raise click.ClickException(silent(folder))
     rows = told.get("queues", [])
     if names:
         print_names(dict.fromkeys(str(each["queue"]) for each in rows))
@@ -104,6 +108,11 @@ def _queues(folder: Path) -> dict[str, Any]:
         return {}
     order(folder, "cluster", {"verb": "queues"})
     return shown(folder, QUEUES_FILE)
+
+
+def silent(folder: Path) -> str:
+    """Why there is nothing to show."""
+    return f"the broker in {folder} does not run, or is not live yet: shmbroker status {folder}"
 
 
 def _yes(is_so: bool) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from shmbroker.cli.cluster import NODE_DIGITS, runs
+from shmbroker.cli.cluster import NODE_DIGITS, runs, silent
 from shmbroker.cli.group import Group
 from shmbroker.cli.instance import folder_argument
 from shmbroker.cli.ordering import order, shown
@@ -44,6 +44,8 @@ def list_(folder: Path, as_json: bool, names: bool) -> None:
     with 1 if the broker does not run.
     """
     told = _known(folder)
+    if not told and not as_json:
+        raise click.ClickException(silent(folder))
     if names:
         print_names(dict.fromkeys(str(each["group"]) for each in told.get("groups", [])))
     elif as_json:

@@ -210,7 +210,7 @@ class Membership:
         nodes = [
             node
             for node, each in self.lives.items()
-            if node.hex().startswith(name.lower()) or each.name == name
+            if (name and node.hex().startswith(name.lower())) or each.name == name
         ]
         if len(nodes) > 1:
             return f"{name!r} may be {' or '.join(each.hex() for each in nodes)}"

@@ -103,5 +103,11 @@ def test_the_command_line(three: Cluster) -> None:
     assert "missing: west" in checked.out
     assert "no vote could succeed now" in checked.out
     assert "add --yes" in shell("cluster", "forget", folder, "west").said
+    assert "there is no node ''" in shell("cluster", "forget", folder, "", "--yes").said
     assert shell("cluster", "forget", folder, "west", "--yes").code == 0
     assert shell("cluster", "list", folder).lines[-1].startswith("2 lives: 1 of the others")
+    three["east"].kill()
+    for verb in ("list", "queues"):
+        silent = shell("cluster", verb, folder)
+        assert (silent.code, silent.out) == (1, "")
+        assert "does not run, or is not live yet: shmbroker status" in silent.said
