@@ -174,6 +174,11 @@ def check(name: str, given: Mapping[str, Any]) -> None:
             raise Refused(f"[{ROOT}.{name}] has {key}, which is not there yet: {why}")
     if len(name.encode()) > NAME_BYTES_MAX:
         raise Refused(f"[{ROOT}.{name}]: a cluster's name has at most {NAME_BYTES_MAX} bytes")
+    if not is_name(name):
+        raise Refused(
+            f"[{ROOT}.{name!r}]: queues have the name of the cluster in theirs, so it has no slash "
+            "and no control characters, and is not empty"
+        )
     if "static-connectors" not in given and "discovery-group" not in given:
         raise Refused(
             f"[{ROOT}.{name}] has no static-connectors and no discovery-group: whom does it look "

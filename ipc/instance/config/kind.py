@@ -139,7 +139,7 @@ def _count(given: object) -> int:
 
 
 def _factor(given: object) -> float:
-    if not isinstance(given, (int, float)) or isinstance(given, bool):
+    if not isinstance(given, (int, float)) or isinstance(given, bool) or given != given:
         raise ValueError("a number, as in 2.0")
     return float(given)
 
