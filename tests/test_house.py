@@ -124,7 +124,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/replicated/talks.py": {"zmq", "time"},
     "netbridge/security/curve.py": {"zmq"},
     "netbridge/security/key_file.py": set(),
-    "netbridge/serving/audience.py": set(),
+    "netbridge/serving/audience.py": {"time"},
     "netbridge/serving/commit.py": {"time"},
     "netbridge/serving/confirms.py": set(),
     "netbridge/serving/consumer.py": {"time"},

@@ -239,10 +239,11 @@ class Network(Closable):
         if self._nodes is not None:
             ours, others = self._nodes
             telling = self.given.wanted.acceptors[name].telling
-            audience.tell((*ours, *(
-                each.node for each in others
-                if telling.includes(each.node.name, is_there=each.is_there)
-            )))  # fmt: skip
+            told = [each for each in others
+                    if telling.includes(each.node.name, is_there=each.is_there)]  # fmt: skip
+            there = [each.node for each in told if each.is_there]
+            audience.tell((*ours, *(each.node for each in told)))
+            audience.shares_with((*ours, *there) if telling.rebalances else ())
 
     def wait(self, live: Whereabouts) -> None:
         """The broker is passive: say who is live.  Of addresses the live on this host has those

@@ -65,6 +65,7 @@ class Broker(Closing):
         self.vhost = vhost
         self._queues: WeakValueDictionary[str, Queue] = WeakValueDictionary()
         self._producings: dict[tuple[str, str], Producing] = {}
+        session.handles = self._producings
         self._draining: list[bool] = []
         finalize(self, session.drop)  # who forgets to close leaves no thread behind
 

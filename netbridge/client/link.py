@@ -19,7 +19,7 @@ from shmbroker.netbridge.plan.uri import ROOT, Member, Single, singles
 from shmbroker.netbridge.remote.action import Event
 from shmbroker.netbridge.remote.topology import Node, Topology, unpacked
 from shmbroker.netbridge.security.credential import Credential
-from shmbroker.netbridge.wire.frame import Frame, Nodes
+from shmbroker.netbridge.wire.frame import Frame, Invite, Nodes
 from shmbroker.netbridge.wire.malformed import Malformed
 from shmbroker.netbridge.wire.words import Role, Standing
 
@@ -39,6 +39,8 @@ class Speaker(Protocol):
     def link_is_lost(self, kind: Event, detail: str) -> None: ...
 
     def heard(self, frame: Frame) -> None: ...
+
+    def invited(self, uri: str, former: str) -> None: ...
 
     def found_none(self, said: Mapping[Single, str]) -> None: ...
 
@@ -63,6 +65,8 @@ class ProgramLink(Link):
         """As brokers have told it."""
         self._given: tuple[Member, ...] = ()
         """The list that the program was given; what else is told stands before it."""
+        self._goes_to: Single | None = None
+        """The session has left for this broker."""
         super().__init__(
             thread, name, uri, credential, ours, (), times=times, role=Role.CLIENT, owner="program"
         )
@@ -94,6 +98,11 @@ class ProgramLink(Link):
         if self._attached is not None:
             self._attached.say(frame)
 
+    def go(self, uri: str) -> None:
+        """Leave this broker; that one is tried first."""
+        self._goes_to = single(uri)
+        self.disconnect()
+
     def disconnect(self) -> None:
         """The session is over, or has no use for this connection."""
         if self._attached is not None:
@@ -106,6 +115,8 @@ class ProgramLink(Link):
             return
         if isinstance(frame, Nodes):
             self._told(end, frame)
+        elif isinstance(frame, Invite):
+            self._invited(frame.uri)
         else:
             self._speaker.heard(frame)
 
@@ -120,6 +131,15 @@ class ProgramLink(Link):
         if self.topology.take(told):
             self._given = self._given or self._plan.listed
             self._offer(was_read=False)
+
+    def _invited(self, uri: str) -> None:
+        """Whom it does not know it does not follow."""
+        to, present = single(uri), self.member
+        if not self._plan.terms.obeys_moves or to is None or present is None:
+            return
+        known = {each.place[:2] for each in self.members}
+        if to.place[:2] != present.place[:2] and to.place[:2] in known:
+            self._speaker.invited(uri, str(present))
 
     def takes_list(self, members: tuple[Member, ...]) -> None:
         self._given = members
@@ -162,7 +182,11 @@ class ProgramLink(Link):
     def _first_after(self, how: Ending) -> tuple[Single, ...]:
         """Its own broker, which may have the session still, unless that names another one; then
         those that wait to take its place, and others of the group."""
-        present = self._plan.present
+        present, goes_to = self._plan.present, self._goes_to
+        self._goes_to = None
+        if goes_to is not None:
+            vhost = goes_to.vhost if present is None else present.vhost
+            return (replace(goes_to, vhost=vhost), *(() if present is None else (present,)))
         own = super()._first_after(how) or (() if present is None else (present,))
         met = self.met.get(present) if present is not None else None
         return (*own, *self._known(met.node if met is not None else b""))

@@ -318,4 +318,5 @@ def near(remote: Any, name: str | None) -> NearBroker:
         local = connect_local(SCHEME + vhost, name=name)
         return local if remote._session.way.is_blocking else aio.Broker(local)
 
+    remote._session.prefers_memory = True
     return NearBroker(remote, opens)

@@ -32,6 +32,7 @@ from shmbroker.netbridge.remote.action import (
     Drop,
     Event,
     Finish,
+    Go,
     Hand,
     Say,
     StopConnecting,
@@ -83,6 +84,10 @@ class Session:
         self.options = options
         self.uri = uri
         self.targets = count(1)
+        self.handles: Mapping[tuple[str, str], object] = {}
+        """Queues and exchanges that the program has opened, by noun and name."""
+        self.prefers_memory = False
+        """Where it can, its verbs go through shared memory, and what is in hand is not here."""
         self.transactions = count(1)
         """Numbers of transactions, and of messages that are scheduled."""
         self.receivers: dict[int, Receiver] = {}
@@ -280,6 +285,10 @@ class Session:
     def work(self, transaction: int) -> None:
         self._soon(partial(self._client.work, transaction))
 
+    def no_work(self, transaction: int) -> None:
+        """It was rolled back."""
+        self._soon(lambda: self._client.works.pop(transaction, None))
+
     def want(self, consumer: int, messages: int) -> None:
         self._soon(lambda: self._does(self._client.want(consumer, messages)))
 
@@ -328,6 +337,11 @@ class Session:
     def heard(self, frame: Frame) -> None:
         self._does(self._client.received(frame, time.monotonic()))
 
+    def invited(self, uri: str, former: str) -> None:
+        if not (self.prefers_memory and self.near is not None):
+            uses = tuple(asked(opens=True, **{noun: name}) for noun, name in list(self.handles))
+            self._does(self._client.move(uri, former, uses, time.monotonic()))
+
     def found_none(self, said: Mapping[Single, str]) -> None:
         self._failure = "; ".join(f"{member.peer}: {why}" for member, why in said.items())
         self._does(self._client.unreachable(time.monotonic(), self._failure))
@@ -364,6 +378,8 @@ class Session:
                 link.give_up()
             else:
                 link.disconnect()
+        elif isinstance(action, Go):
+            link.go(action.uri)
         elif isinstance(action, Connect):
             link.try_again()
         elif isinstance(action, StopConnecting) and not self.is_up:

@@ -10,6 +10,7 @@ import msgpack
 
 from shmbroker.ipc.aio.verb import twin, twin_to
 from shmbroker.ipc.base.errors import (
+    ConnectionClosed,
     DeliveryRevoked,
     Error,
     InvalidArgument,
@@ -167,6 +168,9 @@ class Transaction:
         if self._has_ended:
             raise TransactionEnded("the transaction was committed or rolled back before")
         self._has_ended = True
+        if self._operations:
+            with suppress(ConnectionClosed):
+                self._session.no_work(self._number)
         for message in reversed(self._acked):
             message._dealt = ""
             with suppress(Error):

@@ -51,7 +51,7 @@ from shmbroker.netbridge.pair import option as pairs
 from shmbroker.netbridge.pair.option import PAIR
 from shmbroker.netbridge.plan.bridge import BRIDGES
 from shmbroker.netbridge.plan.option import ACCEPTORS, CONNECTORS
-from shmbroker.netbridge.plan.telling import NotThere, Telling
+from shmbroker.netbridge.plan.telling import Telling, Untold
 from shmbroker.netbridge.plan.uri import Single
 from shmbroker.netbridge.security.option import CREDENTIALS, SECURITY
 from shmbroker.netbridge.wire.words import Role
@@ -523,7 +523,7 @@ def _acceptor(
     own = {key: value for key, value in values["uri"].values if key in known}
     try:
         times, telling = times_of(overridden(defaults, own)), Telling.of(values)
-    except (Contradiction, NotThere) as error:
+    except (Contradiction, Untold) as error:
         raise ConfigError(f"{place}: [acceptors.{name}]: {error}") from None
     return Acceptor(
         name, values["uri"], values["roles"], values["credentials"], values["session-ttl"],

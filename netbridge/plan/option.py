@@ -61,7 +61,7 @@ ACCEPTORS: Final = (
     _acceptor("update-cluster-clients-on-remove", FLAG, False,
               "Also of one that has left: it is taken out of their lists."),
     _acceptor("rebalance-cluster-clients", FLAG, False,
-              "Not there yet: ask programs to move to a new member."),
+              "Ask a share of the programs to move to a node that joins."),
     _acceptor("queue-replicas", FLAG, False,
               "Of role replica: here come brokers that follow single queues, and no members."),
     _acceptor("update-cluster-filter", Kind("patterns", _patterns), [],

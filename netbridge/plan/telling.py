@@ -9,8 +9,8 @@ from typing import Any
 from shmbroker.netbridge.plan.pattern import matches
 
 
-class NotThere(ValueError):
-    """The message says what is not there."""
+class Untold(ValueError):
+    """Options that do not go together; the message says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,19 +21,22 @@ class Telling:
     """`update-cluster-clients-on-remove`: a node that has left is no longer in the list."""
     names: tuple[str, ...]
     """`update-cluster-filter`; none: all nodes."""
+    rebalances: bool = False
+    """`rebalance-cluster-clients`: a share of those that are here is invited to a new node."""
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Telling:
-        """NotThere."""
-        if values["rebalance-cluster-clients"]:
-            raise NotThere(
-                "rebalance-cluster-clients is not there yet: sessions that begin are spread, and "
-                "those that are there stay"
+        """Untold."""
+        if values["rebalance-cluster-clients"] and not values["update-cluster-clients"]:
+            raise Untold(
+                "rebalance-cluster-clients is for programs that are told of the nodes: set "
+                "update-cluster-clients = true as well"
             )
         return cls(
             values["update-cluster-clients"],
             values["update-cluster-clients-on-remove"],
             tuple(values["update-cluster-filter"]),
+            values["rebalance-cluster-clients"],
         )
 
     def includes(self, name: str, *, is_there: bool) -> bool:

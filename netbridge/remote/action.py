@@ -55,6 +55,13 @@ class Connect:
 
 
 @value
+class Go:
+    """Leave this link, and make one to that broker first."""
+
+    uri: str
+
+
+@value
 class StopConnecting:
     pass
 
@@ -133,6 +140,7 @@ Action = (
     | Tell
     | Connect
     | StopConnecting
+    | Go
     | Finish
     | Hand
     | Drop

@@ -82,6 +82,11 @@ class Calls:
         self.waiting.append(call)
         self._deadlines.look(call)
 
+    def put_first(self, call: Call) -> None:
+        """Before all that waits."""
+        self.waiting.appendleft(call)
+        self._deadlines.look(call)
+
     def abandon(self, call: Call) -> None:
         """Nobody waits for it any more; one that was sent is answered yet."""
         call.is_abandoned = True

@@ -29,10 +29,11 @@ from shmbroker.netbridge.remote.action import (
 )
 from shmbroker.netbridge.remote.body import raised, why_ended
 from shmbroker.netbridge.remote.broken import SessionBroken
-from shmbroker.netbridge.remote.call import NEVER, OF_DELIVERIES, STANDING, Call
+from shmbroker.netbridge.remote.call import MADE_AGAIN, NEVER, OF_DELIVERIES, STANDING, Call
 from shmbroker.netbridge.remote.calls import Calls
 from shmbroker.netbridge.remote.doubt import Doubt
 from shmbroker.netbridge.remote.fate import Fate, Loss, fate
+from shmbroker.netbridge.remote.moving import Moving
 from shmbroker.netbridge.remote.options import NO_LIMIT, Mode, SessionOptions
 from shmbroker.netbridge.remote.outcome import End, Outcome, Token, Why
 from shmbroker.netbridge.remote.parts import Assembly, parted
@@ -74,7 +75,8 @@ class Client:
         """By transaction with work: the generation of its first work."""
         self.assembly = Assembly(options.message_bytes)
         self.unsaid = 0
-        self._did: list[Action] = []
+        self.moving = Moving(self)
+        self.did: list[Action] = []
 
     # --- its life -----------------------------------------------------------------------------
 
@@ -100,24 +102,30 @@ class Client:
         """The link has ended; one that was never up is an attempt, and its plan tries again."""
         if self.phase in OVER or self.phase is Phase.CONNECTING:
             return self._done()
+        self.moving.lost()
         if self.options.failover_mode is Mode.APPLICATION:
-            self._give_up(kind, detail)
+            self.gives_up(kind, detail)
             return self._done()
         if kind is Event.MOVED:
-            self._did.append(Tell(Event.MOVING, detail))
-        self._recovers(now)
+            self.did.append(Tell(Event.MOVING, detail))
+        self.recovers(now)
         return self._done()
 
     def unreachable(self, now: float, why: str = "") -> list[Action]:
         """No member could be reached, and that is not tried again."""
         if self.phase is Phase.CONNECTING:
-            self._give_up(Event.FAILOVER_FAILED, why)
+            self.gives_up(Event.FAILOVER_FAILED, why)
+        return self._done()
+
+    def move(self, uri: str, former: str, uses: tuple[bytes, ...], now: float) -> list[Action]:
+        """The broker asks for it."""
+        self.moving.asked(uri, former, uses, now)
         return self._done()
 
     def abandon(self) -> list[Action]:
         """At once, whatever is on its way."""
         if self.phase not in OVER:
-            self._give_up(Event.CLOSED)
+            self.gives_up(Event.CLOSED)
         self.phase = Phase.CLOSED
         return self._done()
 
@@ -125,20 +133,22 @@ class Client:
         try:
             self._received(frame, now)
         except SessionBroken as error:
-            self._did.append(Disconnect(str(error)))
+            self.did.append(Disconnect(str(error)))
+        self.moving.look(now)
         return self._done()
 
     def tick(self, now: float) -> list[Action]:
         if self.phase in RECOVERING and now >= self.until:
-            self._give_up(Event.FAILOVER_FAILED, "reconnect-deadline")
+            self.gives_up(Event.FAILOVER_FAILED, "reconnect-deadline")
         for call in self.calls.late(now):
             self._abandon(call, Why.LATE)
+        self.moving.look(now)
         return self._done()
 
     @property
     def deadline(self) -> float:
         until = self.until if self.phase in RECOVERING else NEVER
-        return min(until, self.calls.deadline)
+        return min(until, self.calls.deadline, self.moving.due)
 
     def close(self, now: float) -> list[Action]:
         """In good order, behind all that was called before."""
@@ -168,7 +178,7 @@ class Client:
         on_its_way = first and self.calls.on_its_way(first)
         if told is not None or first is None or (on_its_way and not on_its_way.is_abandoned):
             nobody_knows = Outcome(End.UNKNOWN, Why.LATE, token=token)
-            self._did.append(Finish(id, told or nobody_knows))
+            self.did.append(Finish(id, told or nobody_knows))
             return self._done()
         if on_its_way:  # to send it twice could have it refused, and done
             on_its_way.id = id
@@ -203,14 +213,12 @@ class Client:
         if call.verb in OF_DELIVERIES and not self._may_settle(call):
             return
         if self.phase in OVER:
-            self._finish(
-                call, Outcome(End.FAILED, Why.CLOSED), fate(call.verb, False, Loss.GIVEN_UP)
-            )
+            self._finish(call, Outcome(End.FAILED, Why.CLOSED))
             return
         if call.verb is Verb.LEAVE:
             self._leave(call.target)
         self.calls.put(call)
-        self._pump()
+        self.pump()
 
     def next_id(self) -> int:
         self.ids += 1
@@ -219,9 +227,9 @@ class Client:
     def _may_commit(self, call: Call) -> bool:
         generation = self.works.pop(call.value, None)
         if generation is None:
-            self._did.append(Finish(call.id, Outcome(End.OK, Why.DONE)))
+            self.did.append(Finish(call.id, Outcome(End.OK, Why.DONE)))
         elif generation != self.generation:
-            self._did.append(Finish(call.id, Outcome(End.FAILED, Why.ROLLED_BACK)))
+            self.did.append(Finish(call.id, Outcome(End.FAILED, Why.ROLLED_BACK)))
         return generation == self.generation
 
     def _may_settle(self, call: Call) -> bool:
@@ -233,7 +241,7 @@ class Client:
         elif any(each not in self.in_hand or each in self.settling for each in numbers):
             why = Why.DEALT_WITH
         if why is not Why.DONE:
-            self._did.append(Finish(call.id, Outcome(End.FAILED, why, REVOKED)))
+            self.did.append(Finish(call.id, Outcome(End.FAILED, why, REVOKED)))
             return False
         self.settling.update(numbers)
         return True
@@ -249,17 +257,17 @@ class Client:
         self.phase = Phase.CONNECTING
         limit = self.options.reconnect_deadline or self.options.call_timeout
         self.until = NEVER if limit == NO_LIMIT else now + limit
-        self._did.append(Connect())
+        self.did.append(Connect())
 
-    def _recovers(self, now: float) -> None:
+    def recovers(self, now: float) -> None:
         if self.is_recovering or not self.was_up:
             self.phase = Phase.CONNECTING
-            self._did.append(Connect())
+            self.did.append(Connect())
             return
         self.is_recovering = True
-        self._did.append(Tell(Event.FAILURE_DETECTED))
+        self.did.append(Tell(Event.FAILURE_DETECTED))
         if self.options.reconnect_deadline == 0:
-            self._give_up(Event.FAILOVER_FAILED)
+            self.gives_up(Event.FAILOVER_FAILED)
         else:
             self._connects(now)
 
@@ -286,7 +294,8 @@ class Client:
         else:
             self.has_session = True
             self.phase = Phase.REMAKING
-            self._make_again()
+            if not self.moving.looks_first():
+                self._make_again()
 
     def _reattached(self, frame: Attached) -> None:
         if frame.seen > self.calls.next:
@@ -295,30 +304,35 @@ class Client:
         for number, call in self.calls.sent.items():
             if number >= frame.seen:
                 self._say_call(call)
+        self.tells_credit()
+        self.pump()
+        self._look_whether_made(Event.REATTACHED)
+
+    def tells_credit(self) -> None:
         for consumer in self.consumers.values():
             self._say(consumer.telling())
-        self._pump()
-        self._look_whether_made(Event.REATTACHED)
 
     # --- the session is made again ------------------------------------------------------------
 
     def _remake(self) -> None:
         """The broker has nothing of the session any more."""
-        self._next_generation()
+        self.moving.remade()
+        self.next_generation()
         for call in self.calls.withdraw():
-            if call.is_abandoned or (call.is_internal and call.verb in STANDING):
+            is_made_again = call.is_internal and call.verb in MADE_AGAIN
+            if call.is_abandoned or is_made_again or call is self.moving.end:
                 continue
             what = fate(call.verb, call.was_sent or call.repeated, Loss.REMADE)
             if what in (Fate.AGAIN, Fate.ASKED):
                 call.settles = ()  # the next session counts its deliveries anew
                 self.calls.put(call)
             else:
-                self._end_by(call, what, Why.CLOSED)
+                self._finish(call, self.doubt.unanswered(call, what, Why.CLOSED))
         for consumer in self.consumers.values():
             consumer.again()
-            self._did.append(Drop(consumer.target))
+            self.did.append(Drop(consumer.target))
 
-    def _next_generation(self) -> None:
+    def next_generation(self) -> None:
         self.generation += 1
         self.has_session = False
         self.seen = self.unsaid = 0
@@ -339,7 +353,7 @@ class Client:
             made.is_internal = made.repeated = True
             self.calls.put(made)
         self.calls.waiting.extend(waiting)
-        self._pump()
+        self.pump()
         self._look_whether_made(Event.FAILOVER_COMPLETED)
 
     def _look_whether_made(self, event: Event) -> None:
@@ -347,27 +361,28 @@ class Client:
             return
         self.phase = Phase.UP
         self.until = NEVER
-        self._did.append(StopConnecting())
+        self.did.append(StopConnecting())
         if self.is_recovering:
-            self._did.append(Tell(event))
+            self.did.append(Tell(event))
         self.is_recovering, self.was_up = False, True
-        self._pump()
+        self.pump()
 
     @property
     def _is_making(self) -> bool:
         calls = (*self.calls.sent.values(), *self.calls.waiting)
-        return any(call.is_internal and call.verb in STANDING for call in calls)
+        return any(call.is_internal and call.verb in MADE_AGAIN for call in calls)
 
     # --- giving up ----------------------------------------------------------------------------
 
-    def _give_up(self, event: Event, detail: str = "") -> None:
+    def gives_up(self, event: Event, detail: str = "") -> None:
         for call in self.calls.withdraw():
             if not call.is_abandoned:
                 what = fate(call.verb, call.was_sent or call.repeated, Loss.GIVEN_UP)
-                self._end_by(call, what, Why.CLOSED)
+                self._finish(call, self.doubt.unanswered(call, what, Why.CLOSED))
         for consumer in self.consumers:
-            self._did.append(Drop(consumer))
-        self._next_generation()
+            self.did.append(Drop(consumer))
+        self.moving.ends()
+        self.next_generation()
         self.consumers.clear()
         self.standing = {
             each.target: each for each in self.standing.values() if each.verb is Verb.PRODUCER
@@ -376,33 +391,23 @@ class Client:
             event = Event.REFUSED
         self.is_recovering = self.was_up = False
         self.phase = Phase.LOST
-        self._did += [StopConnecting(), Disconnect("given up"), Tell(event, detail)]
-
-    def _end_by(self, call: Call, what: Fate, why: Why) -> None:
-        if what is Fate.ROLLED_BACK:
-            self._finish(call, Outcome(End.FAILED, Why.ROLLED_BACK), what)
-        elif what is Fate.REVOKED:
-            self._finish(call, Outcome(End.FAILED, Why.REVOKED, REVOKED), what)
-        elif what is Fate.UNKNOWN:
-            self._finish(call, Outcome(End.UNKNOWN, why, token=self.doubt.begin(call)), what)
-        else:
-            self._finish(call, Outcome(End.FAILED, why), what)
+        self.did += [StopConnecting(), Disconnect("given up"), Tell(event, detail)]
 
     def _abandon(self, call: Call, why: Why) -> None:
         """The program waits no longer."""
-        was_sent = call.was_sent or call.repeated
+        what = fate(call.verb, call.was_sent or call.repeated, Loss.GIVEN_UP)
         if not call.was_sent and call.verb in OF_DELIVERIES:
             self.settling.difference_update(call.numbers)
-        self._end_by(call, fate(call.verb, was_sent, Loss.GIVEN_UP), why)
+        self._finish(call, self.doubt.unanswered(call, what, why))
         self.calls.abandon(call)
 
-    def _finish(self, call: Call, outcome: Outcome, what: Fate) -> None:
+    def _finish(self, call: Call, outcome: Outcome) -> None:
         if not call.is_internal and not call.is_abandoned:
-            self._did.append(Finish(call.id, outcome))
+            self.did.append(Finish(call.id, outcome))
 
     # --- what is said -------------------------------------------------------------------------
 
-    def _pump(self) -> None:
+    def pump(self) -> None:
         if self.phase not in (Phase.UP, Phase.REMAKING):
             return
         for call in self.calls.next_to_send(self._may_send):
@@ -411,9 +416,11 @@ class Client:
             self._say_call(call)
 
     def _may_send(self, call: Call) -> bool:
-        if self.phase is Phase.REMAKING and not (call.is_internal and call.verb in STANDING):
+        if self.phase is Phase.REMAKING:
+            return call.is_internal and call.verb in MADE_AGAIN
+        if self.moving.holds(call):
             return False
-        if call.verb is Verb.END and self.calls.sent:
+        if call.verb is Verb.END and self.calls.sent and not self.moving.is_leaving:
             return False
         producing = self.producers.get(call.target)
         if call.verb is not Verb.PUBLISH or producing is None:
@@ -435,13 +442,13 @@ class Client:
             body=call.body,
         )
         self.unsaid = 0
-        self._did += map(Say, parted(command, self.options.frame_bytes))
+        self.did += map(Say, parted(command, self.options.frame_bytes))
 
     def _say(self, frame: Frame) -> None:
-        self._did.append(Say(frame))
+        self.did.append(Say(frame))
 
     def _done(self) -> list[Action]:
-        did, self._did = self._did, []
+        did, self.did = self.did, []
         return did
 
     # --- what comes ---------------------------------------------------------------------------
@@ -476,16 +483,18 @@ class Client:
     def _delivered(self, frame: Delivery, now: float) -> None:
         consumer = self.consumers.get(frame.consumer)
         numbers = range(frame.first, frame.first + frame.messages)
+        if self.moving.is_leaving:
+            return
         self.in_hand.update(dict.fromkeys(numbers, consumer))
         if consumer is None:  # it has left while this was on its way
             self._gives_back(frame.first, frame.messages, now)
             return
         if not frame.messages:
             self._leave(frame.consumer)
-            self._did.append(Unmade(frame.consumer, why_ended(frame.body)))
+            self.did.append(Unmade(frame.consumer, why_ended(frame.body)))
             return
         consumer.take(frame.first, frame.messages, len(frame.body))
-        self._did.append(
+        self.did.append(
             Hand(frame.consumer, self.generation, frame.first, frame.messages, frame.body)
         )
 
@@ -493,20 +502,25 @@ class Client:
         call = self.calls.answered(frame.call)
         if call is None:
             raise SessionBroken(f"{frame.call} is answered, and was not asked")
+        if call.verb is Verb.GET and frame.code > OK and self.moving.is_leaving:
+            self.calls.put(call)
+            return
         if call.verb in OF_DELIVERIES:
             self._settled(call, frame.code)
+        if self.moving.has_left(call, now):
+            return
         if call.verb is Verb.END:
             self.phase = Phase.CLOSED
-            self._did.append(Disconnect(""))
+            self.did.append(Disconnect(""))
         elif frame.code < OK:
-            self._refused(call, frame)
+            self._refused(call, frame, now)
         else:
             self._made(call, frame, now)
             outcome = Outcome(End.OK, Why.DONE, frame.code, frame.value, frame.level, frame.body)
             self.doubt.end(call, outcome)
-            self._finish(call, outcome, Fate.GOES_ON)
+            self._finish(call, outcome)
         self._look_whether_made(Event.FAILOVER_COMPLETED)
-        self._pump()
+        self.pump()
 
     def _settled(self, call: Call, code: int) -> None:
         if call.generation != self.generation:
@@ -521,7 +535,7 @@ class Client:
             consumer = self.in_hand.pop(number, None)
             if consumer is not None:
                 consumer.settle(number)
-                credit = consumer.news()
+                credit = consumer.news() if self.moving.gives_credit else None
                 if credit is not None and consumer.target in self.consumers:
                     self._say(credit)
 
@@ -539,6 +553,8 @@ class Client:
             self._say(flow.telling())
         elif call.verb is Verb.COMMIT:
             self._dealt_with(call.settles)
+        elif call.verb is Verb.DECLARE and call.is_internal and self.moving.has_found():
+            self._make_again()
         elif call.verb is Verb.GET and frame.code:
             taken = range(frame.value, frame.value + frame.code)
             self.in_hand.update(dict.fromkeys(taken, None))
@@ -552,11 +568,13 @@ class Client:
             back.generation = self.generation
             self._call(back, now)
 
-    def _refused(self, call: Call, frame: Result) -> None:
+    def _refused(self, call: Call, frame: Result, now: float) -> None:
         why = Why.ANSWERED
-        if call.is_internal and call.verb in STANDING:
+        if call.is_internal and call.verb is Verb.DECLARE:
+            self.moving.turns_back(now)
+        elif call.is_internal and call.verb in STANDING:
             self._leave(call.target)
-            self._did.append(Unmade(call.target, raised(frame.code, frame.body)))
+            self.did.append(Unmade(call.target, raised(frame.code, frame.body)))
         elif call.verb in OF_DELIVERIES and frame.code == REVOKED:
             why = Why.REVOKED
         elif call.verb is Verb.COMMIT:
@@ -570,7 +588,7 @@ class Client:
             self.doubt.end(call, outcome)
             if call.verb is Verb.PUBLISH:
                 self._decide(call, published=frame.value)
-        self._finish(call, outcome, Fate.FAILED)
+        self._finish(call, outcome)
 
     def _decide(self, call: Call, published: int) -> None:
         """Numbers that were refused will not come again: the broker need not keep them."""

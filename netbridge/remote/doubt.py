@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from shmbroker.core.codes import REVOKED
 from shmbroker.netbridge.remote.call import Call
+from shmbroker.netbridge.remote.fate import Fate
 from shmbroker.netbridge.remote.numbers import OPEN_MAX
-from shmbroker.netbridge.remote.outcome import Outcome, Token
+from shmbroker.netbridge.remote.outcome import End, Outcome, Token, Why
 from shmbroker.netbridge.remote.producing import Producing
 from shmbroker.netbridge.wire.words import Verb
 
@@ -29,6 +31,11 @@ class Doubt:
         self.known: dict[Token, Outcome] = {}
         """Outcomes that came after their calls had ended as unknown."""
 
+    @property
+    def is_open(self) -> bool:
+        """Of some nobody knows yet."""
+        return bool(self._marked) or any(each.unknown for each in self._producers.values())
+
     def begin(self, call: Call) -> Token | None:
         """It has ended as unknown: what names it, if it may be asked again."""
         token, calls = self._place(call)
@@ -44,6 +51,16 @@ class Doubt:
         if call.verb is not Verb.PUBLISH or producing is None or not call.value:
             return None, {}
         return Token(call.target, call.value, call.count), producing.unknown
+
+    def unanswered(self, call: Call, what: Fate, why: Why) -> Outcome:
+        """How a call ends of which nothing was heard."""
+        if what is Fate.ROLLED_BACK:
+            return Outcome(End.FAILED, Why.ROLLED_BACK)
+        if what is Fate.REVOKED:
+            return Outcome(End.FAILED, Why.REVOKED, REVOKED)
+        if what is Fate.UNKNOWN:
+            return Outcome(End.UNKNOWN, why, token=self.begin(call))
+        return Outcome(End.FAILED, why)
 
     def of(self, token: Token) -> Call | None:
         producing = self._producers.get(token.producer)

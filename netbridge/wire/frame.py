@@ -6,7 +6,7 @@
     target -> source        Opened or Unopened, Credit, Confirm, Reject
     both                    Beat, Closing, Drained, Moved, Question, Answer
     program -> broker       Attach, Command, Seen, Grant
-    broker -> program       Attached, Result, Delivery
+    broker -> program       Attached, Result, Delivery, Nodes, Invite
     replica -> live         Join, Reached                                   frames of a journal
     live -> replica         Joined or Unjoined, Shipment, InSync
     member <-> voter        Vote                                            who may be live
@@ -476,6 +476,14 @@ class Nodes(Carrying):
     body: Body
 
 
+@value
+class Invite(Frame):
+    """To a program: it may go to this broker, as soon as it has nothing open
+    (netbridge/remote/moving.py)."""
+
+    uri: Uri
+
+
 KINDS: Final[tuple[type[Frame], ...]] = (
     Hello,
     Challenge,
@@ -515,6 +523,7 @@ KINDS: Final[tuple[type[Frame], ...]] = (
     Vote,
     Talk,
     Nodes,
+    Invite,
 )
 """By the number of their kind, which never changes."""
 
@@ -523,7 +532,9 @@ OF_VOTES: Final = frozenset({Vote})
 OF_PAIRS: Final = frozenset({Talk})
 OF_NETWORKS: Final = frozenset({Talk})
 OF_CLUSTERS: Final = frozenset({Talk, Vote})
-OF_SESSIONS: Final = frozenset({Attach, Attached, Command, Result, Delivery, Grant, Seen, Nodes})
+OF_SESSIONS: Final = frozenset(
+    {Attach, Attached, Command, Result, Delivery, Grant, Seen, Nodes, Invite}
+)
 
 GROWING: Final = (Hello, Refused)
 """A newer version may have more fields behind ours."""

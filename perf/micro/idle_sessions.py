@@ -78,6 +78,9 @@ class IdleProgram:
     def heard(self, frame: Frame) -> None:
         self._does(self.client.received(frame, time.monotonic()))
 
+    def invited(self, uri: str, former: str) -> None:
+        raise ConnectionError(uri)
+
     def found_none(self, said: Mapping[Single, str]) -> None:
         raise ConnectionError(str(said))
 

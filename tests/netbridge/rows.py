@@ -62,6 +62,7 @@ OTHERS: Final = (
     "reconnect under the same producers",
     "topology",
     "programs in shared memory are told Moved",
+    "rebalance-cluster-clients",
 )
 
 ROWS: Final = (
@@ -256,6 +257,11 @@ SHOWN: Final[dict[str, tuple[str, ...]]] = {
     "program: topology": (
         PASSIVE + "a_passive_broker_says_so_and_the_next_member_is_taken",
         PASSIVE + "a_program_is_told_of_a_backup_that_its_list_does_not_have",
+    ),
+    "program: rebalance-cluster-clients": (
+        "netbridge/remote/test_moving.py::test_what_is_in_hand_is_dealt_with_first_and_no_more_is_asked_for",
+        "netbridge/clustered/test_rebalancing.py"
+        "::test_nothing_is_lost_or_twice_while_programs_that_work_go",
     ),
     "option: discovery-initial-wait": (
         "netbridge/discovered/test_programs.py::test_nobody_in_time",

@@ -34,6 +34,8 @@ class SessionHistory:
     handed: int = 0
     resumed: int = 0
     remade: int = 0
+    left: int = 0
+    """For another broker, by request."""
 
     @staticmethod
     def disconnects(why: str) -> None:

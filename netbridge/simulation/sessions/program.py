@@ -16,6 +16,7 @@ from shmbroker.netbridge.remote.action import (
     Drop,
     Event,
     Finish,
+    Go,
     Hand,
     Say,
     StopConnecting,
@@ -26,7 +27,7 @@ from shmbroker.netbridge.remote.call import Call
 from shmbroker.netbridge.remote.client import Client
 from shmbroker.netbridge.remote.options import Mode, SessionOptions
 from shmbroker.netbridge.remote.outcome import End, Outcome, Token, Why
-from shmbroker.netbridge.remote.phase import Phase
+from shmbroker.netbridge.remote.phase import OVER, Phase
 from shmbroker.netbridge.simulation.end import ROUNDING_SECONDS, LinkEnd
 from shmbroker.netbridge.simulation.history import History
 from shmbroker.netbridge.simulation.host import Host
@@ -151,6 +152,11 @@ class Program:
         elif isinstance(action, Disconnect):
             self.history.disconnects(action.why)
             self.host.world.tell(f"program: {action.why}")
+            self.wants_link &= self.client.phase not in OVER
+            if self.end is not None:
+                self.end.does(self.end.machine.disconnected(clock))
+        elif isinstance(action, Go):
+            self._leaves()
             if self.end is not None:
                 self.end.does(self.end.machine.disconnected(clock))
         elif isinstance(action, Connect):
@@ -173,7 +179,7 @@ class Program:
     def _tells(self, event: Event) -> None:
         self.host.world.tell(f"program: {event.value}")
         self.history.tells(event)
-        if event in (Event.LOST, Event.REFUSED, Event.FAILOVER_FAILED):
+        if event in (Event.LOST, Event.REFUSED, Event.FAILOVER_FAILED, Event.MOVED):
             self.host.later(self.host.world.between(0, 0.3), self._reconnect)
 
     def _reconnect(self) -> None:
@@ -212,8 +218,22 @@ class Program:
             self._drains()
         else:
             random.choice((self._publish, self._publish, self._ack, self._ack, self._ack_twice,
-                           self._get, self._give_back, self._commit, self._retry))()  # fmt: skip
+                           self._get, self._give_back, self._commit, self._retry,
+                           self._moves))()  # fmt: skip
         self.host.later(self.host.world.between(*STEP_SECONDS), self._step)
+
+    def _moves(self) -> None:
+        """To the same broker, where its session is another one."""
+        self.does(self.client.move("west", "west", (), self.host.clock))
+
+    def _leaves(self) -> None:
+        """For another broker, which knows nothing of what this one was told."""
+        self.history.left += 1
+        calls = (*self.client.calls.sent.values(), *self.client.calls.waiting)
+        again = [each for each in calls if each.repeated and each.verb is not Verb.GET]
+        kept = [each for each in self.in_hand if each.generation == self.client.generation - 1]
+        if again or kept:
+            raise Wrong(f"it leaves with {again} that were said, and with {kept} in hand")
 
     def _drains(self) -> None:
         if self.client.phase is Phase.LOST:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shmbroker.netbridge.cluster.programs import others
-from shmbroker.netbridge.plan.telling import NotThere, Telling
+from shmbroker.netbridge.plan.telling import Telling, Untold
 from tests.netbridge.cluster.talk import Town, node_of
 
 
@@ -46,7 +46,7 @@ def test_an_acceptor_says_who_is_told_of_whom(
     assert telling.includes("rack1.east", is_there=is_there) is is_told
 
 
-def test_sessions_do_not_move() -> None:
+def test_programs_move_only_if_they_are_told() -> None:
     given = {
         "update-cluster-clients": True,
         "update-cluster-clients-on-remove": False,
@@ -54,5 +54,7 @@ def test_sessions_do_not_move() -> None:
         "rebalance-cluster-clients": False,
     }
     assert Telling.of(given) == Telling(True, False, ("rack1.*",))
-    with pytest.raises(NotThere, match="rebalance-cluster-clients is not there yet"):
-        Telling.of(given | {"rebalance-cluster-clients": True})
+    rebalances = given | {"rebalance-cluster-clients": True}
+    assert Telling.of(rebalances) == Telling(True, False, ("rack1.*",), rebalances=True)
+    with pytest.raises(Untold, match="set update-cluster-clients = true as well"):
+        Telling.of(rebalances | {"update-cluster-clients": False})

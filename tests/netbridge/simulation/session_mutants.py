@@ -24,11 +24,11 @@ MUTANTS: Final = (
     Mutant(
         "given-up-while-it-waits-again",
         Client,
-        "_give_up",
+        "gives_up",
         "call.was_sent or call.repeated",
         "call.was_sent",
     ),
-    Mutant("the-generation-stays", Client, "_next_generation", "self.generation += 1", "pass"),
+    Mutant("the-generation-stays", Client, "next_generation", "self.generation += 1", "pass"),
     Mutant("not-given-back-at-the-end", Session, "_end", "if self.in_hand", "if False"),
     Mutant(
         "deliveries-of-one-session-settled-in-the-next",

@@ -30,7 +30,7 @@ def test_what_is_to_be_seen_happens() -> None:
     histories: list[SessionHistory] = []
     for seed in range(60):
         simulate(seed, histories=histories)
-    for name in ("retries", "handed", "resumed", "remade"):
+    for name in ("retries", "handed", "resumed", "remade", "left"):
         assert sum(getattr(each, name) for each in histories) > 5, name
 
 
