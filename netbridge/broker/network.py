@@ -35,11 +35,16 @@ from shmbroker.netbridge.cluster.programs import Other
 from shmbroker.netbridge.config.config import Acceptor
 from shmbroker.netbridge.config.config import Network as Wanted
 from shmbroker.netbridge.config.of_bridges import Bridge
+from shmbroker.netbridge.discovered.discoverer import Discoverer
+from shmbroker.netbridge.discovery.entries import Entry
+from shmbroker.netbridge.discovery.members import members_of
+from shmbroker.netbridge.discovery.option import Discovery
 from shmbroker.netbridge.link.option import times_of
 from shmbroker.netbridge.link.peer import Gate, Identity
 from shmbroker.netbridge.network.option import NetworkLink
 from shmbroker.netbridge.networked.links import NetworkLinks
 from shmbroker.netbridge.plan.bridge import address_of
+from shmbroker.netbridge.plan.plans import Draft, of_found
 from shmbroker.netbridge.queue_replicated.confirming import Confirming
 from shmbroker.netbridge.queue_replicated.feeding import Feedings
 from shmbroker.netbridge.queue_replicated.following import Following
@@ -128,6 +133,13 @@ class Running:
     link: Link | None = None
     outbox: Outbox | None = None
     """If it does not ship its queue as it is."""
+    discoverer: Discoverer | None = None
+    """Of one whose members are found."""
+
+    def looks_no_more(self) -> None:
+        discoverer, self.discoverer = self.discoverer, None
+        if discoverer is not None:
+            discoverer.close()
 
 
 class Network(Closable):
@@ -366,7 +378,7 @@ class Network(Closable):
         running.link = make(
             self._thread,
             name,
-            str(bridge.to),
+            self._plan(bridge),
             running.credential,
             self.place.ours,
             ships,
@@ -378,6 +390,20 @@ class Network(Closable):
             meter=meter,
             shows=shows,
         )
+        if isinstance(bridge, Bridge) and bridge.discovery is not None:
+            running.discoverer = self._looks(bridge.discovery, running.credential, running.link)
+
+    @staticmethod
+    def _plan(bridge: Shipping) -> str | Draft:
+        if not isinstance(bridge, Bridge) or bridge.discovery is None:
+            return str(bridge.to)
+        return of_found(bridge.to.values, bridge.refused_retry)
+
+    def _looks(self, discovery: Discovery, credential: Credential, link: Link) -> Discoverer:
+        def found(entries: tuple[Entry, ...]) -> None:
+            self._thread.call(partial(link.takes_list, members_of(entries)))
+
+        return Discoverer(discovery, credential.keys, found, self.tell)
 
     def _outbox(self, bridge: Shipping) -> Outbox | None:
         if not isinstance(bridge, Bridge) or shipped_by(bridge) == bridge.queue:
@@ -399,6 +425,7 @@ class Network(Closable):
         outbox, running.outbox = running.outbox, None
         if outbox is not None:
             outbox.close()
+        running.looks_no_more()
         if link is None:
             then()
             return
@@ -481,6 +508,7 @@ class Network(Closable):
         for each in self.bridges.values():
             if each.outbox is not None:
                 each.outbox.close()
+            each.looks_no_more()
         if not at_once:
             for link in links:
                 link.stop()
@@ -517,7 +545,7 @@ def _text(bridge: Shipping, state: str, link: Link | None = None) -> dict[str, o
         "name": bridge.name,
         "queue": bridge.queue if isinstance(bridge, Bridge) else "",
         "address": bridge.address if isinstance(bridge, Bridge) else "",
-        "plan": str(bridge.to),
+        "plan": bridge.plan if isinstance(bridge, Bridge) else str(bridge.to),
         "state": state,
         "since": link.since if link is not None else time.time(),
         "member": str(member or ""),

@@ -63,7 +63,7 @@ class Link(Closable):
         self,
         thread: NetworkThread,
         name: str,
-        uri: str,
+        uri: str | Draft,
         credential: Credential,
         ours: Identity,
         ships: Iterable[Shipped],
@@ -83,7 +83,7 @@ class Link(Closable):
         `pair`: by which the far end knows this broker; without it each connection has a new one.
         `shows`: called at each change of what people see of it.
         """
-        found = drafts(parse(uri), owner, refused_retry)
+        found = (uri,) if isinstance(uri, Draft) else drafts(parse(uri), owner, refused_retry)
         if len(found) != 1:
             raise InvalidArgument(f"{uri!r} stands for {len(found)} links, and this is one")
         self.name = name

@@ -1,26 +1,40 @@
-"""Several brokers: each session is a connection to one of them, chosen by a policy."""
+"""Several brokers: each session is a connection to one of them, chosen by a policy.
+
+Those that are announced (`discovery:(…)`) are looked for as long as the cluster is there, so that
+the policy knows all of them; each session looks as well, from its first broker on.
+"""
 
 from __future__ import annotations
 
 import pkgutil
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
+from weakref import finalize
 
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.netbridge.client.connecting import NEAR, OF_LINKS, Login, separated
+from shmbroker.netbridge.client.discovered import looks
 from shmbroker.netbridge.client.member import single
+from shmbroker.netbridge.discovered.discoverer import Discoverer
+from shmbroker.netbridge.discovery.entries import Entry
+from shmbroker.netbridge.discovery.members import members_of
 from shmbroker.netbridge.plan.terms import of_session
 from shmbroker.netbridge.plan.text import parse
-from shmbroker.netbridge.plan.uri import FAILOVER, Found, Members, Single, singles
+from shmbroker.netbridge.plan.uri import FAILOVER, Found, Members, Single, Values, singles
 from shmbroker.netbridge.remote.topology import Node, Topology
+from shmbroker.netbridge.security.stretched import Stretched
+
+
+def _is_known(_: tuple[Entry, ...]) -> None:
+    """They are asked for when a session begins."""
 
 
 class Cluster:
-    """Made by `shmbroker.cluster`: sessions spread over the members of its list, and over all
-    nodes that brokers tell its sessions of.
+    """Made by `shmbroker.cluster`: sessions spread over the members of its list, or those that are
+    found, and over all nodes that brokers tell its sessions of.
 
     The policy, `load-balancing`, is asked once for each session.  One that loses its broker goes on
     to the next members.
@@ -29,16 +43,15 @@ class Cluster:
     def __init__(self, login: Login, connect: Callable[[Login], Any]) -> None:
         where, user, password = separated(login.uri, login.user, login.password)
         found = parse(where)
+        self._discoverer: Discoverer | None = None
         if isinstance(found, Found):
-            raise InvalidArgument(
-                f"{where!r} is not there yet for several sessions: connect finds a broker by it, "
-                "and a list names several"
-            )
-        self._login = Login(where, user, password, login.name, self._learns)
+            self._discoverer = looks(found, Stretched(user, password), _is_known)
+            finalize(self, self._discoverer.close)
+        self._login = Login(where, user, password, login.name, self._learns, self._orders)
         self._connect = connect
         self._values = dict(getattr(found, "values", ()))
         self._given: list[Single] = list(dict.fromkeys(singles(found)))
-        if not self._given:
+        if not self._given and self._discoverer is None:
             raise InvalidArgument(f"{where!r} names no broker that is reached over TCP")
         is_failover = isinstance(found, Members) and found.scheme == FAILOVER
         chosen = {NEAR: self._values[NEAR]} if NEAR in self._values else {}
@@ -55,19 +68,37 @@ class Cluster:
     @property
     def members(self) -> list[str]:
         """The addresses of those that serve, as far as that is known: in the order of the list,
-        then those that brokers have told of."""
+        or as they were found, then those that brokers have told of."""
+        self._look()
         return [each.peer for each in self._members()]
 
     def session(self) -> Any:
         """A connection, as `connect` answers one."""
+        if self._discoverer is not None:
+            return self._connect(self._login)
+        uri = str(Members(FAILOVER, self._ordered(), self._valued(self._kept)))
+        return self._connect(replace(self._login, uri=uri))
+
+    def _orders(self, found: Members) -> Members:
+        """Those that a session has just found, and those that were found before."""
+        self._look(singles(found))
+        return replace(found, members=self._ordered(), values=self._valued(dict(found.values)))
+
+    def _look(self, found: Iterable[Single] = ()) -> None:
+        if self._discoverer is not None:
+            known = members_of(self._discoverer.found)
+            self._given = list(dict.fromkeys([*known, *found])) or self._given
+
+    @staticmethod
+    def _valued(kept: dict[str, Any]) -> Values:
+        return tuple({**kept, "randomize": False}.items())
+
+    def _ordered(self) -> tuple[Single, ...]:
         members = self._members()
         first = self._chosen(members) % len(members)
         self._last = members[first]
         ordered = (*members[first:], *members[:first])
-        others = [each for each in self._given if each not in ordered]
-        values = tuple({**self._kept, "randomize": False}.items())
-        uri = str(Members(FAILOVER, (*ordered, *others), values))
-        return self._connect(replace(self._login, uri=uri))
+        return (*ordered, *(each for each in self._given if each not in ordered))
 
     def _learns(self, told: tuple[Node, ...]) -> None:
         with self._lock:
@@ -86,7 +117,7 @@ class Cluster:
         }
         serving = [each for each in self._given if each.place[:2] not in waiting]
         known = {each.place[:2] for each in self._given}
-        first = self._given[0]
+        first = next(iter(self._given), Single(""))
         values = tuple(each for each in first.values if each[0] in OF_LINKS)
         told = [
             replace(each, vhost=first.vhost, values=values)

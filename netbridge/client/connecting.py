@@ -18,7 +18,7 @@ from shmbroker.netbridge.client.waiting import Awaiting, Blocking, Way, finished
 from shmbroker.netbridge.link.option import LINK_DEFAULTS, times_of
 from shmbroker.netbridge.plan.terms import of_session
 from shmbroker.netbridge.plan.text import parse
-from shmbroker.netbridge.plan.uri import Found, Single, Uri, singles
+from shmbroker.netbridge.plan.uri import Found, Members, Single, Uri, singles
 from shmbroker.netbridge.remote.options import Mode, SessionOptions
 from shmbroker.netbridge.remote.topology import Node
 from shmbroker.netbridge.security.credential import Credential
@@ -64,6 +64,10 @@ def nothing(_: tuple[Node, ...]) -> None:
     """Is made of it."""
 
 
+def as_found(members: Members) -> Members:
+    return members
+
+
 @dataclass(frozen=True, slots=True)
 class Login:
     uri: str
@@ -72,6 +76,8 @@ class Login:
     name: str | None
     learns: Learns = field(default=nothing, repr=False)
     """Called with the nodes that its broker tells it of, in the session's thread."""
+    orders: Callable[[Members], Members] = field(default=as_found, repr=False)
+    """Of brokers that were found: whom to try first."""
 
 
 def prefers_shared_memory(found: Uri) -> bool:
@@ -92,7 +98,7 @@ async def opened(way: Way, login: Login) -> tuple[Session, str, bool]:
         return await _opened(way, where, credential, name, login.learns)
     discovered = Discovered(way, found, keys)
     try:
-        where = str(await discovered.first())
+        where = str(login.orders(await discovered.first()))
         return await _opened(way, where, credential, name, login.learns, discovered)
     except BaseException:
         discovered.close()

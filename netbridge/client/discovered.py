@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Final
 
 from shmbroker.ipc.base.errors import ConnectionClosed, InvalidArgument
-from shmbroker.netbridge.client.member import single
 from shmbroker.netbridge.client.waiting import Way
-from shmbroker.netbridge.discovered.discoverer import Discoverer
+from shmbroker.netbridge.discovered.discoverer import Changed, Discoverer
 from shmbroker.netbridge.discovery.entries import Entry
+from shmbroker.netbridge.discovery.members import members_of
 from shmbroker.netbridge.discovery.option import Discovery, of_program
 from shmbroker.netbridge.plan.parameter import SESSION
 from shmbroker.netbridge.plan.terms import of_session
@@ -21,13 +21,6 @@ from shmbroker.netbridge.plan.uri import FAILOVER, Found, Members, Single
 from shmbroker.netbridge.security.stretched import Stretched
 
 OF_SESSIONS: Final = frozenset(option.name for option in SESSION)
-
-
-def members_of(entries: tuple[Entry, ...]) -> tuple[Single, ...]:
-    """The lives; backups, which know who is live, only while no live is known."""
-    lives = [each for each in entries if each.is_live]
-    found = (single(each.uri) for each in lives or entries)
-    return tuple(dict.fromkeys(each for each in found if each is not None))
 
 
 class Discovered:
@@ -38,7 +31,7 @@ class Discovered:
         self.patience: float = of_session(dict(found.values))["discovery-initial-wait"]
         self._first = way.signal()
         self._takes: Callable[[tuple[Single, ...]], None] = lambda _: None
-        self._discoverer = Discoverer(_discovery(found), (keys,), self._changed)
+        self._discoverer = looks(found, keys, self._changed)
 
     def _changed(self, entries: tuple[Entry, ...]) -> None:
         if any(each.is_live for each in entries):
@@ -66,6 +59,10 @@ class Discovered:
 
     def close(self) -> None:
         self._discoverer.close()
+
+
+def looks(found: Found, keys: Stretched, changed: Changed) -> Discoverer:
+    return Discoverer(_discovery(found), (keys,), changed)
 
 
 def _discovery(found: Found) -> Discovery:

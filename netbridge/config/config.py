@@ -220,8 +220,9 @@ def network(folder: Path, given: Given) -> Network:
         raise ConfigError(
             f'{place}: [cluster.{in_cluster.name}] does not go with ha.policy = "pair"'
         )
-    known = [each.name for each in logins.values() if Role.PEERING in each.roles]
-    bridges = bridges_of(_named(tables, "bridges"), links, known, place)
+    announced, looked = _discovery(tables, folder, connectors, logins, in_cluster, place)
+    known = sorted(peerings(logins))
+    bridges = bridges_of(_named(tables, "bridges"), links, known, looked, place)
     found = Network(
         folder,
         connectors,
@@ -242,7 +243,8 @@ def network(folder: Path, given: Given) -> Network:
         _value(given, REPLICA_TIMEOUT),
         in_cluster,
         scale_down_of(given, tables, in_cluster, connectors, place),
-        *_discovery(tables, folder, connectors, logins, in_cluster, place),
+        announced,
+        looked,
         grouping=grouping_of(_named(tables, groupings.ROOT), in_cluster, place),
         colocated=colocated_of(whole, tables, in_cluster, connectors, place),
         links=_links(given, tables, known, bridges, in_cluster, place),

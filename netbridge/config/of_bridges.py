@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from shmbroker.ipc.instance.config.config import ConfigError
+from shmbroker.netbridge.discovery.option import Discovery
 from shmbroker.netbridge.link.option import LINK_DEFAULTS, Contradiction, overridden, times_of
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.network import option as of_networks
 from shmbroker.netbridge.network.option import NetworkLink
 from shmbroker.netbridge.plan.bridge import paced
-from shmbroker.netbridge.plan.uri import Members
+from shmbroker.netbridge.plan.uri import Found, Members
 
 BRIDGES: Final = "bridges"
 
@@ -25,6 +26,7 @@ class Bridge:
     name: str
     queue: str
     to: Members
+    """Nobody yet, if its members are found."""
     address: str
     """Where its messages go there."""
     selector: str | None
@@ -32,6 +34,13 @@ class Bridge:
     credentials: str
     times: LinkTimes
     refused_retry: float
+    discovery: Discovery | None = None
+    """By which its members are found."""
+
+    @property
+    def plan(self) -> str:
+        """As people know it."""
+        return f"discovery:{self.discovery.name}" if self.discovery else str(self.to)
 
 
 def defaults() -> dict[str, Any]:
@@ -45,6 +54,7 @@ def bridges_of(
     named: Mapping[str, dict[str, Any]],
     given: Mapping[str, Any],
     logins: Collection[str],
+    discoveries: Mapping[str, Discovery],
     place: Path,
 ) -> dict[str, Bridge]:
     """`given`: [link-defaults]; `logins`: credentials of role "peering"."""
@@ -52,13 +62,30 @@ def bridges_of(
     for name, values in named.items():
         table = f"{place}: [{BRIDGES}.{name}]"
         whose = _login(values, logins, table)
-        times, retry = _times(values, dict(values["to"].values), given, table)
-        to, address = paced(values["to"], values), values["forwarding-address"] or values["queue"]
+        to = values["to"]
+        if isinstance(to, Found) and (why := _unfound(to, whose, discoveries)):
+            raise ConfigError(f"{place}: {BRIDGES}.{name}.to {why}")
+        times, retry = _times(values, dict(to.values), given, table)
+        address = values["forwarding-address"] or values["queue"]
         found[name] = Bridge(
-            name, values["queue"], to, address, values["filter"], values["transformer"], whose,
-            times, retry,
+            name, values["queue"], paced(to, values), address, values["filter"],
+            values["transformer"], whose, times, retry,
+            discoveries[to.place] if isinstance(to, Found) else None,
         )  # fmt: skip
     return found
+
+
+def _unfound(to: Found, whose: str, discoveries: Mapping[str, Discovery]) -> str:
+    """Why nobody would be found that this bridge could connect to."""
+    discovery = discoveries.get(to.place)
+    if discovery is None:
+        return f"names [discovery.{to.place}], which is not there"
+    if discovery.credentials != whose:
+        return (
+            f"names [discovery.{to.place}], which hears what {discovery.credentials} signs, and "
+            f"the bridge connects by {whose}: both need the same credentials"
+        )
+    return ""
 
 
 def network_links_of(

@@ -33,10 +33,12 @@ STATIC_PACES: Final = {
 }
 
 
-def _service(given: object) -> Members | Single:
+def _service(given: object) -> Members | Single | Found:
     found = parse(given) if isinstance(given, str) else None
     if isinstance(found, Found):
-        raise ValueError("the address of a broker or a list: a bridge cannot discover its yet")
+        if found.means != "name":
+            raise ValueError('the NAME of a [discovery.NAME] of this file, as in "discovery:lan"')
+        return found
     if not isinstance(found, (Members, Single)) or len(drafts(found)) != 1:
         raise ValueError('one broker or one service, as in "tcp://host" or "masterslave:(a,b)"')
     return found
@@ -88,7 +90,8 @@ def _row(name: str, kind: Kind, default: Default | None, help: str, **more: bool
 ROUNDS: Final = count(is_endless=True)
 BRIDGES: Final = (
     _row("queue", TEXT, None, "The queue here; nobody else takes from it.", is_required=True),
-    _row("to", Kind("uri", _service), None, "The other broker, or the list of one service.",
+    _row("to", Kind("uri", _service), None,
+         "The other broker, the list of one service, or `discovery:NAME`.",
          is_required=True),
     _row("forwarding-address", Kind("address", _address), None,
          "The queue there, or `exchange://NAME`; the queue of the same name if left out."),
@@ -107,10 +110,10 @@ BRIDGES: Final = (
 )  # fmt: skip
 
 
-def paced(to: Members | Single, values: Mapping[str, Any]) -> Members:
+def paced(to: Members | Single | Found, values: Mapping[str, Any]) -> Members:
     """The plan of a bridge: what its uri does not say is said by its options."""
-    if isinstance(to, Single):
-        to = Members(FAILOVER, (to,))
+    if not isinstance(to, Members):
+        to = Members(FAILOVER, (to,) if isinstance(to, Single) else ())
     names = PACES if to.scheme == FAILOVER else STATIC_PACES
     given = {parameter: values[name] for name, parameter in names.items()}
     inner = tuple(

@@ -11,7 +11,7 @@ from shmbroker.netbridge.plan.pacing import Chance
 from shmbroker.netbridge.plan.parameter import NESTED
 from shmbroker.netbridge.plan.plan import Plan
 from shmbroker.netbridge.plan.terms import Owner, Terms
-from shmbroker.netbridge.plan.uri import MASTERSLAVE, STATIC, Member, Members, Single, Uri
+from shmbroker.netbridge.plan.uri import MASTERSLAVE, STATIC, Member, Members, Single, Uri, Values
 
 REFUSED_RETRY = 60.0
 SOON = "initial-reconnect-delay=20ms&max-reconnect-delay=100ms"
@@ -27,6 +27,11 @@ class Draft:
 
     def plan(self, chance: Chance) -> Plan:
         return Plan(self.members, self.terms, chance)
+
+
+def of_found(values: Values, refused_retry: float) -> Draft:
+    """Of a link to one of those that discovery finds, who are offered once they are there."""
+    return Draft((), terms.of_failover(dict(values), "link", refused_retry, None))
 
 
 def drafts(

@@ -40,6 +40,7 @@ from shmbroker.netbridge.wire.words import Verb
 PRODUCER, CONSUMER = 1, 2
 STEP_SECONDS = 0.01, 0.12
 LARGE_EACH = 40
+MOVES_EACH = 40
 LARGE_BYTES = 150 << 10
 WINDOWS = (-1, 300, 4000)
 DEADLINES = (-1, 0.0, 0.6, 30.0)
@@ -218,8 +219,9 @@ class Program:
             self._drains()
         else:
             random.choice((self._publish, self._publish, self._ack, self._ack, self._ack_twice,
-                           self._get, self._give_back, self._commit, self._retry,
-                           self._moves))()  # fmt: skip
+                           self._get, self._give_back, self._commit, self._retry))()  # fmt: skip
+            if random.randrange(MOVES_EACH) == 0:
+                self._moves()
         self.host.later(self.host.world.between(*STEP_SECONDS), self._step)
 
     def _moves(self) -> None:

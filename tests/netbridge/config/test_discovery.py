@@ -59,6 +59,17 @@ credentials = "apps"
 GOOD = CLUSTER + UDP
 
 
+def bridge(to: str) -> str:
+    return f"""
+[credentials.site]
+password = "correct horse battery staple"
+role = "peering"
+[bridges.out]
+queue = "orders"
+to = "{to}"
+"""
+
+
 def loaded(folder: Path, text: str) -> Network:
     (folder / FILE).write_text(text)
     return load(folder)[1]
@@ -169,6 +180,13 @@ def test_bounds(tmp_path: Path, key: str, value: str, complaint: str) -> None:
             "[broadcast.lan] has no credentials, and there is no [cluster.NAME]",
         ),
         (GOOD + "[broadcasts.x]", "there is no table [broadcasts]"),
+        (GOOD + bridge("discovery:wan"), "bridges.out.to names [discovery.wan], which is not"),
+        (
+            GOOD + bridge("discovery:lan"),
+            "bridges.out.to names [discovery.lan], which hears what cluster.town signs, and the "
+            "bridge connects by site: both need the same credentials",
+        ),
+        (GOOD + bridge("discovery:(registry:/x)"), 'as in "discovery:lan", not'),
         (
             GOOD.replace("tcp://one:61619", "tcp://" + "h" * 510),
             "broadcast.lan.connector has more than 512 bytes",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -107,6 +108,38 @@ def test_what_a_program_cannot_say(uri: str, complaint: str) -> None:
         shmbroker.connect(uri, user="apps", password=PROGRAMS)
 
 
-def test_not_for_several_sessions_yet() -> None:
-    with pytest.raises(InvalidArgument, match="not there yet for several sessions"):
-        shmbroker.cluster("discovery:(registry:/x)", user="apps", password=PROGRAMS)
+@pytest.mark.parametrize("means", ["udp", "registry"])
+def test_sessions_spread_over_brokers_that_are_found(lan: Lan, means: str) -> None:
+    for name in ("east", "west"):
+        serves(lan, name, means_of(lan, means)).start()
+    found = shmbroker.cluster(uri_of(lan, means), user="apps", password=PROGRAMS)
+    late = time.monotonic() + 60
+    while len(found.members) < 2:
+        assert time.monotonic() < late
+        time.sleep(0.02)
+    with ExitStack() as opened:
+        sessions = [opened.enter_context(found.session()) for _ in range(4)]
+        where = {each.uri.removeprefix("tcp://") for each in sessions}
+        assert where == set(found.members)
+
+
+def test_a_session_of_those_that_are_found_with_asyncio(lan: Lan) -> None:
+    """Whoever comes later is found by a session that waits."""
+
+    async def connects() -> None:
+        found = aio.cluster(uri_of(lan, "registry"), user="apps", password=PROGRAMS)
+        assert found.members == []
+        opening = asyncio.ensure_future(_opened(found))
+        await asyncio.to_thread(serves(lan, "east", lan.registry).start)
+        async with await opening as broker:
+            await (await broker.declare_queue("orders")).publish(b"x")
+
+    async def _opened(found: Any) -> Any:
+        return await found.session()
+
+    asyncio.run(connects())
+
+
+def test_several_sessions_do_not_know_the_tables_of_a_broker() -> None:
+    with pytest.raises(InvalidArgument, match=r"a program says discovery:\(udp"):
+        shmbroker.cluster("discovery:lan", user="apps", password=PROGRAMS)
