@@ -68,18 +68,16 @@ def names(given: object) -> tuple[str, ...]:
 def _row(
     name: str, kind: Kind, default: Default | None, help: str, *, is_required: bool = False
 ) -> Option:
-    help = f"Not there yet: {help[0].lower()}{help[1:]}" if name in NOT_YET else help
+    help = help or f"Refused, has no counterpart here: {NO_COUNTERPART[name]}."
     return Option(TABLE, name, kind, default, help, is_required=is_required)
 
 
-NOT_YET: Final = {
-    "min-large-message-size": "a message travels in parts if it is longer than max-frame-size",
-    "client-id": "a link has the name of its broker",
-    "call-timeout": "members ask each other for nothing but votes",
-    "call-failover-timeout": "members ask each other for nothing but votes",
-    "topology-scanner-attempts": "a member that is missing is tried as reconnect-attempts says",
+NO_COUNTERPART: Final = {
+    "min-large-message-size": "a message travels in parts if it is longer than a frame",
+    "call-failover-timeout": "who is not reached is asked nothing",
+    "topology-scanner-attempts": "who is missing is tried as reconnect-attempts says",
 }
-"""What this version does not do, and why: each of these is an error."""
+"""What would change nothing, and why: each of these is an error."""
 
 # fmt: off
 CLUSTERS: Final = (
@@ -118,11 +116,12 @@ CLUSTERS: Final = (
          "[link-defaults]."),
     _row("producer-window-size", size(is_endless=True), None,
          "The same; the smaller one counts."),
-    _row("min-large-message-size", size(), "100KiB", "Larger messages are sent in parts."),
-    _row("client-id", TEXT, None, "Shown on the remote side."),
-    _row("call-timeout", duration(0.001, HOUR), "30s", "Limit of a question to a member."),
-    _row("call-failover-timeout", duration(0.001, HOUR, is_endless=True), -1,
-         "The same while it fails over."),
+    _row("min-large-message-size", size(), None, ""),
+    _row("client-id", TEXT, None,
+         "How its links are called in the logs of other members; if left out, as the cluster."),
+    _row("call-timeout", duration(0.001, HOUR), "30s",
+         "How long a broker that is scaled down waits for each answer of the one that gets all."),
+    _row("call-failover-timeout", duration(0.001, HOUR, is_endless=True), None, ""),
     _row("check-period", duration(0.01, HOUR), None,
          "Of its links: a frame is sent at least so often; if left out, as [link-defaults] says."),
     _row("connection-ttl", duration(0.02, 24 * HOUR), None,
@@ -130,8 +129,7 @@ CLUSTERS: Final = (
     _row("notification-interval", duration(0.001, HOUR), "1s",
          "Between repeats of the own announcement on joining."),
     _row("notification-attempts", count(0, 1000), 2, "How many repeats."),
-    _row("topology-scanner-attempts", count(is_endless=True), 30,
-         "Looks for members that are missing."),
+    _row("topology-scanner-attempts", count(is_endless=True), None, ""),
 )
 # fmt: on
 
@@ -160,6 +158,13 @@ class Cluster:
     addresses: Addresses
     of_links: Mapping[str, Any]
     """What is said of its links themselves, by the names of [link-defaults]."""
+    client_id: str | None = None
+    call_timeout: float = 30.0
+
+    @property
+    def link_name(self) -> str:
+        """How others know its links."""
+        return f"cluster {self.client_id or self.name}"
 
 
 def own_login(name: str) -> str:
@@ -169,9 +174,9 @@ def own_login(name: str) -> str:
 
 def check(name: str, given: Mapping[str, Any]) -> None:
     """`given`: what the file says, before defaults; Refused."""
-    for key, why in NOT_YET.items():
+    for key, why in NO_COUNTERPART.items():
         if key in given:
-            raise Refused(f"[{ROOT}.{name}] has {key}, which is not there yet: {why}")
+            raise Refused(f"[{ROOT}.{name}] has {key}, which has no counterpart here: {why}")
     if len(name.encode()) > NAME_BYTES_MAX:
         raise Refused(f"[{ROOT}.{name}]: a cluster's name has at most {NAME_BYTES_MAX} bytes")
     if not is_name(name):
@@ -224,6 +229,8 @@ def cluster(name: str, values: Mapping[str, Any], connectors: Mapping[str, Singl
         values["message-load-balancing"],
         values["address"],
         of_links,
+        values["client-id"],
+        values["call-timeout"],
     )
 
 

@@ -226,7 +226,7 @@ class Members(Closable):
         return node.hex() if live is None else live.name
 
     def asks(self, node: Node, word: Callable[[int], Leaving]) -> Answers:
-        """Waits for the answer of its live, which may be that the link was lost."""
+        """Waits `call-timeout` at most for the answer of its live, or that the link was lost."""
 
         def ask() -> Future[Answers] | None:
             for end, link in self._ends.items():
@@ -236,7 +236,7 @@ class Members(Closable):
             return None
 
         answer = self._thread.ask(ask)
-        return Answers(0, "there is no link to it", "") if answer is None else answer.result()
+        return self.successor.answered(answer)
 
     def leaves(self) -> None:
         """From now on it takes the place of nobody."""
@@ -511,7 +511,7 @@ class Members(Closable):
     def _dial(self, uri: str) -> Dialled:
         setup = self._setup
         return Dialled(
-            self, self._thread, f"cluster {setup.cluster.name}: {uri}"[:255],
+            self, self._thread, f"{setup.cluster.link_name}: {uri}"[:255],
             options.plan(setup.cluster, uri), setup.credential, self._ours, (), times=setup.times,
             role=Role.CLUSTER, refused_retry=REFUSED_RETRY_SECONDS, tell=self._tell,
             pair=setup.pair,

@@ -75,6 +75,16 @@ class Successor:
         end.say(Talk(encode(word(number))))
         return answer
 
+    def answered(self, answer: Future[Answers] | None) -> Answers:
+        """Not in the network thread: it waits."""
+        if answer is None:
+            return Answers(0, "there is no link to it", "")
+        patience = self._setup.cluster.call_timeout
+        try:
+            return answer.result(patience)
+        except TimeoutError:
+            return Answers(0, f"no answer in {patience:g} s (call-timeout)", "")
+
     def gone(self, end: End) -> None:
         """Nobody answers over it any more."""
         for number, (asked, answer) in list(self._asked.items()):

@@ -20,6 +20,14 @@ def three(cluster: Cluster) -> Cluster:
     return cluster
 
 
+def test_its_links_have_the_name_that_it_says(cluster: Cluster) -> None:
+    cluster.add("east").start()
+    cluster.add("west", cluster__town__client_id="rack 1").start()
+    cluster.sees("east", "west")
+    names = {each["link"] for each in cluster["east"].said() if each["event"] == "link"}
+    assert f"cluster rack 1: tcp://127.0.0.1:{cluster.ports['east']}" in names
+
+
 def test_all_are_learned_through_one_connector(three: Cluster) -> None:
     for name in NAMES:
         told = three.told(name)

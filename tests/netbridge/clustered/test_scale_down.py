@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -162,6 +163,23 @@ def test_without_another_member_everything_stays(cluster: Cluster) -> None:
         west.queue("orders").publish(b"2", confirm="shm")  # as after any stop
     cluster["west"].start().becomes("live")
     assert cluster.bodies("west") == [b"1", b"2"]
+
+
+def test_whoever_does_not_answer_in_time_does_not_get_it(cluster: Cluster) -> None:
+    # it has stopped, and its link is up for a while
+    more = {"cluster__town__call_timeout": "200ms", "link_defaults__heartbeat_misses": 100}
+    cluster.add("east", **HOPS, link_defaults__heartbeat_misses=100).start().becomes("live")
+    cluster.add("west", **TO_EAST, **more).start().becomes("live")
+    cluster.sees("west", "east")
+    with at(cluster, "west") as west:
+        west.declare_queue("orders", durable=True).publish(b"1")
+        far = cluster["east"].process
+        assert far is not None
+        far.send(signal.SIGSTOP)
+        code, said = stop(cluster)
+    assert code == 1
+    assert "not scaled down: east: no answer in 0.2 s (call-timeout)" in said
+    assert cluster["west"].ends() == 1
 
 
 @pytest.mark.parametrize("named", [True, False])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shmbroker.ipc.instance.config.config import FILE, ConfigError
-from shmbroker.netbridge.cluster.option import CLUSTERS, NOT_YET
+from shmbroker.netbridge.cluster.option import CLUSTERS, NO_COUNTERPART
 from shmbroker.netbridge.config.config import Network, load
 from shmbroker.netbridge.link.option import overridden, times_of
 from shmbroker.netbridge.wire.words import Role
@@ -75,8 +75,8 @@ def test_most_brokers_are_in_none(tmp_path: Path) -> None:
 
 
 GIVEN: dict[str, object] = {
-    "min-large-message-size": "1KiB", "client-id": "me",
-    "call-timeout": "1s", "call-failover-timeout": "1s", "topology-scanner-attempts": 3,
+    "min-large-message-size": "1KiB", "call-failover-timeout": "1s",
+    "topology-scanner-attempts": 3,
 }  # fmt: skip
 
 
@@ -122,15 +122,25 @@ def test_the_addresses_that_it_is_for(
     assert not found.cluster.addresses.has(others) or not text
 
 
-@pytest.mark.parametrize("name", NOT_YET)
-def test_what_is_not_there_yet_is_an_error(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", NO_COUNTERPART)
+def test_what_would_change_nothing_is_an_error(tmp_path: Path, name: str) -> None:
     given = GIVEN[name]
     value = str(given).lower() if isinstance(given, (bool, int)) else f'"{given}"'
     with pytest.raises(ConfigError) as error:
         loaded(tmp_path, f"{GOOD}{name} = {value}\n")
-    assert f"[cluster.town] has {name}, which is not there yet: {NOT_YET[name]}" in str(error.value)
+    why = f"[cluster.town] has {name}, which has no counterpart here: {NO_COUNTERPART[name]}"
+    assert why in str(error.value)
     [row] = [each for each in CLUSTERS if each.name == name]
-    assert row.help.startswith("Not there yet: ")
+    assert row.help == f"Refused, has no counterpart here: {NO_COUNTERPART[name]}."
+
+
+def test_the_name_of_its_links_and_how_long_it_waits_for_answers(tmp_path: Path) -> None:
+    found = loaded(tmp_path, GOOD).cluster
+    assert found is not None
+    assert (found.link_name, found.call_timeout) == ("cluster town", 30.0)
+    found = loaded(tmp_path, f'{GOOD}client-id = "rack 1"\ncall-timeout = "2s"\n').cluster
+    assert found is not None
+    assert (found.link_name, found.call_timeout) == ("cluster rack 1", 2.0)
 
 
 @pytest.mark.parametrize(
