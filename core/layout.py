@@ -452,6 +452,10 @@ IDS_PART_BITS: Final = 42
 IDS_PART_MASK: Final = (1 << IDS_PART_BITS) - 1
 IDS_LAP_BITS: Final = 21
 IDS_LAP_MASK: Final = (1 << IDS_LAP_BITS) - 1
+ID_ELSEWHERE: Final = (1 << 63) - 1
+"""Both halves of what stands for an id that was published at a node that has left."""
+INHERITED_NODES: Final = 16  # of which a queue remembers ids
+INHERITED_BYTES: Final = 4096  # of a row of them
 
 ORIGINS: Final = (1 << 15) - PRODUCERS  # at once; their numbers in a chunk begin at PRODUCERS
 ORIGIN_BYTES: Final = LINE_BYTES

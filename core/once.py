@@ -39,6 +39,7 @@ from shmbroker.core.layout import (
     CHUNK_ORIGIN_AT,
     CHUNK_SHAPE_AT,
     COUNTER_WITHDRAWN_AT,
+    ID_ELSEWHERE,
     ORIGIN_PRODUCER_SHIFT,
     PORT_HEADER,
     READY,
@@ -65,6 +66,8 @@ def is_verdict(verdict: int, position: int) -> int:
 def is_known(port: int, high: int, low: int, origin: int) -> int:
     """1 if a message that is the same was noted before."""
     if high | low:
+        if high == ID_ELSEWHERE and low == ID_ELSEWHERE:
+            return 1
         return int(id_find(port, high, low) > 0)
     return is_noted(port, origin >> ORIGIN_PRODUCER_SHIFT, origin & SEQUENCE_MASK)
 

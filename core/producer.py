@@ -23,6 +23,7 @@ from shmbroker.core.atomics import (
     store_release,
 )
 from shmbroker.core.chunk import chunk_address
+from shmbroker.core.codes import INVALID, OK
 from shmbroker.core.kernel import cold, exported_cold, kernel
 from shmbroker.core.layout import (
     CHUNK_ORIGIN_AT,
@@ -110,6 +111,16 @@ def sequence_raise(target: int, last: int, sequence: int) -> int:
             return 0
         last = seen
     return 1
+
+
+@exported_cold
+def producer_raise(port: int, producer: int, sequence: int) -> int:
+    """This producer has published this number elsewhere, or one above it."""
+    address = number_at(port, producer)
+    if address == 0:
+        return INVALID
+    sequence_raise(address, load_acquire(address), sequence & SEQUENCE_MASK)
+    return OK
 
 
 @cold

@@ -14,5 +14,6 @@ const duties all_duties = {
     .expire = queue_expire,
     .replies_to = reply_goes_to,
     .at_a_moment = commit_moment,
+    .was_published = inherited_has,
     .leave = sb_disconnect,
 };

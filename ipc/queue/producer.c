@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "paging/paging.h"
+#include "queue/queue.h"
 #include "ring/ring.h"
 
 #define ID_BYTES_MAX 255
@@ -13,7 +14,6 @@
 int64_t sb_producer_open(sb_queue *queue, const void *name, int64_t length)
 {
     sb_port port;
-    uint64_t hash[2];
     int64_t code;
     if (length < 1 || length > ID_BYTES_MAX)
         return fail(SB_INVALID, "the name of a producer has 1 to %d bytes, not %lld", ID_BYTES_MAX,
@@ -30,9 +30,11 @@ int64_t sb_producer_open(sb_queue *queue, const void *name, int64_t length)
     if (!queue_look(queue, &code))
         return code;
     code = port_to_look(queue, &port);
-    siphash_128(queue->key, name, length, hash);
     if (code == SB_OK)
-        code = sb_port_producer_find(&port, (int64_t)(hash[0] >> 2) | 1);
+        code = sb_port_producer_find(&port, producer_hash(queue->key, name, length));
+    int64_t last = code > 0 ? inherited_number(queue, name, length) : 0;
+    if (last > 0)
+        sb_port_producer_raise(&port, code, last);
     queue_looked(queue);
     if (code == 0)
         return fail(SB_NO_PRODUCER,

@@ -80,6 +80,13 @@ int64_t grouped_stays(sb_queue *queue, const sb_outgoing *message);
 int64_t grouped_publish(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns,
                         sb_receipt *where);
 
+/* --- inherited.c ------------------------------------------------------------------------------ */
+
+/* Whether a message with this id was published in this queue of a node that has left. */
+bool inherited_has(sb_queue *queue, const void *id, int64_t length);
+/* The last number that a producer of this name has published there; 0: none. */
+int64_t inherited_number(sb_queue *queue, const void *name, int64_t length);
+
 /* --- loan.c ----------------------------------------------------------------------------------- */
 
 #endif

@@ -128,13 +128,35 @@ static int64_t add_id(once *made, const sb_outgoing *message)
     return code < 0 ? code : SB_OK;
 }
 
+static void half(const uint64_t hash[2], int64_t identity[2])
+{
+    identity[0] = (int64_t)(hash[0] >> 1);
+    identity[1] = (int64_t)(hash[1] >> 1) | (hash[0] == 0);
+}
+
+void id_hash(const int64_t key[2], const void *id, int64_t length, int64_t identity[2])
+{
+    uint64_t hash[2];
+    siphash_128(key, id, length, hash);
+    half(hash, identity);
+}
+
+int64_t producer_hash(const int64_t key[2], const void *name, int64_t length)
+{
+    uint64_t hash[2];
+    siphash_128(key, name, length, hash);
+    return (int64_t)(hash[0] >> 2) | 1;
+}
+
 static void identify(sb_queue *queue, const sb_outgoing *message, int64_t identity[2])
 {
     uint64_t hash[2];
-    siphash_128(queue->key, message->id, llabs(message->id_length), hash);
+    int64_t length = llabs(message->id_length);
+    siphash_128(queue->key, message->id, length, hash);
     hash[1] ^= (uint64_t)message->target << 1; /* at a node it may go to several places */
-    identity[0] = (int64_t)(hash[0] >> 1);
-    identity[1] = (int64_t)(hash[1] >> 1) | (hash[0] == 0);
+    half(hash, identity);
+    if (length && queue->connection->duties->was_published(queue, message->id, length))
+        identity[0] = identity[1] = L_ID_ELSEWHERE;
 }
 
 int64_t no_numbers(const sb_queue *queue)
@@ -182,6 +204,8 @@ static bool is_known(sb_port *port, const int64_t identity[2], int64_t origin)
     if (origin)
         return sb_port_producer_last(port, origin >> L_ORIGIN_PRODUCER_SHIFT) >=
                (origin & L_SEQUENCE_MASK);
+    if (identity[0] == L_ID_ELSEWHERE && identity[1] == L_ID_ELSEWHERE)
+        return true;
     return (identity[0] | identity[1]) && sb_port_id_find(port, identity[0], identity[1]) > 0;
 }
 

@@ -300,6 +300,9 @@ bool queue_look_late(sb_queue *queue);
 
 /* SipHash-2-4, with 128 bits. */
 void siphash_128(const int64_t key[2], const void *bytes, int64_t length, uint64_t hash[2]);
+/* By what a queue with this key knows an id, and a named producer. */
+void id_hash(const int64_t key[2], const void *id, int64_t length, int64_t identity[2]);
+int64_t producer_hash(const int64_t key[2], const void *name, int64_t length);
 /* A message with an id or a producer: its position, SB_DUPLICATE, or another code. */
 int64_t once_publish(sb_queue *queue, sb_port *port, const sb_outgoing *message,
                      const int64_t *extension);

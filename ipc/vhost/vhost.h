@@ -40,6 +40,8 @@ typedef struct duties {
     /* Call `see` at a moment at which each transaction on durable queues is in the journal as a
      * whole, or not at all: what it answers, or SB_EMPTY if there was none. */
     int64_t (*at_a_moment)(sb_connection *connection, int64_t (*see)(void *), void *context);
+    /* Whether a message with this id was published at a node that has left. */
+    bool (*was_published)(sb_queue *queue, const void *id, int64_t length);
     /* We were found to be slow, and are to leave. */
     int64_t (*leave)(sb_connection *connection);
 } duties;

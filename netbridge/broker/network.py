@@ -229,6 +229,11 @@ class Network(Closable):
             pair=self.given.pair, shows=following.shows,
         )  # fmt: skip
 
+    def hold(self, is_held: bool) -> None:
+        """Programs that come wait, or do so no more; from any thread."""
+        if self._sessions is not None:
+            self._sessions.hold(is_held)
+
     def tell_topology(self, ours: tuple[Node, ...], others: tuple[Other, ...] = ()) -> None:
         """All programs that are connected, and those that come; of others as their acceptor
         says."""

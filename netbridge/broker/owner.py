@@ -67,6 +67,7 @@ class Owner:
         self._live: whereabouts.Whereabouts | None = None
         """Of the live, while this broker is passive."""
         self._others: tuple[Other, ...] = ()
+        self._is_held = False
         self.drains = False
         self.fails: Callable[[str], None] = lambda why: None
         """Told from another thread when this broker has no network any more, and was to have it."""
@@ -266,6 +267,7 @@ class Owner:
 
     def _serve(self, ours: Identity) -> None:
         self._made(ours).serve(ours)
+        self.holds(self._is_held)
         self._group.serves(whereabouts.of(ours.epoch, self._wanted))
         self._watch_backups()
         self._tell_topology()
@@ -285,6 +287,13 @@ class Owner:
     def others_are(self, others: tuple[Other, ...]) -> None:
         """The other nodes of its cluster; from any thread."""
         self._orders.put(lambda: self._others_are(others))
+
+    def holds(self, is_held: bool) -> None:
+        """Programs that come wait, or do so no more; from any thread, and at once."""
+        self._is_held = is_held
+        network = self._network
+        if network is not None:
+            network.hold(is_held)
 
     def _others_are(self, others: tuple[Other, ...]) -> None:
         self._others = others

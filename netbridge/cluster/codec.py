@@ -22,6 +22,7 @@ from shmbroker.netbridge.cluster.said import (
     Granted,
     Grouped,
     Here,
+    Holds,
     Known,
     Leaving,
     Makes,
@@ -92,6 +93,7 @@ WORDS: Final = Vocabulary(
     (Granted, Made(Granted, COUNT, BACKUP, Text(WHY_BYTES_MAX), Flag())),
     (BackupEnds, Made(BackupEnds, BACKUP, Text(WHY_BYTES_MAX))),
     (Releases, Made(Releases)),
+    (Holds, Made(Holds, COUNT, Flag())),
     array_max=ROWS_MAX,
 )  # fmt: skip
 

@@ -112,6 +112,15 @@ class Makes:
 
 
 @dataclass(frozen=True, slots=True)
+class Holds:
+    """Programs that come to you wait from now on, or no more: what their messages are compared with
+    is not there yet.  Answered, too."""
+
+    number: int
+    is_held: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Answers:
     number: int
     why: str
@@ -231,7 +240,7 @@ class Releases:
 Said = Here | Known | Forgotten | Ask | Told
 Grouped = Arbitrates | WhoDecides | Proposes | Decides | Ends
 """What grouping handlers say, each to that of another node."""
-Leaving = Offers | Makes | Answers
+Leaving = Offers | Makes | Holds | Answers
 """What a node that leaves says to the one that takes its place, and is answered."""
 
 

@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from typing import Any, Final
 
 from shmbroker.ipc._native import lib
@@ -26,8 +28,9 @@ from shmbroker.ipc.schedule.scheduled import ring_of
 from shmbroker.ipc.sink.target import target_of
 from shmbroker.netbridge.broker.gates import TOWARDS
 from shmbroker.netbridge.carrier.reached import serving
-from shmbroker.netbridge.cluster.said import Answers, Makes, Offers
+from shmbroker.netbridge.cluster.said import Answers, Holds, Leaving, Makes, Offers
 from shmbroker.netbridge.cluster.scale_down import ScaleDown, order_of
+from shmbroker.netbridge.clustered.inherited import IdsTold
 from shmbroker.netbridge.clustered.members import Members
 from shmbroker.netbridge.clustered.rows import pages, rows
 from shmbroker.netbridge.clustered.towards import towards
@@ -92,6 +95,7 @@ class Departure:
         self._late = None if timeout is None else time.monotonic() + timeout
         self._progress = _Progress()
         self._reached_at = time.monotonic()
+        self._ids: IdsTold | None = None
         self._pause = threading.Event()
         """Never set: a wait for it ends with its time."""
 
@@ -159,22 +163,42 @@ class Departure:
         if broker is None:
             raise Stuck("it is not a member of the cluster yet")
         self._members.leaves()
-        name = self._progress.to = self._members.name_of(node)
-        ends(node, name, uri)
-        remains(broker)
-        parts(uri)
-        parted = time.monotonic()
+        self._progress.to = self._members.name_of(node)
+        self._told_of(node, broker)
+        parted = self._programs_go(node, uri, broker, parts, ends)
         queues = list(that_go(broker))
         self._counts(broker, queues)
         self._say("info", "scaling down", f"{self._progress.of_messages} messages of "
-                  f"{len(queues)} queues go to {name}")  # fmt: skip
-        for page in pages(rows(broker, queues)):
-            self._made(node, page)
+                  f"{len(queues)} queues go to {self._progress.to}")  # fmt: skip
         self._drain(broker, queues, node)
         while (left := parted + TOLD_SECONDS - time.monotonic()) > 0:
             self._wait(node, left)
         self._members.listens_no_more()
         self._drain(broker, queues, node)
+
+    def _programs_go(
+        self, node: Node, uri: str, broker: Broker, parts: Callable[[str], None],
+        ends: Callable[[Node, str, str], None],
+    ) -> float:  # fmt: skip
+        """When they were gone.  Whoever comes there before it knows all ids waits."""
+        self._asked(node, lambda number: Holds(number, True))
+        try:
+            ends(node, self._progress.to, uri)
+            remains(broker)
+            parts(uri)
+            parted = time.monotonic()
+            self._told_of(node, broker)
+        finally:
+            self._members.asks(node, lambda number: Holds(number, False))
+        return parted
+
+    def _told_of(self, node: Node, broker: Broker) -> None:
+        """Queues, and the ids that they know; what it was told already is not told again."""
+        if self._ids is None:
+            self._ids = IdsTold(broker)
+        queues = list(that_go(broker))
+        for page in pages(chain(rows(broker, queues), self._ids.rows(queues))):
+            self._asked(node, partial(Makes, rows=page))
 
     def _opens(self, node: Node) -> None:
         """It is just becoming a live of its cluster: the way to this node is made."""
@@ -190,8 +214,8 @@ class Departure:
         told.of_messages = sum(map(count_in, queues)) + sum(self._ways(broker).values())
         self._show("moving")
 
-    def _made(self, node: Node, page: bytes) -> None:
-        answer: Answers = self._members.asks(node, lambda number: Makes(number, page))
+    def _asked(self, node: Node, word: Callable[[int], Leaving]) -> None:
+        answer: Answers = self._members.asks(node, word)
         if answer.why:
             raise Stuck(f"{self._progress.to} cannot have these queues: {answer.why}")
 

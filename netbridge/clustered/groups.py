@@ -41,6 +41,7 @@ from shmbroker.netbridge.cluster.handler import Handler
 from shmbroker.netbridge.cluster.machine import Line, Membership
 from shmbroker.netbridge.cluster.proposer import USES_TOLD
 from shmbroker.netbridge.cluster.said import Grouped
+from shmbroker.netbridge.clustered.last_values import last_values, newest
 from shmbroker.netbridge.clustered.looking import Looked, is_shared
 from shmbroker.netbridge.clustered.setup import Setup
 from shmbroker.netbridge.clustered.towards import towards
@@ -49,8 +50,6 @@ from shmbroker.netbridge.serving.confirms import Confirms
 from shmbroker.netbridge.wire.frame import Talk
 
 KEPT: Final = f"{ROUTES}.kept"
-SLOTS: Final = 1 << 16
-"""Of a queue of routes: so many groups, but for an eighth of them."""
 ASKED_SLOTS: Final = 1 << 10
 ASKED_TOGETHER: Final = 256
 GONE_SECONDS: Final = 1.0
@@ -85,9 +84,9 @@ class Groups:
         assert wanted is not None, "there is a handler"
         self._thread, self._setup, self._node = thread, setup, node
         self._tell, self._changed = tell, changed
-        self._routes = _last_values(broker, ROUTES)
+        self._routes = last_values(broker, ROUTES)
         self._asked = broker.declare_queue(ASKED, slots=ASKED_SLOTS, max_deliveries=None)
-        self._kept = _last_values(broker, KEPT)
+        self._kept = last_values(broker, KEPT)
         self._say(TIMEOUT, wanted.timeout)
         if wanted.group_timeout is not None:
             self._say(USES, wanted.group_timeout / USES_TOLD)
@@ -288,15 +287,7 @@ class Groups:
         self._tell(line | ({"node": node.hex()} if node else {}))
 
 
-def _last_values(broker: Broker, name: str) -> Ring:
-    return broker.declare_queue(
-        name, slots=SLOTS, durable=True, last_value=True, when_full="fail", replicate="all",
-        max_deliveries=None,
-    )  # fmt: skip
-
-
 def _values(queue: Ring) -> list[tuple[Group, str]]:
     """The newest of each group; none of those that have no route."""
-    newest = {each.key or "": bytes(each.body).decode() for each in queue.browse(unconfirmed=True)}
-    found = ((key.partition(SEPARATOR), value) for key, value in newest.items() if value)
+    found = ((key.partition(SEPARATOR), value.decode()) for key, value in newest(queue).items())
     return [(Group(name, group), value) for (name, _, group), value in found if name]

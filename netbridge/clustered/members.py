@@ -29,6 +29,7 @@ from shmbroker.netbridge.cluster.machine import Action, KeepLives, Membership
 from shmbroker.netbridge.cluster.programs import Other, others
 from shmbroker.netbridge.cluster.said import Answers, Ask, Grouped, Leaving, OfBackups, Say, Told
 from shmbroker.netbridge.clustered import options
+from shmbroker.netbridge.clustered.accepted import Accepted
 from shmbroker.netbridge.clustered.colocating import Colocating
 from shmbroker.netbridge.clustered.looking import LOOK_SECONDS, Looked, Looking
 from shmbroker.netbridge.clustered.messages import Messages
@@ -47,7 +48,7 @@ from shmbroker.netbridge.security.key_file import KeyPair
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.frame import Frame, Talk, Vote
 from shmbroker.netbridge.wire.malformed import Malformed
-from shmbroker.netbridge.wire.words import FORWARDING_LINK, Role
+from shmbroker.netbridge.wire.words import Role
 from shmbroker.netbridge.witness.witness import Ledgers, Witness
 
 Tell = Callable[[Mapping[str, Any]], None]
@@ -68,23 +69,6 @@ class Standing:
     is_live: bool
 
 
-class _Accepted:
-    """Links that others have made; members ask for our vote over them."""
-
-    def __init__(self, members: Members) -> None:
-        self._members = members
-
-    def came(self, end: End) -> None:
-        if not end.machine.handshake.link.startswith(FORWARDING_LINK):
-            self._members.accepted(end)
-
-    def heard(self, end: End, frame: Frame) -> None:
-        self._members.heard(end, frame)
-
-    def gone(self, end: End) -> None:
-        self._members.gone(end)
-
-
 class Members(Closable):
     def __init__(
         self,
@@ -94,9 +78,11 @@ class Members(Closable):
         shows: Shows,
         keeps: Callable[[int], None] = lambda lives: None,
         others_are: Callable[[tuple[Other, ...]], None] = lambda others: None,
+        holds: Callable[[bool], None] = lambda is_held: None,
     ) -> None:
         """`shows`: is given what people see, in the network thread; `keeps`: the number of lives;
-        `others_are`: the other nodes, as programs are told of them.
+        `others_are`: the other nodes, as programs are told of them; `holds`: programs that come
+        wait, or do so no more.
 
         Close it before the thread.
         """
@@ -133,7 +119,7 @@ class Members(Closable):
         own = undeliverable(setup.cluster.name)
         self._looking = Looking(setup.vhost, own, setup.cluster.addresses)
         self._messages = Messages(thread, self._worker, setup, tell, self._look)
-        self.successor = Successor(setup, self._worker, lambda: self._messages.broker)
+        self.successor = Successor(setup, self._worker, lambda: self._messages.broker, holds)
         self.colocating = Colocating(thread, self._worker, setup, self._log, shows)
         self._looks_at = math.inf
         self._complaints: set[str] = set()
@@ -374,7 +360,7 @@ class Members(Closable):
             try:
                 made = Listener(
                     self._thread, address, key, setup.credentials, self._ours,
-                    roles=frozenset({Role.CLUSTER}), times=setup.times, clusters=_Accepted(self),
+                    roles=frozenset({Role.CLUSTER}), times=setup.times, clusters=Accepted(self),
                     tell=self._tell,
                 )  # fmt: skip
             except zmq.ZMQError as error:

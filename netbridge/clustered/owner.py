@@ -117,8 +117,9 @@ class ClusterOwner(Owner):
         self.watch(self._thread.wait)
         shows = partial(show, self._config)
         self._members = Members(
-            self._thread, found, self._lines.tell, shows, others_are=self.others_are
-        )
+            self._thread, found, self._lines.tell, shows, others_are=self.others_are,
+            holds=self.holds,
+        )  # fmt: skip
         return self._members
 
     def _end(self, at_once: bool) -> None:

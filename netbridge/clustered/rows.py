@@ -1,4 +1,5 @@
-"""Queues with their settings, exchanges and bindings: told by one broker, made by another one.
+"""Queues with their settings, exchanges and bindings: told by one broker, made by another one; and
+ids and numbers that are known there (inherited.py).
 
 In the words of `Makes`: a MessagePack list of maps, so many in each as have room.
 """
@@ -21,6 +22,7 @@ from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.queue_replica.copy import match_of
 from shmbroker.netbridge.cluster.codec import MAKES_BYTES_MAX
+from shmbroker.netbridge.clustered.inherited import OF, remember
 
 OWN: Final = "$"
 DEPTH_MAX: Final = 16
@@ -91,8 +93,12 @@ def made(broker: Broker, page: bytes) -> str:
     """All of it is there; or why it is not."""
     try:
         found = msgpack.unpackb(page)
+        ids = [row for row in found if OF in row]
         for row in found:
-            _make(broker, row)
+            if OF not in row:
+                _make(broker, row)
+        if ids:
+            remember(broker, ids)
     except (ValueError, TypeError, KeyError, AttributeError, msgpack.UnpackException) as error:
         return f"these are no queues: {type(error).__name__} {error}"
     except Error as error:

@@ -15,16 +15,23 @@ from shmbroker.ipc.connection.broker import Broker
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.cluster.codec import WHY_BYTES_MAX, encode
-from shmbroker.netbridge.cluster.said import Answers, Leaving, Makes, Offers
+from shmbroker.netbridge.cluster.said import Answers, Holds, Leaving, Makes, Offers
 from shmbroker.netbridge.clustered.rows import made
 from shmbroker.netbridge.clustered.setup import Setup
 from shmbroker.netbridge.wire.frame import Talk
 
 
 class Successor:
-    def __init__(self, setup: Setup, worker: Worker, broker: Callable[[], Broker | None]) -> None:
-        """`broker`: the connection to our vhost, through which messages of others come."""
+    def __init__(
+        self, setup: Setup, worker: Worker, broker: Callable[[], Broker | None],
+        holds: Callable[[bool], None],
+    ) -> None:  # fmt: skip
+        """`broker`: the connection to our vhost, through which messages of others come; `holds`:
+        programs that come wait, or do so no more."""
         self._setup, self._worker, self._broker = setup, worker, broker
+        self._holds = holds
+        self._held_for: set[End] = set()
+        """Nodes that leave, and for which programs wait."""
         self.is_leaving = False
         """This node leaves itself."""
         self._numbers = count(1)
@@ -41,11 +48,20 @@ class Successor:
                 else:
                     work = partial(made, broker, what.rows)
                     self._worker.do(work, partial(self._made, end, what.number))
+            case Holds():
+                self._hold(end, is_held=what.is_held)
+                self._answer(end, what.number, "")
             case Answers():
                 asked = self._asked.get(what.number)
                 if asked is not None and asked[0] is end:
                     del self._asked[what.number]
                     asked[1].set_result(what)
+
+    def _hold(self, end: End, *, is_held: bool) -> None:
+        had = bool(self._held_for)
+        (self._held_for.add if is_held else self._held_for.discard)(end)
+        if bool(self._held_for) != had:
+            self._holds(not had)
 
     def _made(self, end: End, number: int, why: str | Exception) -> None:
         if isinstance(why, Exception):
@@ -86,7 +102,8 @@ class Successor:
             return Answers(0, f"no answer in {patience:g} s (call-timeout)", "")
 
     def gone(self, end: End) -> None:
-        """Nobody answers over it any more."""
+        """Nobody answers over it any more, or has anything to tell."""
+        self._hold(end, is_held=False)
         for number, (asked, answer) in list(self._asked.items()):
             if asked is end:
                 del self._asked[number]

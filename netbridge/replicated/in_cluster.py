@@ -56,4 +56,6 @@ def joined(
             keep_lives(config, lives)
 
     shows = partial(show, config)
-    return InCluster(config, Members(thread, found, tell, shows, keeps, owner.others_are))
+    return InCluster(config, Members(
+        thread, found, tell, shows, keeps, owner.others_are, owner.holds
+    ))  # fmt: skip

@@ -38,6 +38,8 @@ from shmbroker.netbridge.wire.words import Role
 
 CONFIRMS_MAX = 1000
 """Queues of which it is remembered who waits, beyond those of which somebody waits."""
+HELD_MAX = 64
+"""Frames of a program that is not heard yet: it waits for an answer to the first."""
 
 
 def _program_at(end: End | None) -> tuple[str, Role]:
@@ -73,9 +75,19 @@ class Service(Closable):
         self.requests = Requests(self)
         self.orders = Orders(thread.call, carry_out)
         self._confirms: dict[tuple[int, int], Confirms] = {}
+        self._is_held = False
+        """Programs that come are not heard yet."""
+        self._held: dict[End, list[Frame]] = {}
+        """What they have said."""
         self._waiting: deque[tuple[int, Session | None, Action]] = deque()
         self._is_busy = False
         thread.ask(lambda: thread.members.append(self))
+
+    def hold(self, is_held: bool) -> None:
+        """Programs that come from now on are heard later, or are heard; from any thread."""
+        self._is_held = is_held
+        if not is_held:
+            self._thread.call(self._let_in)
 
     def close(self) -> None:
         """All sessions are over; those who go on make them again elsewhere."""
@@ -106,13 +118,27 @@ class Service(Closable):
         """A program has shown who it is."""
         number = self._numbers[end] = next(self._counter)
         self._ends[number] = end
+        if self._is_held:
+            self._held[end] = []
+
+    def _let_in(self) -> None:
+        held, self._held = self._held, {}
+        for end, frames in held.items():
+            for frame in frames:
+                self.heard(end, frame)
 
     def heard(self, end: End, frame: Frame) -> None:
+        if (held := self._held.get(end)) is not None:
+            held.append(frame)
+            if len(held) > HELD_MAX:
+                end.does(end.machine.stop(time.monotonic(), "it does not wait for an answer"))
+            return
         number = self._numbers.get(end)
         if number is not None:
             self._does(self._sessions.received(number, frame, time.monotonic()))
 
     def gone(self, end: End) -> None:
+        self._held.pop(end, None)
         number = self._numbers.pop(end, None)
         if number is not None:
             del self._ends[number]

@@ -21,6 +21,7 @@ from shmbroker.netbridge.cluster.said import (
     Granted,
     Grouped,
     Here,
+    Holds,
     Known,
     Leaving,
     Makes,
@@ -84,6 +85,7 @@ REQUESTS = Requests(4, 2, "shared-store", "", "east", "orders", "", "/store", ""
         (Granted(4, "", "full", False), [16, 4, "", "full", False]),
         (BackupEnds("b", "exit code 1"), [17, "b", "exit code 1"]),
         (Releases(), [18]),
+        (Holds(7, True), [19, 7, True]),
     ],
 )
 def test_words_and_bytes(said: Said | Leaving | Grouped | OfBackups, sent: list[object]) -> None:
@@ -94,7 +96,7 @@ def test_words_and_bytes(said: Said | Leaving | Grouped | OfBackups, sent: list[
 @pytest.mark.parametrize(
     ("sent", "complaint"),
     [
-        ([19, NODE], "a word of a cluster of kind 19"),
+        ([20, NODE], "a word of a cluster of kind 20"),
         ([], "of kind None"),
         ([0, AS_SENT, 0, 5], "here: lives is 0"),
         ([1, AS_SENT[:-1]], "is no list of"),

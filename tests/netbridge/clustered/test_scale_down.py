@@ -402,3 +402,49 @@ def test_programs_on_other_hosts_go_on_at_the_other_node(cluster: Cluster) -> No
         assert stop(cluster)[0] == 0, cluster.story()
         queue.publish(b"2")
     assert cluster.bodies("east") == [b"1", b"2"]
+
+
+def test_what_is_published_again_at_the_other_node_is_dropped(cluster: Cluster) -> None:
+    ports = {name: free_port() for name in ("east", "west")}
+    for name, more in (("east", HOPS), ("west", TO_EAST)):
+        cluster.add(
+            name, **more,
+            acceptors__apps__uri=f"tcp://127.0.0.1:{ports[name]}",
+            acceptors__apps__roles=["client"],
+            credentials__apps__password=PASSWORD,
+            credentials__apps__role="client",
+        ).start().becomes("live")  # fmt: skip
+    cluster.sees("west", "east")
+    url = f"tcp://127.0.0.1:{ports['west']}"
+    with (
+        shmbroker.connect(url, user="apps", password=PASSWORD) as far,
+        at(cluster, "west") as west,
+    ):
+        orders = west.declare_queue("orders", durable=True)
+        for body in numbers(0, 300):
+            orders.publish(body, message_id=body.decode(), confirm="shm")
+        assert taken(orders, 200) == numbers(0, 200)
+        plain, remote = west.declare_queue("plain"), far.queue("orders")
+        remote.publish(b"far", message_id="far")
+        for number in (1, 2, 9):
+            plain.producer("meter").publish(b"%d" % number, sequence=number)
+        assert taken(plain, 3) == [b"1", b"2", b"9"]
+        assert stop(cluster)[0] == 0, cluster.story()
+        assert remote.publish(b"far", message_id="far") is None
+        assert remote.publish(b"anew", message_id="anew") is not None
+    wanted = [*numbers(200, 300), b"far", b"anew"]
+    for _ in range(2):
+        with at(cluster, "east") as east:
+            orders, plain = east.queue("orders"), east.queue("plain")
+            for each in (0, 199, 200, 299):
+                assert orders.publish(b"again", message_id=str(each)) is None
+            meter = plain.producer("meter")
+            assert (meter.last_sequence, meter.publish(b"9", sequence=9)) == (9, None)
+            assert bodies(orders) == wanted
+            assert not bodies(plain)
+        cluster["east"].kill()
+        cluster["east"].start().becomes("live")
+    cluster["west"].start().becomes("live")
+    with at(cluster, "west") as west:
+        anew = west.declare_queue("orders", durable=True)
+        assert anew.publish(b"0", message_id="0") is not None, "it begins with nothing"
