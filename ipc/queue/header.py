@@ -71,6 +71,7 @@ typedef struct sb_origin {{
     int64_t position;  /* of the stream: all below are known here */
     int64_t owner;     /* the participant that pours it, 0 nobody */
     int64_t used;      /* when it was poured last, ns since the epoch */
+    int64_t counted;   /* 1: of a remote producer, which may leave numbers open */
 }} sb_origin;
 /* The streams that a queue knows: how many there are, up to `room`. */
 int64_t sb_origins(sb_queue *queue, sb_origin *origins, int64_t room);

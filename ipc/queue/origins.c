@@ -44,6 +44,7 @@ static int64_t add_all(listing *of, sb_queue *queue)
         found = sb_port_origin_tell(&port, each, (int64_t *)&told);
         if (found < 0)
             break;
+        told.counted = sb_port_origin_is_counted(&port, each);
         if (found)
             add(of, &told, before);
     }

@@ -23,12 +23,15 @@ class Origin:
     """The participant that brings its messages; None: nobody does."""
     used: int
     """When one was brought last: nanoseconds since the epoch."""
+    is_counted: bool = False
+    """Of a remote producer, which may retry what it has left out."""
 
     @classmethod
     def of(cls, told: Any) -> Origin:
         identity = told.high.to_bytes(WORD, "little", signed=True)
         identity += told.low.to_bytes(WORD, "little", signed=True)
-        return cls(identity.hex(), told.position, told.owner or None, told.used)
+        return cls(identity.hex(), told.position, told.owner or None, told.used,
+                   bool(told.counted))  # fmt: skip
 
     def __str__(self) -> str:
         if self.owner is not None:

@@ -25,11 +25,13 @@ from shmbroker.netbridge.cluster.said import (
     Holds,
     Known,
     Leaving,
+    Left,
     Makes,
     OfBackups,
     Offers,
     Proposes,
     Releases,
+    Replaces,
     Requests,
     Said,
     Told,
@@ -94,6 +96,8 @@ WORDS: Final = Vocabulary(
     (BackupEnds, Made(BackupEnds, BACKUP, Text(WHY_BYTES_MAX))),
     (Releases, Made(Releases)),
     (Holds, Made(Holds, COUNT, Flag())),
+    (Left, Made(Left, NODE, COUNT, NODE)),
+    (Replaces, Made(Replaces, COUNT, NODE, COUNT)),
     array_max=ROWS_MAX,
 )  # fmt: skip
 

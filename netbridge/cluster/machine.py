@@ -25,6 +25,7 @@ from shmbroker.netbridge.cluster.said import (
     Forgotten,
     Here,
     Known,
+    Left,
     Link,
     Said,
     Say,
@@ -58,7 +59,12 @@ class KeepLives:
     lives: int
 
 
-Action = Say | Line | KeepLives
+@dataclass(frozen=True, slots=True)
+class KeepLeft:
+    """`left` has changed."""
+
+
+Action = Say | Line | KeepLives | KeepLeft
 Actions = Iterator[Action]
 
 
@@ -94,7 +100,10 @@ class _Repeat:
 
 
 class Membership:
-    def __init__(self, terms: Terms, incarnation: bytes, quorum: Quorum) -> None:
+    def __init__(
+        self, terms: Terms, incarnation: bytes, quorum: Quorum, left: Iterable[Left] = ()
+    ) -> None:
+        """`left`: as it was kept."""
         self.terms = terms
         self.quorum = quorum
         self.me: Announcement | None = None
@@ -105,7 +114,9 @@ class Membership:
         """By node and name; of its own node, too."""
         self.present: dict[Link, Announcement | None] = {}
         """Who is at the other end of each link, if it has said so."""
-        self.forgotten: dict[Node, int] = {}
+        self.left: dict[Node, Left] = {each.node: each for each in left}
+        """Nodes that were scaled down; they may be back since, with a higher epoch."""
+        self.forgotten: dict[Node, int] = {each.node: each.epoch for each in self.left.values()}
         """Up to which epoch."""
         self.paths: dict[Node, Path] = {}
         """In a chain, to all lives that can be reached."""
@@ -156,6 +167,8 @@ class Membership:
     def up(self, link: Link, now: float) -> Actions:
         self.present[link] = None
         self._owed[link] = {node for node in self.lives if not self.is_there(node)}
+        for left in self.left.values():
+            yield Say(link, left)
         for node, epoch in self.forgotten.items():
             yield Say(link, Forgotten(node, epoch))
         for node, each in self.lives.items():
@@ -180,6 +193,11 @@ class Membership:
         self._twice.pop(gone.incarnation, None)
         if not gone.is_live:
             self.backups.pop((gone.node, gone.name), None)
+        elif (left := self.left.get(gone.node)) and gone.epoch <= left.epoch:
+            self._claims.pop((gone.node, gone.name), None)
+            yield from self._drops(gone.node, left.epoch)
+            if self.me is not None:
+                yield from self._to_all(self._here)  # it counts fewer
         elif (known := self.lives.get(gone.node)) and known.incarnation == gone.incarnation:
             self._missing.add(gone.node)
             yield Line("warning", "missing", f"{gone.name} at {gone.uri}", gone.node)
@@ -194,8 +212,10 @@ class Membership:
         yield from self._heard(link, what, now)
         yield from self._asks()
 
-    def _heard(self, link: Link, what: Here | Known | Forgotten, now: float) -> Actions:
-        if isinstance(what, Forgotten):
+    def _heard(self, link: Link, what: Here | Known | Forgotten | Left, now: float) -> Actions:
+        if isinstance(what, Left):
+            yield from self.leaves(what, link)
+        elif isinstance(what, Forgotten):
             yield from self._forgets(what.node, what.epoch, link)
         elif isinstance(what, Known):
             yield from self._learned(what.of, link, now, is_direct=False)
@@ -230,6 +250,33 @@ class Membership:
 
     def forgets(self, node: Node) -> Actions:
         yield from self._forgets(node, self.lives[node].epoch, None)
+
+    def leaves(self, left: Left, link: Link | None = None) -> Actions:
+        """A node, perhaps this one, was scaled down."""
+        known = self.left.get(left.node)
+        if known is not None and left.epoch <= known.epoch:
+            return
+        self.left[left.node] = left
+        yield KeepLeft()
+        for each in self.present:
+            if each != link:
+                yield Say(each, left)
+        if self.me is None or left.node != self.me.node:
+            if left.epoch > self.forgotten.get(left.node, -1):
+                yield from self._forgets(left.node, left.epoch, link)
+            else:
+                yield from self._drops(left.node, left.epoch)
+
+    def heir(self, node: Node) -> Node | None:
+        """Who has what this node has had: itself, if it is live; None: nobody that is known."""
+        own = None if self.me is None else self.me.node
+        seen: set[Node] = set()
+        while node not in self.lives and node != own:
+            if node in seen or node not in self.left:
+                return None
+            seen.add(node)
+            node = self.left[node].to
+        return node
 
     def tick(self, now: float) -> Actions:
         for link, repeat in list(self._repeats.items()):
@@ -407,23 +454,28 @@ class Membership:
             return  # by command: it may have been there when another one forgot it
         self.forgotten[node] = epoch
         self._claims.clear()  # whoever knows of it says anew how many it counts
+        yield from self._drops(node, epoch)
         known = self.lives.get(node)
-        if known is not None and known.epoch <= epoch and not self.is_there(node):
-            del self.lives[node]
-            self.adverts.forget(node)
-            self._missing.discard(node)
-            yield Line("info", "forgotten", f"{known.name} at {known.uri}", node)
-        elif known is not None and known.epoch > epoch and link is not None:
+        if known is not None and known.epoch > epoch and link is not None:
             # whoever gave the command did not know of this one, which counts
             yield Say(link, Known(known))
-        if node not in self.lives and (self.me is None or self.me.node != node):
-            self.quorum = self.quorum.forgets(node.hex())
-            yield KeepLives(self.quorum.seen_max)
         for each in self.present:
             if each != link:
                 yield Say(each, Forgotten(node, epoch))
         if self.me is not None:
             yield from self._to_all(self._here)
+
+    def _drops(self, node: Node, epoch: int) -> Actions:
+        known = self.lives.get(node)
+        if known is not None and known.epoch <= epoch and not self.is_there(node):
+            del self.lives[node]
+            self.adverts.forget(node)
+            self._missing.discard(node)
+            state = "left" if node in self.left else "forgotten"
+            yield Line("info", state, f"{known.name} at {known.uri}", node)
+        if node not in self.lives and (self.me is None or self.me.node != node):
+            self.quorum = self.quorum.forgets(node.hex())
+            yield KeepLives(self.quorum.seen_max)
 
     def _asks(self) -> Actions:
         """A live asks the others for what they have, of which one it has links to."""

@@ -65,6 +65,16 @@ class Forgotten:
 
 
 @dataclass(frozen=True, slots=True)
+class Left:
+    """This node was scaled down: it counts no more, as if forgotten, and what others have for it
+    goes to another one, which has all that it has had."""
+
+    node: Node
+    epoch: int
+    to: Node
+
+
+@dataclass(frozen=True, slots=True)
 class Ask:
     """What stands on your board behind this version?  Answered when there is something."""
 
@@ -118,6 +128,15 @@ class Holds:
 
     number: int
     is_held: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Replaces:
+    """You have all that this node has had: others are to know (`Left`).  Answered, too."""
+
+    number: int
+    node: Node
+    epoch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,10 +256,10 @@ class Releases:
     """My backup at yours is not needed: another one has one."""
 
 
-Said = Here | Known | Forgotten | Ask | Told
+Said = Here | Known | Forgotten | Left | Ask | Told
 Grouped = Arbitrates | WhoDecides | Proposes | Decides | Ends
 """What grouping handlers say, each to that of another node."""
-Leaving = Offers | Makes | Holds | Answers
+Leaving = Offers | Makes | Holds | Replaces | Answers
 """What a node that leaves says to the one that takes its place, and is answered."""
 
 

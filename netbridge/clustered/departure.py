@@ -28,8 +28,9 @@ from shmbroker.ipc.schedule.scheduled import ring_of
 from shmbroker.ipc.sink.target import target_of
 from shmbroker.netbridge.broker.gates import TOWARDS
 from shmbroker.netbridge.carrier.reached import serving
-from shmbroker.netbridge.cluster.said import Answers, Holds, Leaving, Makes, Offers
+from shmbroker.netbridge.cluster.said import Answers, Holds, Leaving, Makes, Offers, Replaces
 from shmbroker.netbridge.cluster.scale_down import ScaleDown, order_of
+from shmbroker.netbridge.clustered import streams
 from shmbroker.netbridge.clustered.inherited import IdsTold
 from shmbroker.netbridge.clustered.members import Members
 from shmbroker.netbridge.clustered.rows import pages, rows
@@ -175,6 +176,16 @@ class Departure:
             self._wait(node, left)
         self._members.listens_no_more()
         self._drain(broker, queues, node)
+        self._hands_over(node, broker, queues)
+
+    def _hands_over(self, node: Node, broker: Broker, queues: list[Queue]) -> None:
+        """What others have for this node goes to that one from now on."""
+        for page in pages(streams.rows(broker, queues)):
+            self._asked(node, partial(Makes, rows=page))
+        me = self._members.machine.me
+        assert me is not None, "it is a member"
+        self._asked(node, partial(Replaces, node=me.node, epoch=me.epoch))
+        self._members.has_left(node)
 
     def _programs_go(
         self, node: Node, uri: str, broker: Broker, parts: Callable[[str], None],

@@ -25,15 +25,16 @@ from shmbroker.netbridge.carrier.listener import Listener
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.cluster.codec import decode, encode
-from shmbroker.netbridge.cluster.machine import Action, KeepLives, Membership
+from shmbroker.netbridge.cluster.machine import Action, KeepLeft, KeepLives, Membership
 from shmbroker.netbridge.cluster.programs import Other, others
 from shmbroker.netbridge.cluster.said import Answers, Ask, Grouped, Leaving, OfBackups, Say, Told
 from shmbroker.netbridge.clustered import options
 from shmbroker.netbridge.clustered.accepted import Accepted
 from shmbroker.netbridge.clustered.colocating import Colocating
+from shmbroker.netbridge.clustered.left import LeftNodes
 from shmbroker.netbridge.clustered.looking import LOOK_SECONDS, Looked, Looking
 from shmbroker.netbridge.clustered.messages import Messages
-from shmbroker.netbridge.clustered.setup import Setup
+from shmbroker.netbridge.clustered.setup import Setup, read_left
 from shmbroker.netbridge.clustered.shown import FILE, GROUPS_FILE, QUEUES_FILE, queues, whole
 from shmbroker.netbridge.clustered.successor import Successor
 from shmbroker.netbridge.clustered.towards import undeliverable
@@ -89,7 +90,7 @@ class Members(Closable):
         ours = setup.ours
         self.machine = Membership(
             options.terms(setup.cluster, ours.name, setup.group, setup.programs),
-            ours.incarnation, setup.quorum,
+            ours.incarnation, setup.quorum, read_left(setup.left),
         )  # fmt: skip
         self.hears: Hears | None = None
         """Who asks the other lives for votes."""
@@ -119,7 +120,10 @@ class Members(Closable):
         own = undeliverable(setup.cluster.name)
         self._looking = Looking(setup.vhost, own, setup.cluster.addresses)
         self._messages = Messages(thread, self._worker, setup, tell, self._look)
-        self.successor = Successor(setup, self._worker, lambda: self._messages.broker, holds)
+        self._left = LeftNodes(setup.left, self._worker, self.machine, self._does, self._log)
+        self.successor = Successor(
+            setup, self._worker, lambda: self._messages.broker, holds, self._left.replaces
+        )
         self.colocating = Colocating(thread, self._worker, setup, self._log, shows)
         self._looks_at = math.inf
         self._complaints: set[str] = set()
@@ -232,6 +236,12 @@ class Members(Closable):
 
         self._thread.ask(step)
         self._messages.leaves()
+
+    def has_left(self, to: Node) -> None:
+        """All that was here is at that node; the others are told, and it is kept."""
+        done: Future[None] = Future()
+        self._thread.call(lambda: self._left.has_left(to, done))
+        done.result()
 
     def listens_no_more(self) -> None:
         """What others send is confirmed before their links end."""
@@ -461,6 +471,8 @@ class Members(Closable):
                     end.say(Talk(encode(action.what)))
             elif isinstance(action, KeepLives):
                 self._keeps(action.lives)
+            elif isinstance(action, KeepLeft):
+                self._left.keep()
             else:
                 self._log(action.level, action.state, action.detail, action.node)
         self._look()

@@ -1,5 +1,5 @@
 """Queues with their settings, exchanges and bindings: told by one broker, made by another one; and
-ids and numbers that are known there (inherited.py).
+ids, numbers and streams that are known there (inherited.py, streams.py).
 
 In the words of `Makes`: a MessagePack list of maps, so many in each as have room.
 """
@@ -22,6 +22,7 @@ from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.queue_replica.copy import match_of
 from shmbroker.netbridge.cluster.codec import MAKES_BYTES_MAX
+from shmbroker.netbridge.clustered import streams
 from shmbroker.netbridge.clustered.inherited import OF, remember
 
 OWN: Final = "$"
@@ -95,7 +96,9 @@ def made(broker: Broker, page: bytes) -> str:
         found = msgpack.unpackb(page)
         ids = [row for row in found if OF in row]
         for row in found:
-            if OF not in row:
+            if streams.OF in row:
+                streams.resume(broker, row)
+            elif OF not in row:
                 _make(broker, row)
         if ids:
             remember(broker, ids)

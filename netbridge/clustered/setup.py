@@ -15,6 +15,7 @@ from shmbroker.ipc.instance.whole import read_whole, write_whole
 from shmbroker.netbridge.broker.network import Given
 from shmbroker.netbridge.cluster.grouping import Grouping
 from shmbroker.netbridge.cluster.option import Cluster
+from shmbroker.netbridge.cluster.said import Left
 from shmbroker.netbridge.clustered import options
 from shmbroker.netbridge.config.colocated import Colocated
 from shmbroker.netbridge.config.config import Network
@@ -30,6 +31,8 @@ from shmbroker.netbridge.wire.words import Standing
 
 LIVES: Final = "cluster-lives"
 """In the store: the most lives ever seen, where only `cluster forget` lowers it."""
+LEFT: Final = "cluster-left"
+"""In the store: nodes that were scaled down, until which epoch, and who has what they have had."""
 WAYS: Final = "cluster-ways"
 """In the store: by which neighbours messages for others go."""
 
@@ -54,6 +57,8 @@ class Setup:
     """Whose queues the others are told of."""
     ways: Path
     """The file WAYS."""
+    left: Path
+    """The file LEFT."""
     group_name: str = ""
     """Of brokers that take each other's place when one leaves."""
     programs: str = ""
@@ -86,6 +91,7 @@ def setup(config: Config, given: Given, programs: str) -> Setup | None:
         _quorum(config, given),
         config.vhost,
         config.store / WAYS,
+        config.store / LEFT,
         _group_name(network),
         programs,
         network.discoveries.get(network.cluster.discovery_group or ""),
@@ -115,6 +121,19 @@ def show(config: Config, file: str, shown: Mapping[str, Any]) -> None:
     """To people, in run/."""
     with suppress(OSError):  # what it says is no reason to end
         write_whole(config.folder / RUN / file, dict(shown))
+
+
+def read_left(place: Path) -> list[Left]:
+    found = []
+    for node, (epoch, to) in read_whole(place).items():
+        with suppress(ValueError, TypeError):  # who has written to it?
+            found.append(Left(bytes.fromhex(node), int(epoch), bytes.fromhex(to)))
+    return found
+
+
+def keep_left(place: Path, left: tuple[Left, ...]) -> None:
+    shown = {each.node.hex(): [each.epoch, each.to.hex()] for each in left}
+    write_whole(place, shown, synced=True)
 
 
 def keep_lives(config: Config, lives: int) -> None:

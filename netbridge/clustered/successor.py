@@ -15,7 +15,7 @@ from shmbroker.ipc.connection.broker import Broker
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.cluster.codec import WHY_BYTES_MAX, encode
-from shmbroker.netbridge.cluster.said import Answers, Holds, Leaving, Makes, Offers
+from shmbroker.netbridge.cluster.said import Answers, Holds, Leaving, Makes, Offers, Replaces
 from shmbroker.netbridge.clustered.rows import made
 from shmbroker.netbridge.clustered.setup import Setup
 from shmbroker.netbridge.wire.frame import Talk
@@ -24,12 +24,13 @@ from shmbroker.netbridge.wire.frame import Talk
 class Successor:
     def __init__(
         self, setup: Setup, worker: Worker, broker: Callable[[], Broker | None],
-        holds: Callable[[bool], None],
+        holds: Callable[[bool], None], replaces: Callable[[Replaces, Callable[[str], None]], None],
     ) -> None:  # fmt: skip
         """`broker`: the connection to our vhost, through which messages of others come; `holds`:
-        programs that come wait, or do so no more."""
+        programs that come wait, or do so no more; `replaces`: it has left, and why others cannot be
+        told is answered."""
         self._setup, self._worker, self._broker = setup, worker, broker
-        self._holds = holds
+        self._holds, self._replaces = holds, replaces
         self._held_for: set[End] = set()
         """Nodes that leave, and for which programs wait."""
         self.is_leaving = False
@@ -40,17 +41,19 @@ class Successor:
     def heard(self, end: End, what: Leaving) -> None:
         match what:
             case Offers():
-                self._answer(end, what.number, self._why_not(what))
+                self.answer(end, what.number, self._why_not(what))
             case Makes():
                 broker = self._broker()
                 if broker is None or self.is_leaving:
-                    self._answer(end, what.number, "it is live no more")
+                    self.answer(end, what.number, "it is live no more")
                 else:
                     work = partial(made, broker, what.rows)
                     self._worker.do(work, partial(self._made, end, what.number))
             case Holds():
                 self._hold(end, is_held=what.is_held)
-                self._answer(end, what.number, "")
+                self.answer(end, what.number, "")
+            case Replaces():
+                self._replaces(what, partial(self.answer, end, what.number))
             case Answers():
                 asked = self._asked.get(what.number)
                 if asked is not None and asked[0] is end:
@@ -65,9 +68,9 @@ class Successor:
 
     def _made(self, end: End, number: int, why: str | Exception) -> None:
         if isinstance(why, Exception):
-            self._answer(end, number, "it has failed there")
+            self.answer(end, number, "it has failed there")
             raise why
-        self._answer(end, number, why)
+        self.answer(end, number, why)
 
     def _why_not(self, offers: Offers) -> str:
         ours = self._setup
@@ -78,7 +81,7 @@ class Successor:
             return f"it is {said}"
         return ""
 
-    def _answer(self, end: End, number: int, why: str) -> None:
+    def answer(self, end: End, number: int, why: str) -> None:
         short = why.encode()[:WHY_BYTES_MAX].decode(errors="ignore")
         end.say(Talk(encode(Answers(number, short, self._setup.programs))))
 

@@ -4,6 +4,10 @@ One durable queue for each other node, `$sf.CLUSTER.NODEID`: what is in it was c
 waits until it is confirmed there.  It is made when a node is first known, and stays while the node
 is missing; the link goes to whoever is live there.
 
+What waits for a node that was scaled down goes to the one that has all that it has had, with the
+same origin: that one knows from it how much had come there.  The queue stays: whatever is put into
+it later, by a program that stood still, goes the same way.
+
 In a chain a link for a node that is further goes to the next hop, into the queue towards that node
 there.  What was sent to one hop and is not confirmed yet may be there: so another hop is taken only
 when nothing is on its way, and a file remembers the present one.
@@ -11,6 +15,7 @@ when nothing is on its way, and a file remembers the present one.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -30,6 +35,7 @@ from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.cluster.machine import Membership
 from shmbroker.netbridge.clustered import options
+from shmbroker.netbridge.clustered.home import Home
 from shmbroker.netbridge.clustered.setup import Setup
 from shmbroker.netbridge.election.question import Node
 from shmbroker.netbridge.wire.words import FORWARDING_LINK, Role, TargetKind
@@ -68,6 +74,8 @@ class _Way:
     """None: it is being made, or ends."""
     is_made: bool = False
     """Its queue is there."""
+    has_left: bool = False
+    """The node was scaled down, and `hop` is its heir."""
 
 
 class Ways:
@@ -84,6 +92,12 @@ class Ways:
         self._ways: dict[Node, _Way] = {}
         self._hops = _read(setup.ways)
         """By nodes: neighbours over which messages for them were sent last."""
+        self._homes: dict[Node, Home | None] = {}
+        """Of nodes that have left, and whose heir is this node; None: it ends."""
+        self._left: frozenset[Node] = frozenset()
+        """Nodes that were scaled down, perhaps back since: of these it is kept by whom, always."""
+        self._is_chain = setup.cluster.hops > 1 and setup.cluster.allow_direct_connections_only
+        self._cluster = setup.cluster.name
         self._is_closed = False
 
     @property
@@ -91,36 +105,105 @@ class Ways:
         """To which messages go now."""
         return frozenset(
             node for node, way in self._ways.items()
-            if way.is_open and way.link is not None and way.link.state == UP
+            if way.is_open and not way.has_left and way.link is not None and way.link.state == UP
         )  # fmt: skip
 
     @property
     def made(self) -> frozenset[Node]:
         """There is a queue towards these."""
-        return frozenset(node for node, way in self._ways.items() if way.is_made)
+        return frozenset(
+            node for node, way in self._ways.items() if way.is_made and not way.has_left
+        )
 
     def looks(self, machine: Membership) -> None:
         """At who is live in the other nodes; those that were forgotten are not among them."""
         if self._is_closed:
             return
+        self._left = frozenset(machine.left)
         for node in machine.lives:
             hop, way = machine.next_hop(node), self._ways.get(node)
-            if way is None:
+            home = self._homes.get(node)
+            if node in self._homes:
+                if home is not None:
+                    home.patience = 0.0
+            elif way is None:
                 self._begin(node, hop, machine)
             else:
-                way.is_open = hop is not None
+                way.is_open, way.has_left = hop is not None, False
                 self._goes_by(node, way, way.hop if hop is None else hop, machine)
-        for node in self._ways.keys() - machine.lives.keys():
+        for node in () if self._is_chain else self._left - machine.lives.keys():
+            heir = machine.heir(node)
+            if heir is not None and node != self._ours.node and self._is_known(node):
+                self._redirects(node, heir, machine)
+        for node in self._ways.keys() - machine.lives.keys() - machine.left.keys():
             self._end_then(self._ways.pop(node), lambda _: None)
+
+    # --- nodes that have left -----------------------------------------------------------------
+
+    def _redirects(self, node: Node, heir: Node, machine: Membership) -> None:
+        way = self._ways.get(node)
+        if heir == self._ours.node:
+            if way is None:
+                self._comes_home(node, math.inf)
+            else:
+                self._end_then(way, lambda _: self._parted(node))
+            return
+        if way is None:
+            self._begin(node, heir, machine)
+            way = self._ways.get(node)
+        else:
+            self._goes_by(node, way, heir, machine)
+        if way is not None:
+            way.has_left = True
+
+    def _parted(self, node: Node) -> None:
+        """Its gate is free."""
+        self._ways.pop(node, None)
+        self._changed()
+
+    def _comes_home(self, node: Node, patience: float) -> None:
+        if node not in self._homes:
+            home = Home(
+                self._broker, node, towards(self._cluster, node), self._ours.node,
+                lambda node: self._thread.call(lambda: self._emptied(node)), self._tell,
+            )  # fmt: skip
+            home.patience = patience
+            self._homes[node] = home
+
+    def _emptied(self, node: Node) -> None:
+        """The node is back, and nothing of before is left."""
+        home = self._homes.get(node)
+        if home is not None and not self._is_closed:
+            self._homes[node] = None
+
+            def gone(_: object) -> None:
+                self._homes.pop(node, None)
+                self._changed()
+
+            self._worker.do(home.close, gone)
+
+    def _is_known(self, node: Node) -> bool:
+        """There is a queue towards it."""
+        with suppress(Error):
+            self._broker.queue(towards(self._cluster, node))
+            return True
+        return False
+
+    # --- ways ---------------------------------------------------------------------------------
 
     def _begin(self, node: Node, hop: Node | None, machine: Membership) -> None:
         former = self._hops.get(node, hop)
+        if (left := machine.left.get(node)) is not None and node not in self._hops:
+            former = machine.heir(left.to) or left.to  # what was sent before it was back is there
         is_gone = former in machine.forgotten.keys() - machine.lives.keys()
         if former != hop and not is_gone and not self._is_empty(node):
+            if former == self._ours.node:
+                self._comes_home(node, 0.0)
+                return
             hop = former  # it may have what was sent last
         live = machine.lives.get(hop) if hop is not None else None
         if hop is not None and live is not None:
-            self._ways[node] = _Way(live.uri, hop)
+            self._ways[node] = _Way(live.uri, hop, has_left=node not in machine.lives)
             self._again(node)
 
     def _goes_by(self, node: Node, way: _Way, hop: Node, machine: Membership) -> None:
@@ -173,18 +256,20 @@ class Ways:
             name, slots=SLOTS, durable=True, max_deliveries=None, dead_letter=dead, replicate="all"
         )
         queue.pause()  # nobody takes from it; the link reads behind a gate of its own
+        by_hops = hop != node and self._is_chain
         return Link(
             self._thread, f"{FORWARDING_LINK} {node.hex()}", options.plan(setup.cluster, uri),
             setup.credential, self._ours,
-            [Shipped(name, name) if hop != node else Shipped(name, node.hex(), TargetKind.NODE)],
+            [Shipped(name, name) if by_hops else Shipped(name, hop.hex(), TargetKind.NODE)],
             times=setup.times, role=Role.CLUSTER, refused_retry=REFUSED_RETRY_SECONDS,
             tell=self._tell, pair=setup.pair, shows=lambda _: self._thread.call(self._changed),
         )  # fmt: skip
 
     def _remember(self, node: Node, hop: Node) -> None:
-        if self._hops.get(node, node) != hop:
+        left, known = self._left, self._hops.get(node)
+        if (known or node) != hop or (known is None and node in left):
             hops = {**self._hops, node: hop}
-            self._hops = {each: by for each, by in hops.items() if by != each}
+            self._hops = {each: by for each, by in hops.items() if by != each or each in left}
             shown = {each.hex(): by.hex() for each, by in self._hops.items()}
             write_whole(self._setup.ways, shown, synced=True)
 
@@ -213,6 +298,9 @@ class Ways:
                 link.stop()
             return links
 
+        for home in list(self._homes.values()):
+            if home is not None:
+                home.close()
         late = time.monotonic() + GOODBYE_SECONDS
         for link in self._thread.ask(stop):
             link.ended_at.wait(max(0.0, late - time.monotonic()))

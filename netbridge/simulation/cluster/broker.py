@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from shmbroker.netbridge.cluster.advert import Queue
-from shmbroker.netbridge.cluster.machine import Action, KeepLives, Membership, Terms
+from shmbroker.netbridge.cluster.machine import Action, Line, Membership, Terms
 from shmbroker.netbridge.cluster.redistribution import Here
 from shmbroker.netbridge.cluster.said import Say, Told
 from shmbroker.netbridge.election.question import Node as Id
@@ -194,7 +194,7 @@ class Broker(Process):
             if isinstance(action, Say):
                 if action.link in lines:
                     self.say(lines[action.link], action.what)
-            elif not isinstance(action, KeepLives):
+            elif isinstance(action, Line):
                 self.host.world.tell(f"{self.name}: {action.state} {action.detail}")
                 self.watch.logs(self, action.state)
         self.looks()

@@ -24,11 +24,13 @@ from shmbroker.netbridge.cluster.said import (
     Holds,
     Known,
     Leaving,
+    Left,
     Makes,
     OfBackups,
     Offers,
     Proposes,
     Releases,
+    Replaces,
     Requests,
     Said,
     Told,
@@ -86,6 +88,8 @@ REQUESTS = Requests(4, 2, "shared-store", "", "east", "orders", "", "/store", ""
         (BackupEnds("b", "exit code 1"), [17, "b", "exit code 1"]),
         (Releases(), [18]),
         (Holds(7, True), [19, 7, True]),
+        (Left(NODE, 3, LIFE), [20, NODE, 3, LIFE]),
+        (Replaces(8, NODE, 3), [21, 8, NODE, 3]),
     ],
 )
 def test_words_and_bytes(said: Said | Leaving | Grouped | OfBackups, sent: list[object]) -> None:
@@ -96,7 +100,7 @@ def test_words_and_bytes(said: Said | Leaving | Grouped | OfBackups, sent: list[
 @pytest.mark.parametrize(
     ("sent", "complaint"),
     [
-        ([20, NODE], "a word of a cluster of kind 20"),
+        ([22, NODE], "a word of a cluster of kind 22"),
         ([], "of kind None"),
         ([0, AS_SENT, 0, 5], "here: lives is 0"),
         ([1, AS_SENT[:-1]], "is no list of"),

@@ -74,7 +74,7 @@ MUTANTS: Final = (
     Mutant(
         "one-that-came-back-is-forgotten",
         Membership,
-        "_forgets",
+        "_drops",
         "known.epoch <= epoch and not self.is_there(node)",
         "True",
     ),
