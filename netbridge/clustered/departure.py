@@ -158,8 +158,7 @@ class Departure:
         self, node: Node, uri: str, parts: Callable[[str], None],
         ends: Callable[[Node, str, str], None],
     ) -> None:  # fmt: skip
-        if self._drains:
-            self._opens(node)
+        self._opens(node)
         broker = self._members.messages.broker
         if broker is None:
             raise Stuck("it is not a member of the cluster yet")
@@ -212,12 +211,20 @@ class Departure:
             self._asked(node, partial(Makes, rows=page))
 
     def _opens(self, node: Node) -> None:
-        """It is just becoming a live of its cluster: the way to this node is made."""
+        """It has just become a live of its cluster: the way to this node is made, and the journal
+        has it.  Once we remain, the catalog is a copy of our own: of a queue that is made then the
+        journal never hears, and what is in it waits for a confirm for ever."""
         late, messages = time.monotonic() + DRAINED_SECONDS, self._members.messages
-        while messages.broker is None or not messages.is_up(node):
+        while messages.broker is None or not self._is_open(messages.broker, node):
             if time.monotonic() >= late or self._is_over:
                 raise Stuck(f"there is no way for messages to {self._members.name_of(node)}")
             self._pause.wait(LOOK_SECONDS)
+
+    def _is_open(self, broker: Broker, node: Node) -> bool:
+        if not self._members.messages.is_up(node):
+            return False
+        gates = broker.queue(towards(self._cluster, node)).gates()
+        return all(each.owner is not None for each in gates if each.kind == "journal")
 
     def _counts(self, broker: Broker, queues: list[Queue]) -> None:
         told = self._progress

@@ -221,6 +221,8 @@ class Messages:
     def leaves(self) -> None:
         """Nothing is given to several nodes any more, but what is in stand-ins: all goes to one."""
         self._is_leaving = True
+        if self._ways is not None:
+            self._ways.makes_none = True
         if self._giving is not None:
             self._giving.gives(())
         if self._balancing is not None:

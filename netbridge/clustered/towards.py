@@ -99,6 +99,8 @@ class Ways:
         self._is_chain = setup.cluster.hops > 1 and setup.cluster.allow_direct_connections_only
         self._cluster = setup.cluster.name
         self._is_closed = False
+        self.makes_none = False
+        """This broker leaves, and nothing begins to go to a node that is new to it."""
 
     @property
     def up(self) -> frozenset[Node]:

@@ -140,6 +140,20 @@ def test_everything_moves_with_settings_bindings_and_times(cluster: Cluster) -> 
         assert not west.exchanges()
 
 
+def test_one_that_has_just_started_gives_everything(cluster: Cluster) -> None:
+    """The way to the other node is made while it leaves, and the journal must hear of it."""
+    cluster.add("west", **TO_EAST).start().becomes("live")
+    with at(cluster, "west") as west:
+        west.declare_queue("orders", durable=True).publish(b"1")
+    cluster["west"].kill()
+    cluster.add("east", **HOPS).start().becomes("live")
+    cluster["west"].start().becomes("live")
+    code, said = stop(cluster)
+    assert (code, cluster["west"].ends()) == (0, 0), f"{said}\n{cluster.story()}"
+    with at(cluster, "east") as east:
+        assert bodies(east.queue("orders")) == [b"1"]
+
+
 def test_it_stays_without_a_table_and_where_the_command_says_so(cluster: Cluster) -> None:
     started(cluster, "east")
     with at(cluster, "west") as west:
