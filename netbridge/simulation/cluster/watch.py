@@ -165,6 +165,9 @@ class Watch:
         node = None if live is None else self._by_id[live.node]
         if node is None or node.live is None or node.live.incarnation != told.incarnation:
             return
+        if not broker.is_live:  # it asks nobody any more, and this came late
+            self._seen.pop((broker, node.id), None)
+            return
         queues = broker.machine.adverts.of(node.id).queues
         seen = self._seen.setdefault((broker, node.id), set())
         lacks = ((node.always | seen) & node.store.memory.settings.keys()) - queues.keys()
