@@ -9,9 +9,11 @@ import pytest
 
 import shmbroker
 from shmbroker import Broker, GroupingTimeout, InvalidArgument, Queue, aio
-from shmbroker.core.codes import INVALID
+from shmbroker.core.codes import INVALID, OK
+from shmbroker.ipc._native import lib
 from shmbroker.ipc.queue.grouped import ASKED, ROUTES, SEPARATOR, TIMEOUT, USES, decision_limit
 from shmbroker.ipc.sink.sink import Sink
+from shmbroker.netbridge.clustered.groups import FORCE_OF_BROKER
 from tests.support.records import chunk, record
 
 WAY = "$sf.town.00"
@@ -26,6 +28,10 @@ def queue(broker: Broker) -> Queue:
     broker.declare_queue(ROUTES, last_value=True, when_full="fail")
     broker.declare_queue(ASKED)
     return broker.declare_queue("orders", groups=True)
+
+
+def without_routes(broker: Broker) -> None:
+    assert lib.sb_delete_queue(broker._connection, ROUTES.encode(), FORCE_OF_BROKER) == OK
 
 
 def route(broker: Broker, group: str, to: str, queue: str = "orders") -> None:
@@ -46,7 +52,7 @@ def depths(broker: Broker) -> tuple[int, int]:
 
 
 def test_without_routes_groups_are_of_their_queue_alone(broker: Broker, queue: Queue) -> None:
-    broker.delete_queue(ROUTES, force=True)
+    without_routes(broker)
     queue.publish(b"", group="anna")
     assert depths(broker) == (1, 0)
 
@@ -185,7 +191,7 @@ def test_what_comes_from_another_host_is_refused_as_it_cannot_wait(
     with Sink(broker, bytes(16)) as sink:
         sink.to_queue(queue)
         assert sink.pour(records).answers == [INVALID, 0]
-    broker.delete_queue(ROUTES, force=True)
+    without_routes(broker)
     with Sink(broker, bytes(15) + b"1") as sink:
         sink.to_queue(queue)
         assert sink.pour(records).answers == [1, 2]
