@@ -227,10 +227,12 @@ class Membership:
 
     def named(self, name: str) -> Node | str:
         """By its id, the beginning of it or its name; a text says why it is none."""
+        known = dict(self._claims.keys())
+        known |= {node: each.name for node, each in self.lives.items()}
         nodes = [
             node
-            for node, each in self.lives.items()
-            if (name and node.hex().startswith(name.lower())) or each.name == name
+            for node, of in known.items()
+            if (name and node.hex().startswith(name.lower())) or of == name
         ]
         if len(nodes) > 1:
             return f"{name!r} may be {' or '.join(each.hex() for each in nodes)}"
@@ -243,13 +245,17 @@ class Membership:
         if self.me is not None and node == self.me.node:
             return "it is this broker's own node"
         if node not in self.lives:
-            return f"there is no node {node.hex()} in this cluster"
+            is_counted = any(each == node for each, _ in self._claims)
+            return "" if is_counted else f"there is no node {node.hex()} in this cluster"
         if self.is_there(node) or node in self.paths:
             return f"{self.lives[node].name} is there: stop it first"
         return ""
 
     def forgets(self, node: Node) -> Actions:
-        yield from self._forgets(node, self.lives[node].epoch, None)
+        """Also one of which only a backup was met: it counts with what that has told."""
+        known = self.lives.get(node)
+        epoch = known.epoch if known is not None else max(0, self.forgotten.get(node, 0))
+        yield from self._forgets(node, epoch, None)
 
     def leaves(self, left: Left, link: Link | None = None) -> Actions:
         """A node, perhaps this one, was scaled down."""

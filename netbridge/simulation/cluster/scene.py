@@ -30,6 +30,8 @@ SILENCE_SECONDS: Final = 0.6
 DOWN_SECONDS: Final = 0.05, 2.0
 TAKEOVER_SECONDS: Final = 0.1, 0.5
 BACK_SECONDS: Final = 0.7
+TOLD_SECONDS: Final = 1.0
+"""Then all have heard what one was told."""
 STAYS_AWAY_SECONDS: Final = 1.5
 """A node that leaves for longer does not come back."""
 
@@ -278,12 +280,25 @@ class Scene(Stage):
         self.world.later(self.world.between(1.0, 3.0), partial(self._is_forgotten, node))
 
     def _is_forgotten(self, node: Node) -> None:
+        """By a live, of which the others hear; then by those for which it was there when they did,
+        backups too."""
+        if self._is_forgotten_by_one(node, [each for each in self._all() if each.is_live]):
+            self.world.later(TOLD_SECONDS, partial(self._is_forgotten_by_rest, node))
+        else:
+            self._to_be_forgotten -= 1
+
+    def _is_forgotten_by_rest(self, node: Node) -> None:
+        while self._is_forgotten_by_one(node, self._all()):
+            pass
         self._to_be_forgotten -= 1
-        for each in self.names:
-            broker = self._runs(each)
-            if broker is not None and broker.is_live and broker.forgets(node.id):
-                self.watch.forgotten += 1
-                return
+
+    def _all(self) -> list[Broker]:
+        return [each for name in self.names if (each := self._runs(name)) is not None]
+
+    def _is_forgotten_by_one(self, node: Node, brokers: list[Broker]) -> bool:
+        is_done = any(each.forgets(node.id) for each in brokers)
+        self.watch.forgotten += is_done
+        return is_done
 
     def _forgets(self, host: Host, other: str) -> None:
         """Somebody believes that a node that is missing is gone for good."""

@@ -112,9 +112,10 @@ class Store:
         self.memory = self.synced.copied()
 
     def empties(self) -> None:
-        """All of it is elsewhere."""
+        """All of it is elsewhere; what nobody had a queue for goes with it, and is kept here."""
         self.disk.flush()
-        self.memory, self.synced = Content(), Content()
+        kept = self.memory.undeliverable
+        self.memory, self.synced = (Content(undeliverable=dict(kept)) for _ in range(2))
 
     # --- changes ------------------------------------------------------------------------------
 

@@ -95,6 +95,20 @@ def test_who_forgets_an_older_one_hears_of_the_newer_one() -> None:
     assert town.count("a") == town.count("b") == (2, 1)
 
 
+def test_a_node_of_which_only_a_backup_was_met_can_be_forgotten() -> None:
+    """Seed 21000638: its backup counts it, and so does whoever that has told."""
+    town = chain("a", "b")
+    town.add("c2", node="c", is_live=False, group=("c", "c2"))
+    town.link("c2", "a")
+    assert town.knows("a") == {"b"}
+    assert town.count("a") == (3, 2)
+    town.dies("c2")
+    assert town.count("a") == (3, 2)
+    assert town.members["a"].named("c2") == node_of("c")
+    assert town.forget("a", "c") == ""
+    assert town.count("a") == town.count("b") == (2, 1)
+
+
 def test_links_are_wanted_to_all_that_are_known_but_itself() -> None:
     town = Town()
     statics = ("tcp://a:1", "tcp://b:1")
