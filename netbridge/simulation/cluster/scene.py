@@ -288,8 +288,8 @@ class Scene(Stage):
             self._to_be_forgotten -= 1
 
     def _is_forgotten_by_rest(self, node: Node) -> None:
-        while self._is_forgotten_by_one(node, self._all()):
-            pass
+        for each in self._all():
+            self._is_forgotten_by_one(node, [each])
         self._to_be_forgotten -= 1
 
     def _all(self) -> list[Broker]:

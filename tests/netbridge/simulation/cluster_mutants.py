@@ -293,7 +293,7 @@ MUTANTS: Final = (
 SHOWN_BY: Final = {
     "nobody-hears-later-of-one-that-was-away": 184,
     "one-that-came-back-is-forgotten": 123,
-    "forgotten-here-alone": 20,
+    "forgotten-here-alone": 116,
     "who-comes-does-not-hear-of-it": 74,
     "counted-as-before-it-was-forgotten": 20,
     "what-is-gone-is-not-noted": 18,
