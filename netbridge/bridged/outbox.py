@@ -53,7 +53,6 @@ class Outbox(Closable):
         self._transformer = None if transformer is None else Transformer(transformer)
         self._thread, self._tell = thread, tell
         self._bridge, self._queue, self._selector = bridge, queue, selector
-        self._why = ""
         self._is_closed = False
         self._news = threading.Event()
         self._broker: Broker = connect(f"shm://{vhost}", name=f"bridge {bridge}"[:56])
@@ -74,11 +73,10 @@ class Outbox(Closable):
             self._news.clear()
             try:
                 self._some()
-                self._why = ""
             except ConnectionClosed:  # the broker ends
                 return
             except Error as error:
-                self._fails(str(error))
+                self._fails("it cannot take from its queue", str(error))
                 self._news.wait(AGAIN_SECONDS)
 
     def _some(self) -> None:
@@ -133,18 +131,16 @@ class Outbox(Closable):
         try:
             body, options = made(message, transformer(message), datetime.now(UTC))
         except Exception as error:  # noqa: BLE001  # the user's own, which may raise anything
-            self._fails(f"transformer {transformer.name}: {type(error).__name__}: {error}")
+            why = f"{transformer.name}: {type(error).__name__}: {error}"
+            self._fails("its transformer fails", why)
             message.reject()
         else:
             tx.publish(way, body, **options)
             message.ack()
 
-    def _fails(self, why: str) -> None:
-        """Once for each reason, until it goes well again."""
-        if why != self._why:
-            self._why = why
-            self._tell({"event": "bridge", "level": "warning", "bridge": self._bridge,
-                        "queue": self._queue, "detail": why})  # fmt: skip
+    def _fails(self, what: str, why: str) -> None:
+        self._tell({"event": "bridge", "level": "warning", "link": self._bridge, "what": what,
+                    "queue": self._queue, "detail": why})  # fmt: skip
 
 
 def bring_back(broker: Broker, name: str) -> None:

@@ -56,8 +56,9 @@ class Programs:
 
     def _use(self) -> None:
         """They go on while their broker is killed, or stands still."""
-        if self._world.now < self.ends_at:
-            self._world.later(self._world.between(*USE_SECONDS), self._use)
+        if self._world.now >= self.ends_at:
+            return
+        self._world.later(self._world.between(*USE_SECONDS), self._use)
         if self._host.is_up:
             does = self._world.random.choice((self._publish, self._take, self._transact))
             does()
@@ -135,10 +136,11 @@ class Programs:
     # --- at rest ------------------------------------------------------------------------------
 
     def rest(self) -> None:
-        """Little is left in the queues."""
+        """Little is left in the queues, and so close together that a small replica has a place."""
         for name in NAMES:
             queue = self._queue(name)
-            for at in self._ready(queue)[:-DEPTH_AT_REST] if queue is not None else []:
+            for at in self._ready(queue) if queue is not None else []:
                 assert queue is not None
-                self._take_singly(queue, at)
+                if at < queue.tail - DEPTH_AT_REST:
+                    self._take_singly(queue, at)
         self._memory.changed()
