@@ -83,6 +83,33 @@ class Outlines(Closable):
         self._broker.close()
 
 
+class Outlook(Closable):
+    """Outlines of whichever vhost has this name now.  Of one thread at a time."""
+
+    def __init__(self, vhost: str) -> None:
+        self._vhost = vhost
+        self._outlines: Outlines | None = None
+
+    def look(self) -> Outline | None:
+        """None: nothing has changed; Error or OSError: it is being made, or removed."""
+        if self._outlines is not None and not self._outlines.is_current:
+            self.close()
+        if self._outlines is None:
+            self._outlines = Outlines(self._vhost)
+        return self._outlines.look()
+
+    def queue(self, name: str) -> Queue:
+        """Of the vhost that was looked at; NotFound: it was deleted meanwhile."""
+        assert self._outlines is not None
+        return self._outlines.queue(name)
+
+    def close(self) -> None:
+        """The next look begins anew."""
+        outlines, self._outlines = self._outlines, None
+        if outlines is not None:
+            outlines.close()
+
+
 def _file_of(vhost: str) -> tuple[int, int]:
     begin, _ = vhosts.home(vhost, looks=True)
     found = Path(f"{begin}catalog").stat()

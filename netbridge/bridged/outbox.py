@@ -117,8 +117,9 @@ class Outbox(Closable):
         messages = 0
         try:
             with self._broker.transaction() as tx, suppress(Empty):
+                taking = tx.queue(source)
                 while messages < min(room, TOGETHER):
-                    message = tx.queue(source).get(self._selector, timeout=0)
+                    message = taking.get(self._selector, timeout=0)
                     self._ships(tx, way, message, transformer)
                     messages += 1
         except QueueFull:  # of a limit in bytes

@@ -374,7 +374,6 @@ class Network(Closable):
                        "reason": str(error)})  # fmt: skip
             return
         meter = BridgeMeter(row)
-        shows = lambda link: self._shows(meter.row, bridge, link)  # noqa: E731
         if isinstance(bridge, Bridge):
             name, serves, ships = bridge.name, None, [_shipped(bridge)]
         else:
@@ -393,7 +392,7 @@ class Network(Closable):
             tell=self.tell,
             pair=self.given.pair,
             meter=meter,
-            shows=shows,
+            shows=lambda link: self._shows(meter.row, bridge, link),
         )
         if isinstance(bridge, Bridge) and bridge.discovery is not None:
             running.discoverer = self._looks(bridge.discovery, running.credential, running.link)

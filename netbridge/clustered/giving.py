@@ -7,7 +7,6 @@ it is looked whether a consumer came: then the rest stays, or what its selector 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import lru_cache
@@ -22,6 +21,7 @@ from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.selector.choice import Choice
 from shmbroker.ipc.selector.selector import Selector
 from shmbroker.ipc.sink.target import target_of
+from shmbroker.netbridge.carrier.fruitless import Fruitless, changes
 from shmbroker.netbridge.carrier.reached import serving
 from shmbroker.netbridge.cluster.balancing import HERE
 from shmbroker.netbridge.cluster.redistribution import Gives, To
@@ -36,9 +36,6 @@ SHARES: Final = 8
 """So many batches at least for each of several nodes, until a batch is one message."""
 AGAIN_SECONDS: Final = 0.05
 """When a queue is tried again that was empty.  So long it is waited for room on a full way."""
-FRUITLESS_MAX: Final = 10_000
-ANEW_SECONDS: Final = 1.0
-"""When what waits is looked at again of which nothing was chosen, if nothing came or came back."""
 
 
 class Bound(NamedTuple):
@@ -63,8 +60,8 @@ class Giving(Closable):
         self._wanted: tuple[Gives, ...] = ()
         self._standing: dict[str, Gives] = {}
         """Stand-ins, by their names."""
-        self._fruitless: dict[tuple[str, Selectors, Selectors], tuple[object, float]] = {}
-        """What was chosen nothing of: as the queue was then, and until when that holds."""
+        self._fruitless = Fruitless()
+        """What was chosen nothing of, by queue and selectors."""
         self._rung: set[str] = set()
         """Those of them in which there may be something."""
         self.emptied: Callable[[str], None] = lambda name: None
@@ -192,11 +189,8 @@ class Giving(Closable):
         wanted = to.selectors
         choice = _choice(wanted, others) if wanted or others else None
         known = of.queue, wanted, others
-        before = _changes(source) if choice is not None else None
-        seen, until = self._fruitless.pop(known, (None, 0.0))
-        now = time.monotonic()
-        if choice is not None and seen == before and now < until:
-            self._fruitless[known] = seen, until
+        before = changes(source) if choice is not None else None
+        if choice is not None and self._fruitless.has(known, before):
             return Passed(0, False)
         is_here, whose = to.node == HERE, of.whose or of.queue
         way = serving(self._broker, whose if is_here else towards(self._cluster, to.node))
@@ -206,9 +200,7 @@ class Giving(Closable):
             choice=choice,
         )  # fmt: skip
         if choice is not None and passed == (0, False):
-            if len(self._fruitless) > FRUITLESS_MAX:
-                self._fruitless.clear()
-            self._fruitless[known] = before, now + ANEW_SECONDS
+            self._fruitless.add(known, before)
         return passed
 
 
@@ -225,9 +217,3 @@ def _is_known(text: str) -> bool:
         Selector(text)
         return True
     return False
-
-
-def _changes(queue: Queue) -> object:
-    """Another one if a message has come, or come back."""
-    now = queue._told()
-    return now.tail, now.given_back, now.revoked

@@ -10,18 +10,15 @@ import msgpack
 
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.errors import Error, NotFound
-from shmbroker.ipc.connection.outline import Outline, Outlines, QueueOutline
+from shmbroker.ipc.connection.outline import Outline, Outlook, QueueOutline
 from shmbroker.ipc.queue_replica.copy import followed_by
+from shmbroker.netbridge.broker.own import OF_ONE_PLACE, OWN
 from shmbroker.netbridge.cluster.address import Addresses
 from shmbroker.netbridge.cluster.advert import SELECTORS_MAX, Advert, Binding, Queue
 from shmbroker.netbridge.cluster.redistribution import Here
 
 LOOK_SECONDS: Final = 0.2
 """Between two looks: nothing tells yet that a queue was declared, or that a consumer came."""
-OF_ONE_PLACE: Final = ("last_value", "groups", "single_active", "non_destructive")
-"""Settings of queues whose messages belong together."""
-OWN: Final = "$"
-"""Names of the broker's own queues and exchanges begin so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +37,15 @@ class Looking(Closable):
     def __init__(self, vhost: str, undeliverable: str, addresses: Addresses) -> None:
         """`undeliverable`: a queue that each node has for itself; `addresses`: all else is for
         this broker alone."""
-        self._vhost, self._undeliverable, self._addresses = vhost, undeliverable, addresses
-        self._outlines: Outlines | None = None
+        self._outlook = Outlook(vhost)
+        self._undeliverable, self._addresses = undeliverable, addresses
         self._known: dict[tuple[str, int], Here] = {}
         """By name and reference: settings stay as they were declared."""
 
     def look(self) -> Looked | None:
         """None: nothing has changed, or the vhost is not there yet."""
         try:
-            if self._outlines is not None and not self._outlines.is_current:
-                self.close()
-            if self._outlines is None:
-                self._outlines = Outlines(self._vhost)
-            found = self._outlines.look()
+            found = self._outlook.look()
             return None if found is None else self._looked(found)
         except (Error, OSError):
             self.close()  # it is being made, or removed: the next look tells
@@ -82,8 +75,7 @@ class Looking(Closable):
         ]
 
     def _looked_at(self, queue: QueueOutline) -> Here:
-        assert self._outlines is not None
-        opened = self._outlines.queue(queue.name)
+        opened = self._outlook.queue(queue.name)
         settings = opened.explain()
         is_of_one_place = (
             queue.is_temporary
@@ -100,9 +92,7 @@ class Looking(Closable):
         )  # fmt: skip
 
     def close(self) -> None:
-        outlines, self._outlines = self._outlines, None
-        if outlines is not None:
-            outlines.close()
+        self._outlook.close()
 
 
 def is_shared(name: str, addresses: Addresses) -> bool:

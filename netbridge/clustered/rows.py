@@ -21,11 +21,11 @@ from shmbroker.ipc.catalog.catalog import ExchangeInfo
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.queue_replica.copy import match_of
+from shmbroker.netbridge.broker.own import OWN
 from shmbroker.netbridge.cluster.codec import MAKES_BYTES_MAX
 from shmbroker.netbridge.clustered import streams
 from shmbroker.netbridge.clustered.inherited import OF, remember
 
-OWN: Final = "$"
 DEPTH_MAX: Final = 16
 Row = dict[str, Any]
 

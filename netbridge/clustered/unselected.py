@@ -13,14 +13,13 @@ from shmbroker.ipc.doctor.finding import Finding
 from shmbroker.ipc.request.return_address import name_end
 from shmbroker.ipc.selector.copied import matches_copied
 from shmbroker.ipc.selector.selector import Selector
+from shmbroker.netbridge.broker.own import OWN
 
 if TYPE_CHECKING:
     from shmbroker.ipc.connection.broker import Broker
 
 LOOKED_AT: Final = 1000
 """Messages of a queue, from the oldest on."""
-OWN: Final = "$"
-"""Names of the broker's own queues begin so."""
 
 
 @dataclass(frozen=True, slots=True)

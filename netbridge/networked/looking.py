@@ -6,7 +6,7 @@ from typing import Final
 
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.errors import Error
-from shmbroker.ipc.connection.outline import Outlines
+from shmbroker.ipc.connection.outline import Outlook
 from shmbroker.netbridge.network.demand import Here
 from shmbroker.netbridge.networked.supplying import is_own
 
@@ -18,17 +18,12 @@ class Looking(Closable):
     """Of one thread at a time."""
 
     def __init__(self, vhost: str) -> None:
-        self._vhost = vhost
-        self._outlines: Outlines | None = None
+        self._outlook = Outlook(vhost)
 
     def look(self) -> tuple[Here, ...] | None:
         """None: nothing has changed, or the vhost is just being made or removed."""
         try:
-            if self._outlines is not None and not self._outlines.is_current:
-                self.close()
-            if self._outlines is None:
-                self._outlines = Outlines(self._vhost)
-            found = self._outlines.look()
+            found = self._outlook.look()
         except (Error, OSError):
             self.close()  # the next look tells
             return None
@@ -41,6 +36,4 @@ class Looking(Closable):
         )
 
     def close(self) -> None:
-        outlines, self._outlines = self._outlines, None
-        if outlines is not None:
-            outlines.close()
+        self._outlook.close()

@@ -8,7 +8,6 @@ be there already.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
@@ -23,6 +22,8 @@ from shmbroker.ipc.queue_replica.copy import followed_by
 from shmbroker.ipc.sink.fetch import Fetch
 from shmbroker.ipc.sink.target import target_of
 from shmbroker.netbridge.broker.gates import FETCHED
+from shmbroker.netbridge.broker.own import OF_ONE_PLACE, OWN
+from shmbroker.netbridge.carrier.fruitless import Fruitless
 from shmbroker.netbridge.carrier.reached import serving
 from shmbroker.netbridge.network.supply import Turn, Way, turns
 
@@ -30,16 +31,10 @@ SLOTS: Final = 1 << 14
 """Of a ring: more than a link may prefetch."""
 UNDELIVERABLE: Final = "links.undeliverable"
 """The queue of messages that the other end has refused."""
-OWN: Final = "$"
-"""Names of the broker's own queues begin so."""
-OF_ONE_PLACE: Final = ("last_value", "groups", "single_active", "non_destructive")
-"""Settings of queues whose messages belong together."""
 TOGETHER: Final = 1024
 """Messages of a batch: then others have their turn, and it is looked for consumers."""
 AGAIN_SECONDS: Final = 0.05
 """When it is looked again for messages, and for room."""
-ANEW_SECONDS: Final = 1.0
-"""When a queue is looked through again of which nothing was fetched, if nothing came to it."""
 
 
 def is_own(queue: str) -> bool:
@@ -68,8 +63,8 @@ class Supplying(Closable):
         self._ways: tuple[Way, ...] = ()
         self._may_go: dict[int, bool] = {}
         """By references of queues: settings stay as they were declared."""
-        self._fruitless: dict[tuple[int, str], tuple[object, float]] = {}
-        """What was fetched nothing of: as the queue was then, and until when that holds."""
+        self._fruitless = Fruitless()
+        """What was fetched nothing of, by queue and ring."""
         self._told: set[str] = set()
         self._news = threading.Event()
         self._is_closed = False
@@ -147,15 +142,12 @@ class Supplying(Closable):
         """`now`: another one if a message has come, or come back."""
         which = int(lib.sb_queue_reference(source._queue)), turn.ring
         seen = turn.cycle, turn.turn, now
-        known, until = self._fruitless.pop(which, (None, 0.0))
-        clock = time.monotonic()
-        if known == seen and clock < until:
-            self._fruitless[which] = known, until
+        if self._fruitless.has(which, seen):
             return 0
         moved = pass_over(
             source, serving(self._broker, turn.ring), min(turn.most, TOGETHER), None, 0,
             copies=False, towards=target_of(source.name), fetch=Fetch(turn.cycle, turn.turn),
         ).messages  # fmt: skip
         if not moved:
-            self._fruitless[which] = seen, clock + ANEW_SECONDS
+            self._fruitless.add(which, seen)
         return moved
