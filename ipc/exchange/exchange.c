@@ -15,7 +15,7 @@
 
 #define ROUTES 4096 /* kept at once; when there are more, all are dropped */
 #define TABLE (2 * ROUTES)
-#define DELETED_TRIES 8
+#define DELETED_TRIES 64 /* who deletes it each time anew is to end before */
 
 struct sb_exchange {
     sb_connection *connection;
@@ -182,20 +182,27 @@ static int64_t search(sb_exchange *exchange, const sb_outgoing *message, int64_t
     return count;
 }
 
-/* The queues of a route, with the connection's mutex: one that was deleted since takes nothing.
+/* The queues of a route, with the connection's mutex: one that was deleted since takes nothing,
+ * and one that cannot be opened has to be known, else it would miss a message without a word.
  * Only what leads to other nodes has targets. */
-static void fill(sb_exchange *exchange, kept_route *route, const int64_t *found, int64_t count)
+static int64_t fill(sb_exchange *exchange, kept_route *route, const int64_t *found, int64_t count)
 {
+    int64_t code = SB_OK;
     pthread_mutex_lock(&exchange->connection->mutex);
-    for (int64_t each = 0; each < count; each++) {
+    for (int64_t each = 0; each < count && code == SB_OK; each++) {
         const int64_t *at = found + L_ROUTE_WORDS * each;
         sb_queue **queue = &route->queues[route->count];
-        if (queue_handle(exchange->connection, at[0], queue) != SB_OK)
-            continue;
-        route->targets[route->count++] = at[1];
-        sb_share_queue(*queue);
+        code = queue_handle(exchange->connection, at[0], queue);
+        if (code == SB_OK) {
+            route->targets[route->count++] = at[1];
+            sb_share_queue(*queue);
+        } else if (code == SB_NOT_FOUND) {
+            route->lacks = true;
+            code = SB_OK;
+        }
     }
     pthread_mutex_unlock(&exchange->connection->mutex);
+    return code;
 }
 
 static int64_t keep(sb_exchange *exchange, const sb_outgoing *message, int64_t properties,
@@ -218,7 +225,11 @@ static int64_t keep(sb_exchange *exchange, const sb_outgoing *message, int64_t p
                               .targets = targets};
         memcpy(route->bytes, message->key, (size_t)message->key_length);
         memcpy(route->bytes + message->key_length, message->properties, (size_t)properties);
-        fill(exchange, route, found, code);
+        code = fill(exchange, route, found, code);
+        if (code < 0) {
+            route_leave(route);
+            return code;
+        }
         *place = route;
         exchange->kept++;
     } else {
@@ -317,8 +328,8 @@ static int64_t publish_routed(sb_exchange *exchange, const sb_outgoing *message,
     bool was_deleted;
     int tries = 0;
 again:
-    was_deleted = false;
     int64_t count = exchange_route(exchange, message, &route);
+    was_deleted = count >= 0 && route->lacks;
     code = count < 0 ? count : receipts ? receipts_room(receipts, count) : SB_OK;
     for (; code >= 0 && *done < count; *done += code >= 0) {
         int64_t left = timeout_ns;
@@ -336,9 +347,10 @@ again:
     }
     if (count >= 0)
         route_leave(route);
-    if (was_deleted && exchange->reference == 0 && tries++ < DELETED_TRIES) {
-        *done = 0; /* nobody has it: perhaps there is a queue of this name again, or can be */
-        goto again;
+    if (was_deleted && exchange->reference == 0) {
+        *done = count = 0; /* nobody has it: perhaps there is a queue of this name again, or can be */
+        if (code >= 0 && tries++ < DELETED_TRIES)
+            goto again;
     }
     return code < 0 ? code : count;
 }

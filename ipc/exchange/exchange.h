@@ -18,6 +18,7 @@ typedef struct kept_route {
     _Atomic int64_t users; /* messages on their way, and 1 while it is kept */
     sb_queue **queues;
     int64_t *targets; /* of each: where it goes at the node that its queue leads to, 0: here */
+    bool lacks;       /* a queue that was deleted while the route was searched */
     char bytes[]; /* key, then properties if the exchange looks at them */
 } kept_route;
 /* An exchange that routes what comes from another node: to queues here, and by its own bindings. */
