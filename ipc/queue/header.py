@@ -333,6 +333,14 @@ void sb_pass_begin(sb_passage *made, int64_t most, int64_t timeout_ns, sb_choose
                    void *context, int64_t copies);
 /* SB_INTERRUPTED: call it again; SB_FULL: there was no room for so long. */
 int64_t sb_pass(sb_queue *from, sb_queue *to, sb_passage *told);
+/* What changes when messages come, come back or go.  Nothing is counted: it takes as long whatever
+ * the queue has. */
+typedef struct sb_queue_changes {
+    int64_t head, tail; /* what is done with may be between them */
+    int64_t given_back, revoked;
+    int64_t consumers;
+} sb_queue_changes;
+int64_t sb_changes(sb_queue *queue, sb_queue_changes *told);
 /* Head and tail of a queue by its row, without mapping its ring: equal if it is empty. */
 int64_t sb_glance(sb_connection *connection, int64_t reference, int64_t *head, int64_t *tail,
                   int64_t *paused);

@@ -71,14 +71,29 @@ def pass_over(
     return Passed(int(passage.done), code == FULL)
 
 
-def length_at_most(queue: OpenedQueue) -> int:
-    """Its positions that are in use: what is done with may be among them.
+class Changes(NamedTuple):
+    """It takes as long whatever the queue has; to count what is there takes as long as its ring is."""
 
-    To count what is there takes as long as its ring is.
-    """
-    head, tail, paused = (ffi.new("int64_t *") for _ in range(3))
-    reference = lib.sb_queue_reference(queue._queue)
-    code = lib.sb_glance(queue._broker._connection, reference, head, tail, paused)
+    head: int
+    tail: int
+    given_back: int
+    revoked: int
+    consumers: int
+
+    @property
+    def length_at_most(self) -> int:
+        """Its positions that are in use: what is done with may be among them."""
+        return max(0, self.tail - self.head)
+
+    @property
+    def news(self) -> tuple[int, int, int]:
+        """Another one if a message has come, or come back."""
+        return self.tail, self.given_back, self.revoked
+
+
+def changes(queue: OpenedQueue) -> Changes:
+    told = ffi.new("sb_queue_changes *")
+    code = lib.sb_changes(queue._queue, told)
     if code != OK:
         raise queue._error(code, "looking at")
-    return max(0, int(tail[0] - head[0]))
+    return Changes(told.head, told.tail, told.given_back, told.revoked, told.consumers)

@@ -124,6 +124,25 @@ int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told)
     return code;
 }
 
+int64_t sb_changes(sb_queue *queue, sb_queue_changes *told)
+{
+    int64_t code;
+    sb_port port;
+    if (!queue_look(queue, &code))
+        return code;
+    code = port_to_look(queue, &port);
+    if (code == SB_OK)
+        *told = (sb_queue_changes){
+            .head = word_load(queue->ring.memory, L_RING_HEAD_AT) & L_POSITION_MASK,
+            .tail = sb_port_true_tail(&port),
+            .given_back = word_load(queue->ring.memory, L_COUNTER_GIVEN_BACK_AT),
+            .revoked = word_load(queue->ring.memory, L_COUNTER_REVOKED_AT),
+            .consumers = participant_users(queue->connection, queue->reference, L_USE_CONSUMES),
+        };
+    queue_looked(queue);
+    return code;
+}
+
 bool queue_is_empty(sb_queue *queue)
 {
     sb_port port;

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.errors import ConnectionClosed, Empty, Error, NotFound, QueueFull
 from shmbroker.ipc.connection.broker import Broker, connect
-from shmbroker.ipc.queue.moving import Passed, length_at_most, pass_over
+from shmbroker.ipc.queue.moving import Passed, changes, pass_over
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.netbridge.bridged.transformer import Transformer, made
 from shmbroker.netbridge.carrier.reached import serving
@@ -113,7 +113,7 @@ class Outbox(Closable):
         self._thread.ask(partial(sleeper.forget, ticket, queue._queue, position, ANY))
 
     def _changed(self, source: Queue, way: Queue, transformer: Transformer) -> Passed:
-        room = way.slots - length_at_most(way)
+        room = way.slots - changes(way).length_at_most
         messages = 0
         try:
             with self._broker.transaction() as tx, suppress(Empty):

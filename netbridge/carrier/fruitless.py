@@ -4,19 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from shmbroker.ipc.queue.queue import Queue
+from typing import Final
 
 KNOWN_MAX: Final = 10_000
 ANEW_SECONDS: Final = 1.0
-
-
-def changes(queue: Queue) -> object:
-    """Another one if a message has come, or come back.  It takes as long as the ring is."""
-    now = queue._told()
-    return now.tail, now.given_back, now.revoked
 
 
 class Fruitless:

@@ -16,12 +16,12 @@ from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.errors import Error, SelectorError
 from shmbroker.ipc.connection.broker import Broker
-from shmbroker.ipc.queue.moving import Passed, length_at_most, pass_over
+from shmbroker.ipc.queue.moving import Passed, changes, pass_over
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.selector.choice import Choice
 from shmbroker.ipc.selector.selector import Selector
 from shmbroker.ipc.sink.target import target_of
-from shmbroker.netbridge.carrier.fruitless import Fruitless, changes
+from shmbroker.netbridge.carrier.fruitless import Fruitless
 from shmbroker.netbridge.carrier.reached import serving
 from shmbroker.netbridge.cluster.balancing import HERE
 from shmbroker.netbridge.cluster.redistribution import Gives, To
@@ -153,7 +153,7 @@ class Giving(Closable):
         if len(of.to) == 1:
             return TOGETHER
         with suppress(Error):  # it was deleted
-            length = length_at_most(serving(self._broker, of.queue))
+            length = changes(serving(self._broker, of.queue)).length_at_most
             return max(1, min(TOGETHER, length // (SHARES * len(of.to))))
         return 1
 
@@ -189,7 +189,7 @@ class Giving(Closable):
         wanted = to.selectors
         choice = _choice(wanted, others) if wanted or others else None
         known = of.queue, wanted, others
-        before = changes(source) if choice is not None else None
+        before = changes(source).news if choice is not None else None
         if choice is not None and self._fruitless.has(known, before):
             return Passed(0, False)
         is_here, whose = to.node == HERE, of.whose or of.queue

@@ -16,7 +16,7 @@ from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.errors import Error, NotFound
 from shmbroker.ipc.connection.broker import Broker
-from shmbroker.ipc.queue.moving import length_at_most, pass_over
+from shmbroker.ipc.queue.moving import changes, pass_over
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.queue_replica.copy import followed_by
 from shmbroker.ipc.sink.fetch import Fetch
@@ -97,7 +97,7 @@ class Supplying(Closable):
         """Messages on their way, or a few more if that is less than may be."""
         with suppress(Error):  # the vhost ends
             ring = serving(self._broker, way.ring)
-            most = length_at_most(ring)
+            most = changes(ring).length_at_most
             return most if most < way.prefetch else len(ring)
         return way.prefetch
 
@@ -108,10 +108,9 @@ class Supplying(Closable):
             source = self._source(name)
             if source is None:
                 return 0
-            told = source._told()  # it takes as long as its ring is
-            now = told.tail, told.given_back, told.revoked
-            for each in turns(name, ways, waiting, told.consumers):
-                count = self._batch(source, each, now)
+            now = changes(source)
+            for each in turns(name, ways, waiting, now.consumers):
+                count = self._batch(source, each, now.news)
                 waiting[each.ring] += count
                 moved += count
         except NotFound:  # it was deleted
@@ -128,7 +127,7 @@ class Supplying(Closable):
         if self._is_closed or is_own(name):
             return None
         source = serving(self._broker, name)
-        return source if length_at_most(source) and self._is_shared(source) else None
+        return source if changes(source).length_at_most and self._is_shared(source) else None
 
     def _is_shared(self, queue: Queue) -> bool:
         reference = int(lib.sb_queue_reference(queue._queue))
