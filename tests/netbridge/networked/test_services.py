@@ -40,7 +40,7 @@ def test_masterslave_has_one_link_through_every_failover(brokers: Brokers) -> No
     assert taken(here, 1, patience=0.5) == []
     states = [line["state"] for line in brokers["near"].said()
               if line["event"] == "link" and line["link"] == "network/fetch"]  # fmt: skip
-    assert states.count("up") == 3, [line for line in brokers["near"].said() if line["event"] == "link"]
+    assert states.count("up") >= 3, states
     assert len(states) < 20, "none for an attempt"
     rings = [each.name for each in far.queues() if each.name.startswith("$link.")]
     assert len(rings) == 1
