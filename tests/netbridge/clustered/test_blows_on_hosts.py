@@ -13,19 +13,16 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections import Counter, defaultdict
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from contextlib import ExitStack
 from random import Random
-from threading import Event, Lock, Thread
+from threading import Event
 
 import pytest
 
-import shmbroker
-from shmbroker import Broker, Empty, Error, Message, QueueFull
 from shmbroker.ipc.instance import status
 from shmbroker.ipc.instance.whole import read_whole
 from tests.netbridge.clustered.conftest import PATIENCE, Cluster
+from tests.support.counting import Programs
 from tests.support.hosts import Rack, has_hosts
 
 pytestmark = pytest.mark.skipif(not has_hosts(), reason="network namespaces are for root")
@@ -44,98 +41,15 @@ LIVES = ("east", "west", "north", "south")
 BROKERS = ("east", "west", "west2", "north", "south")
 WITH_GROUPS = ("east", "west")
 """Others may leave, or are not there yet."""
-GROUPS = 4
 QUEUE = {"durable": True, "redistribution_delay": 0, "max_deliveries": None, "slots": 1 << 14}
+QUEUES = {"orders": QUEUE, "grouped": {"groups": True, **QUEUE}}
 KINDS = (
     "kill", "kill", "stop", "still", "isolate", "cut", "deafen", "lose", "leave", "takeover",
 )  # fmt: skip
 
 
-@dataclass
-class Programs:
-    """In shared memory, beside each broker.  A publisher counts what was confirmed, and a consumer
-    what it has acknowledged; of a call that failed nobody knows whether it was carried out."""
-
-    vhosts: dict[str, str]
-    is_over: Event = field(default_factory=Event)
-    confirmed: set[bytes] = field(default_factory=set)
-    tried: set[bytes] = field(default_factory=set)
-    acknowledged: list[bytes] = field(default_factory=list)
-    in_doubt: Counter[bytes] = field(default_factory=Counter)
-    """Taken, and not known to be acknowledged."""
-    of_groups: dict[bytes, list[int]] = field(default_factory=lambda: defaultdict(list))
-    faults: list[BaseException] = field(default_factory=list)
-    _threads: list[Thread] = field(default_factory=list)
-    _lock: Lock = field(default_factory=Lock)
-
-    def publish(self, name: str) -> None:
-        self._begin(lambda: self._publish(name))
-
-    def consume(self, name: str, queue: str, leaves: Event) -> None:
-        self._begin(lambda: self._consume(name, queue, leaves))
-
-    def join(self) -> None:
-        for each in self._threads:
-            each.join(PATIENCE)
-            assert not each.is_alive()
-
-    def missing(self) -> set[bytes]:
-        with self._lock:
-            return self.confirmed - set(self.acknowledged) - self.in_doubt.keys()
-
-    def _begin(self, work: object) -> None:
-        def run() -> None:
-            try:
-                work()  # type: ignore[operator]
-            except BaseException as fault:
-                self.faults.append(fault)
-                raise
-
-        self._threads.append(Thread(target=run, daemon=True))
-        self._threads[-1].start()
-
-    def _publish(self, name: str) -> None:
-        numbers: Counter[str] = Counter()
-        while not self.is_over.is_set():
-            with suppress(Error), self._connected(name) as broker:
-                queues = {"orders": broker.declare_queue("orders", **QUEUE)}
-                if name in WITH_GROUPS:
-                    queues["grouped"] = broker.declare_queue("grouped", groups=True, **QUEUE)
-                while not self.is_over.wait(0.002):
-                    for queue in queues.values():
-                        number = numbers[queue.name]
-                        group = f"{name} {number % GROUPS}" if queue.name == "grouped" else None
-                        body = f"{queue.name} {name} {number}".encode()
-                        numbers[queue.name] += 1
-                        self.tried.add(body)
-                        with suppress(QueueFull):
-                            queue.publish(body, group=group, timeout=0.1)
-                            with self._lock:
-                                self.confirmed.add(body)
-            self.is_over.wait(0.05)  # nothing tells that one may connect again
-
-    def _consume(self, name: str, queue: str, leaves: Event) -> None:
-        while not leaves.is_set():
-            with suppress(Error), self._connected(name) as broker:
-                found = broker.queue(queue)
-                while not leaves.is_set():
-                    with suppress(Empty), found.get(timeout=0.1) as message:
-                        self._take(message)
-            leaves.wait(0.05)  # nothing tells that one may connect again
-
-    def _take(self, message: Message) -> None:
-        body = bytes(message.body)
-        with self._lock:
-            self.in_doubt[body] += 1
-            if message.group is not None and not message.redelivered:
-                self.of_groups[message.group.encode()].append(int(body.split()[2]))
-        message.ack()
-        with self._lock:
-            self.acknowledged.append(body)
-            self.in_doubt -= Counter([body])
-
-    def _connected(self, name: str) -> Broker:
-        return shmbroker.connect(f"shm://{self.vhosts[name]}", name="program")
+def queues_of(name: str) -> tuple[str, ...]:
+    return ("orders", "grouped") if name in WITH_GROUPS else ("orders",)
 
 
 class Blows:
@@ -160,13 +74,13 @@ class Blows:
 
     def join(self) -> None:
         self._start("south")
-        self._programs.publish("south")
+        self._programs.publish("south", "orders")
 
     def end(self) -> None:
         """All are up, and somebody consumes at each."""
         self._programs.is_over.set()
         for name in LIVES:
-            for queue in ("orders", "grouped") if name in WITH_GROUPS else ("orders",):
+            for queue in queues_of(name):
                 if (name, queue) not in self._consumers:
                     self._comes(name, queue)
 
@@ -184,7 +98,7 @@ class Blows:
 
     def _somebody_comes_or_goes(self) -> None:
         name, queue = self._random.choice(LIVES), self._random.choice(("orders", "grouped"))
-        if queue == "grouped" and name not in WITH_GROUPS:
+        if queue not in queues_of(name):
             return
         leaves = self._consumers.pop((name, queue), None)
         if leaves is None:
@@ -274,29 +188,19 @@ def test_each_is_consumed_once_and_groups_in_order(cluster: Cluster, seed: int) 
     with ExitStack() as opened:
         rack = Rack(opened, BROKERS)
         begun(cluster, rack)
-        programs = Programs(cluster.vhosts)
+        programs = Programs(cluster.vhosts, QUEUES)
         blows = Blows(cluster, rack, programs, seed)
         opened.callback(blows.close)
         for name in ("east", "west", "north"):
-            programs.publish(name)
+            programs.publish(name, *queues_of(name))
         for number in range(BLOWS):
             if number == BLOWS // 2:
                 blows.join()
             blows.strike()
         blows.end()
-        late = time.monotonic() + PATIENCE
-        while programs.missing() and time.monotonic() < late:
-            time.sleep(0.05)  # they are consumed in other threads
-        time.sleep(0.3)  # one that is there twice comes, too
+        programs.drain(PATIENCE)
         blows.close()
         programs.join()
-    told = f"seed {seed}: {blows.struck}\n"
-    assert not programs.faults, (told, programs.faults)
-    missing = sorted(programs.missing())
-    twice = [body for body, times in Counter(programs.acknowledged).items() if times > 1]
-    assert not missing, f"{told} {len(missing)} {missing[:20]}\n{cluster.story()}"
-    assert not twice, f"{told} {len(twice)} {twice[:20]}\n{cluster.story()}"
-    assert set(programs.acknowledged) <= programs.tried
-    for group, numbers in programs.of_groups.items():
-        assert numbers == sorted(numbers), f"{told} {group!r} {numbers}\n{cluster.story()}"
-    assert len(programs.acknowledged) > BLOWS, told
+    wrong = programs.verdict()
+    assert not wrong, f"seed {seed}: {blows.struck}\n{wrong}\n{cluster.story()}"
+    assert len(programs.acknowledged) > BLOWS

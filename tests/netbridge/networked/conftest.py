@@ -31,12 +31,16 @@ class Brokers:
     runs: dict[str, Run] = field(default_factory=dict)
     vhosts: dict[str, str] = field(default_factory=dict)
     ports: dict[str, int] = field(default_factory=dict)
+    hosts: dict[str, str] = field(default_factory=dict)
+    """The addresses of those that have hosts of their own."""
+    heartbeat: str = "3s"
 
     def __getitem__(self, name: str) -> Run:
         return self.runs[name]
 
     def address(self, name: str) -> str:
-        return f"tcp://127.0.0.1:{self.ports.setdefault(name, free_port())}"
+        host = self.hosts.get(name, "127.0.0.1")
+        return f"tcp://{host}:{self.ports.setdefault(name, free_port())}"
 
     def add(
         self, name: str, uri: str = "", role: str = "live", *, shares: str = "", **more: object
@@ -54,7 +58,7 @@ class Brokers:
             "credentials.site.role": "peering",
             "acceptors.site.uri": self.address(name),
             "acceptors.site.roles": ["peering"],
-            "link-defaults.heartbeat-interval": "3s",
+            "link-defaults.heartbeat-interval": self.heartbeat,
         }
         if uri:
             given["links.fetch.uri"] = uri

@@ -1,0 +1,241 @@
+"""Random blows to brokers on hosts of their own that fetch from each other: each message is
+consumed once, and nothing is stuck when it is quiet.
+
+    hub     three spokes fetch from a hub
+    chain   each fetches from the one before it
+    ring    each fetches from the next one
+    pair    a spoke fetches from a live and its backup on a shared store
+
+Brokers are killed, stopped, stand still; links are stopped; networks are cut, one way too, and lose
+packets; consumers come and go; everybody publishes.
+
+Hosts are network namespaces, so this is for root.  More than in `make test`:
+NETWORK_HOST_SEEDS=1-50 NETWORK_HOST_BLOWS=12.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sysconfig
+import time
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from random import Random
+from threading import Event
+
+import pytest
+
+from shmbroker.ipc.instance.status import NotRunning
+from tests.netbridge.networked.conftest import PATIENCE, Brokers
+from tests.support.counting import Programs
+from tests.support.hosts import Rack, has_hosts
+
+pytestmark = pytest.mark.skipif(not has_hosts(), reason="network namespaces are for root")
+
+
+def _seeds(text: str) -> list[int]:
+    first, _, last = text.partition("-")
+    return list(range(int(first), int(last or first) + 1))
+
+
+SEEDS = _seeds(os.environ.get("NETWORK_HOST_SEEDS", "1"))
+BLOWS = int(os.environ.get("NETWORK_HOST_BLOWS", "5"))
+BLOW_SECONDS = 2.0
+"""The longest."""
+QUEUES = {"orders": {"durable": True, "max_deliveries": None, "slots": 1 << 14}}
+KINDS = ("kill", "kill", "stop", "still", "link", "isolate", "cut", "deafen", "lose")
+
+
+@dataclass(frozen=True)
+class Shape:
+    fetches: dict[str, str]
+    """Who has a link, and the names in its uri."""
+    backups: dict[str, str] = field(default_factory=dict)
+    """Who is one, and of whom."""
+
+    @property
+    def lives(self) -> list[str]:
+        return sorted({*self.fetches, *self._sources()} - self.backups.keys())
+
+    def _sources(self) -> list[str]:
+        return [each for names in self.fetches.values() for each in names.split(",")]
+
+
+SHAPES = {
+    "hub": Shape(dict.fromkeys(("east", "west", "south"), "hub")),
+    "chain": Shape({"middle": "first", "last": "middle"}),
+    "ring": Shape({"east": "west", "west": "south", "south": "east"}),
+    "pair": Shape({"spoke": "hub,hub2"}, {"hub2": "hub"}),
+}
+
+
+class Blows:
+    def __init__(
+        self, brokers: Brokers, shape: Shape, rack: Rack, programs: Programs, seed: int
+    ) -> None:
+        self._brokers, self._shape, self._rack, self._programs = brokers, shape, rack, programs
+        self._random = Random(seed)
+        self._names = [*shape.lives, *shape.backups]
+        self._consumers: dict[str, Event] = {}
+        self.struck: list[str] = []
+
+    def strike(self) -> None:
+        self._somebody_comes_or_goes()
+        kinds = (*KINDS, "takeover", "takeover") if self._shape.backups else KINDS
+        kind, name = self._random.choice(kinds), self._random.choice(self._names)
+        self.struck.append(f"{kind} {name}")
+        if kind == "takeover":
+            self._take_over()
+        elif kind == "link":
+            self._without_link()
+        elif kind in ("kill", "stop", "still"):
+            self._strike(kind, name)
+        else:
+            self._on_the_network(kind, name)
+
+    def end(self) -> None:
+        """Somebody consumes at each."""
+        self._programs.is_over.set()
+        for name in self._shape.lives:
+            if name not in self._consumers:
+                self._comes(name)
+
+    def close(self) -> None:
+        self._programs.is_over.set()
+        for each in self._consumers.values():
+            each.set()
+
+    def _comes(self, name: str) -> None:
+        leaves = self._consumers[name] = Event()
+        self._programs.consume(name, "orders", leaves)
+
+    def _somebody_comes_or_goes(self) -> None:
+        name = self._random.choice(self._shape.lives)
+        leaves = self._consumers.pop(name, None)
+        if leaves is None:
+            self._comes(name)
+        else:
+            leaves.set()
+
+    def _for_a_while(self) -> None:
+        time.sleep(self._random.uniform(0, BLOW_SECONDS))
+
+    def _members(self, name: str) -> list[str]:
+        """This one, its backup, or whose backup it is."""
+        live = self._shape.backups.get(name, name)
+        return [live, *(each for each, of in self._shape.backups.items() if of == live)]
+
+    def _serves(self, names: list[str]) -> str:
+        return str(self._brokers.until(lambda: self._live(names), bool))
+
+    def _live(self, names: list[str]) -> str:
+        for name in names:
+            with suppress(NotRunning):
+                if self._brokers[name].status.state == "live":
+                    return name
+        return ""
+
+    def _start(self, name: str) -> None:
+        self._brokers[name].start()
+        self._serves(self._members(name))
+
+    def _strike(self, kind: str, name: str) -> None:
+        run = self._brokers[name]
+        if kind == "still":
+            assert run.process is not None
+            run.process.stop()
+            self._for_a_while()
+            run.process.go_on()
+            return
+        if kind == "kill":
+            run.kill()
+        else:
+            run.stop()
+        self._for_a_while()
+        self._start(name)
+
+    def _take_over(self) -> None:
+        pair = self._members(self._random.choice(list(self._shape.backups)))
+        name = self._serves(pair)
+        self._brokers[name].kill()
+        self._serves([each for each in pair if each != name])
+        self._for_a_while()
+        self._start(name)
+
+    def _without_link(self) -> None:
+        name = self._random.choice(list(self._shape.fetches))
+        self._brokers.order(name, "stop")
+        self._for_a_while()
+        self._brokers.order(name, "start")
+
+    def _on_the_network(self, kind: str, name: str) -> None:
+        other = self._random.choice([each for each in self._names if each != name])
+        if kind == "isolate":
+            self._rack.isolate(name)
+        elif kind == "lose":
+            self._rack[name].loses(20)
+        else:
+            self._rack.cut(name, other, both_ways=kind == "cut")
+        self._for_a_while()
+        self._rack.heal()
+
+
+def begun(brokers: Brokers, shape: Shape, rack: Rack) -> None:
+    brokers.heartbeat = "500ms"
+    brokers.hosts |= {name: host.address for name, host in rack.hosts.items()}
+    for name in (*shape.lives, *shape.backups):
+        given = [brokers.address(each) for each in shape.fetches.get(name, "").split(",") if each]
+        uri = f"masterslave:({','.join(given)})" if len(given) > 1 else "".join(given)
+        role = "backup" if name in shape.backups else "live"
+        brokers.add(name, uri, role, shares=shape.backups.get(name, ""))
+        brokers[name].before = rack[name].enter
+        brokers[name].start().becomes("passive" if role == "backup" else "live")
+    for name in shape.fetches:
+        brokers.becomes(name, "up")
+
+
+def remarks(brokers: Brokers) -> list[str]:
+    """Of the doctor, but notes and what is about this host."""
+    said = subprocess.run(
+        [f"{sysconfig.get_path('scripts')}/shmbroker", "doctor", "--json"],
+        capture_output=True, text=True, check=False,
+    ).stdout  # fmt: skip
+    problems = [str(each) for each in json.loads(said) if each["severity"] != "note"]
+    return [each for each in problems if any(vhost in each for vhost in brokers.vhosts.values())]
+
+
+def left(brokers: Brokers, name: str) -> list[tuple[str, int]]:
+    """What is there yet, at any queue."""
+    broker = brokers.at(name)
+    counts = {each.name: len(broker.queue(each.name)) for each in broker.queues()}
+    return [(f"{queue} of {name}", count) for queue, count in counts.items() if count]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("kind", SHAPES)
+def test_each_is_consumed_once(brokers: Brokers, kind: str, seed: int) -> None:
+    shape = SHAPES[kind]
+    with ExitStack() as opened:
+        rack = Rack(opened, (*shape.lives, *shape.backups))
+        begun(brokers, shape, rack)
+        programs = Programs(brokers.vhosts, QUEUES)
+        blows = Blows(brokers, shape, rack, programs, seed)
+        opened.callback(blows.close)
+        for name in shape.lives:
+            programs.publish(name, "orders")
+        for _ in range(BLOWS):
+            blows.strike()
+        blows.end()
+        programs.drain(PATIENCE)
+        blows.close()
+        programs.join()
+        stuck = remarks(brokers)
+        waiting = {each: count for name in shape.lives for each, count in left(brokers, name)}
+    wrong = programs.verdict()
+    told = f"seed {seed}: {blows.struck}\n{wrong}\n{stuck}\n{waiting}\n{brokers.story()}"
+    assert not wrong, told
+    assert not stuck, told
+    assert not waiting, told
+    assert len(programs.acknowledged) > BLOWS
