@@ -1026,7 +1026,8 @@ OUTGOING_DELIVER_AT: Final = 104  # ns since the epoch, 0: after the delay
 OUTGOING_TARGET: Final = (
     112  # of a message towards another node: whose queue it is (ipc/sink/target.c)
 )
-OUTGOING_BYTES: Final = 120
+OUTGOING_DELIVERIES: Final = 120  # how often it may have been delivered at another node
+OUTGOING_BYTES: Final = 128
 
 # --- pouring: records on their way into a ring (pour.py); private memory --------------------------
 POURING_AT: Final = 0  # address of the next record

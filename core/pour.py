@@ -22,6 +22,7 @@ from shmbroker.core.layout import (
     CHUNK_ORIGIN_AT,
     CHUNK_SHAPE_AT,
     LINE_BYTES,
+    MARK_DELIVERIES_MASK,
     MARK_FLAGS_MASK,
     MARK_FLAGS_SHIFT,
     MARK_MAGIC,
@@ -90,7 +91,9 @@ def pour_one(port: int, chunk_from: int, length: int, sequence: int, tail: int) 
     prefetch_write(slot_at(port, tail + SLOTS_AHEAD))
     copy(address, chunk_from, length)
     store(address + CHUNK_ORIGIN_AT, load(port + PORT_PRODUCER) << ORIGIN_PRODUCER_SHIFT | sequence)
-    store(address + CHUNK_MARK_AT, load(chunk_from + CHUNK_MARK_AT) & KEPT_OF_MARK)
+    mark = load(chunk_from + CHUNK_MARK_AT)
+    was_delivered = int((mark & MARK_DELIVERIES_MASK) != 0)  # how often counts only there
+    store(address + CHUNK_MARK_AT, mark & KEPT_OF_MARK | was_delivered)
     position = place(port, chunk, tail)
     if position < 0:
         return position

@@ -397,7 +397,7 @@ int64_t sb_exchange_publish_with(sb_exchange *exchange, const void *body, int64_
                                  int64_t *done)
 {
     const sb_outgoing message = {body, length, key, key_length, properties, properties_length,
-                                 ttl_ns, priority, id, id_length, 0, 0, 0, 0, 0};
+                                 ttl_ns, priority, id, id_length, 0, 0, 0, 0, 0, 0};
     return sb_exchange_publish(exchange, &message, timeout_ns, done);
 }
 

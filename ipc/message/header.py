@@ -75,6 +75,11 @@ OUTGOING: Final = Structure(
             "OUTGOING_TARGET",
             "for the broker: the queue of another node that it goes to; 0 in programs",
         ),
+        Field(
+            "int64_t deliveries",
+            "OUTGOING_DELIVERIES",
+            "for the broker: how often it may have been delivered elsewhere; 0 in programs",
+        ),
     ),
 )
 

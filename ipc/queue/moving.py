@@ -72,7 +72,7 @@ def pass_over(
 
 
 class Changes(NamedTuple):
-    """It takes as long whatever the queue has; to count what is there takes as long as its ring is."""
+    """What is known at once; to count what is there takes as long as the ring is."""
 
     head: int
     tail: int

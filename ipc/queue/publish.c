@@ -96,7 +96,7 @@ int64_t sb_publish_with(sb_queue *queue, const void *body, int64_t length, const
 {
     sb_receipt where;
     const sb_outgoing message = {body, length, key, key_length, properties, properties_length,
-                                 ttl_ns, priority, id, id_length, 0, 0, 0, 0, 0};
+                                 ttl_ns, priority, id, id_length, 0, 0, 0, 0, 0, 0};
     int64_t code = outgoing_check(&message);
     if (code != SB_OK)
         return code;

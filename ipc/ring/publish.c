@@ -20,7 +20,7 @@ static int64_t publish_in(sb_queue *queue, lane *in, const sb_outgoing *message)
     int64_t extension[4] = {queue_expiry(queue, message->ttl_ns)};
     const int64_t checked = message->id_length | message->producer;
     if ((message->key_length | message->properties_length | message->priority | extension[0] |
-         checked | queue->last_value | message->target) == 0)
+         checked | queue->last_value | message->target | message->deliveries) == 0)
         return sb_port_publish(&in->port, message->body, message->length);
     const int64_t *more = message_extension(queue, message, extension);
     code = checked ? once_publish(queue, &in->port, message, more)

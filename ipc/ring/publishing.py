@@ -31,6 +31,7 @@ from shmbroker.core.layout import (
     CHUNK_ONCE_BYTES,
     CHUNK_SHAPE_AT,
     KEY_BYTES_MAX,
+    MARK_DELIVERIES_MASK,
     MARK_FLAGS_SHIFT,
     MARK_PRIORITY_MASK,
     MARK_PRIORITY_SHIFT,
@@ -38,6 +39,7 @@ from shmbroker.core.layout import (
     MESSAGE_SHAPE,
     MESSAGE_WORD,
     OUTGOING_BODY,
+    OUTGOING_DELIVERIES,
     OUTGOING_KEY,
     OUTGOING_KEY_LENGTH,
     OUTGOING_LENGTH,
@@ -144,6 +146,7 @@ def loan_any(port: int, outgoing: int, extension: int, once: int) -> int:
     mark = PLAIN_MARK | (load(outgoing + OUTGOING_PRIORITY) & MARK_PRIORITY_MASK) << (
         MARK_PRIORITY_SHIFT
     )
+    mark |= load(outgoing + OUTGOING_DELIVERIES) & MARK_DELIVERIES_MASK
     if extension != 0:
         mark |= CHUNK_EXTENDED << MARK_FLAGS_SHIFT
     if once != 0:

@@ -69,6 +69,8 @@ int64_t sb_sink_pour(sb_sink *sink, const void *records, int64_t bytes, int64_t 
  * the others behind it, and all are published now.  How many they are; SB_INVALID if something else
  * is among them. */
 int64_t sb_records_number(void *records, int64_t bytes, int64_t first);
+/* Each may come for the second time: it says so where it is delivered. */
+int64_t sb_records_doubt(void *records, int64_t bytes);
 /* The queue behind an exchange that had no room for a record, the last one; NULL: none had. */
 sb_queue *sb_sink_full(const sb_sink *sink);
 /* The queues that have had something of the stream since it was opened, as many as there is room

@@ -53,12 +53,30 @@ int64_t record_outgoing(const poured_record *record, int64_t later, sb_outgoing 
         .key = chunk + start, .key_length = key,
         .properties = chunk + start + key, .properties_length = properties,
         .priority = (mark >> L_MARK_PRIORITY_SHIFT) & L_MARK_PRIORITY_MASK,
+        .deliveries = (mark & L_MARK_DELIVERIES_MASK) > 0,
     };
     if (flags & L_CHUNK_EXTENDED) {
         message->ttl_ns = ttl_left(word_load(chunk, L_CHUNK_EXPIRY_AT), later);
         message->target = word_load(chunk, L_CHUNK_TARGET_AT);
     }
     return SB_OK;
+}
+
+int64_t sb_records_doubt(void *records, int64_t bytes)
+{
+    char *at = records;
+    const char *end = at + bytes;
+    int64_t code;
+    poured_record record;
+    while ((code = record_next(at, end, &record)) == SB_OK) {
+        int64_t mark = record.length < L_CHUNK_HEADER_BYTES ? 0
+                                                            : word_load(at + HEAD, L_CHUNK_MARK_AT);
+        if (record.is_message && mark >> L_MARK_MAGIC_SHIFT == L_MARK_MAGIC &&
+            (mark & L_MARK_DELIVERIES_MASK) == 0)
+            word_store(at + HEAD, L_CHUNK_MARK_AT, mark + 1);
+        at += record.next - at;
+    }
+    return code == SB_EMPTY ? SB_OK : code;
 }
 
 int64_t sb_records_number(void *records, int64_t bytes, int64_t first)

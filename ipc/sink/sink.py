@@ -141,8 +141,17 @@ class Sink(Closable):
         """In words, why a message was refused."""
         return str(self._error(code, "pouring"))
 
-    def pour(self, records: Any, *, later: int = 0, timeout: float | None = 0) -> Poured:
-        """Append those that are not known; `later` is added to times of expiry."""
+    def pour(
+        self, records: Any, *, later: int = 0, timeout: float | None = 0, doubts: bool = False
+    ) -> Poured:
+        """Append those that are not known; `later` is added to times of expiry.
+
+        `doubts`: each may have come before, and says where it is delivered that it may be so.
+        """
+        if doubts:
+            records = bytearray(records)
+            buffer = ffi.from_buffer(records)
+            self._check(lib.sb_records_doubt(buffer, len(buffer)), "pouring")
         return self._pour(lib.sb_sink_pour, records, later, timeout)
 
     def commit(self, records: Any, *, later: int = 0, timeout: float | None = 0) -> Poured:

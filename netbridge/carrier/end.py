@@ -210,7 +210,7 @@ class End:
     # --- of a target --------------------------------------------------------------------------
 
     def _pour(self, action: Pour) -> None:
-        told = self.targets[action.target].pour(action.records)
+        told = self.targets[action.target].pour(action.records, redelivered=action.redelivered)
         if self.meter is not None:
             self.meter.poured(told.messages, told.bytes)
         self.does(self.machine.poured(action.target, told, time.monotonic()))

@@ -45,8 +45,8 @@ class Target:
             self.confirmed = 0
             self._waits(opened.unconfirmed)
 
-    def pour(self, records: Body) -> Poured:
-        told = self._sink.pour(records, later=self._later)
+    def pour(self, records: Body, *, redelivered: bool = False) -> Poured:
+        told = self._sink.pour(records, later=self._later, doubts=redelivered)
         self.mark = max(self.mark, self._sink.position())
         if self._full is not None and not told.is_full:  # there may be room for others, too
             lib.sb_pass_on(self._full, ROOM)

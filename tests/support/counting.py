@@ -12,6 +12,7 @@ from typing import Any
 
 import shmbroker
 from shmbroker import Broker, Empty, Error, Message, Queue, QueueFull
+from shmbroker.ipc.message.confirm import Confirm
 
 PATIENCE = 60.0
 GROUPS = 4
@@ -26,12 +27,17 @@ class Programs:
     vhosts: dict[str, str]
     queues: Mapping[str, Mapping[str, Any]]
     """Their settings: in those with groups who publishes has several."""
+    confirm: Confirm | None = None
+    """What is asked for."""
     is_over: Event = field(default_factory=Event)
     confirmed: set[bytes] = field(default_factory=set)
     tried: set[bytes] = field(default_factory=set)
     acknowledged: list[bytes] = field(default_factory=list)
     in_doubt: Counter[bytes] = field(default_factory=Counter)
     """Taken, and not known to be acknowledged."""
+    takers: dict[bytes, list[str]] = field(default_factory=lambda: defaultdict(list))
+    flagged: set[bytes] = field(default_factory=set)
+    """Delivered again, as they say themselves."""
     of_groups: dict[bytes, list[int]] = field(default_factory=lambda: defaultdict(list))
     faults: list[BaseException] = field(default_factory=list)
     _threads: list[Thread] = field(default_factory=list)
@@ -67,10 +73,11 @@ class Programs:
         wrong: dict[str, Collection[Any]] = {
             "failed": self.faults,
             "missing": self.missing(),
-            "twice": [body for body, count in times.items() if count > 1],
+            "twice": [(body, self.takers[body]) for body, count in times.items()
+                      if count > 1 and body not in self.flagged],
             "never published": times.keys() - self.tried,
             "out of order": out_of_order.items(),
-        }
+        }  # fmt: skip
         return [f"{len(found)} {what}: {sorted(map(str, found))[:20]}"
                 for what, found in wrong.items() if found]  # fmt: skip
 
@@ -102,7 +109,7 @@ class Programs:
         self.tried.add(body)
         with suppress(QueueFull):
             group = f"{name} {number % GROUPS}" if has_groups else None
-            queue.publish(body, group=group, timeout=0.1)
+            queue.publish(body, group=group, timeout=0.1, confirm=self.confirm)
             with self._lock:
                 self.confirmed.add(body)
 
@@ -112,13 +119,16 @@ class Programs:
                 found = broker.queue(queue)
                 while not leaves.is_set():
                     with suppress(Empty), found.get(timeout=0.1) as message:
-                        self._take(message)
+                        self._take(name, message)
             leaves.wait(0.05)  # nothing tells that one may connect again
 
-    def _take(self, message: Message) -> None:
+    def _take(self, name: str, message: Message) -> None:
         body = bytes(message.body)
         with self._lock:
             self.in_doubt[body] += 1
+            self.takers[body].append(f"{name} {time.time():.3f}")
+            if message.redelivered:
+                self.flagged.add(body)
             if message.group is not None and not message.redelivered:
                 self.of_groups[message.group.encode()].append(int(body.split()[2]))
         message.ack()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,7 +43,14 @@ class Brokers:
         return f"tcp://{host}:{self.ports.setdefault(name, free_port())}"
 
     def add(
-        self, name: str, uri: str = "", role: str = "live", *, shares: str = "", **more: object
+        self,
+        name: str,
+        uri: str = "",
+        role: str = "live",
+        *,
+        shares: str = "",
+        settings: Mapping[str, object] | None = None,
+        **more: object,
     ) -> Run:
         """`uri`: of its link, if it has one; `more`: settings of the link, with `_` for a dash.
 
@@ -63,6 +70,7 @@ class Brokers:
         if uri:
             given["links.fetch.uri"] = uri
         given |= {f"links.fetch.{key.replace('_', '-')}": each for key, each in more.items()}
+        given |= settings or {}
         run = self.runs[name] = Run(self.folder / name, self.vhosts[name], role, given)
         self.opened.callback(run.kill)
         return run

@@ -255,7 +255,10 @@ def schedule(world: World, random: Random) -> bool | None:
 
 @step(2)
 def schedule_soon(world: World, random: Random) -> bool | None:
-    """For a time that comes at once; somebody moves them into the queue, and we wait for that."""
+    """For a time that comes at once; somebody moves them into the queue, and we wait for that.
+
+    For one after the other: who moves them may stand still for a while, and another goes on.
+    """
     who, count = world.who(random), random.randrange(1, 4)
     queue = world.some(
         random,
@@ -275,10 +278,10 @@ def schedule_soon(world: World, random: Random) -> bool | None:
         message = message_of(body, options)
         message.ttl = queue.lifetime(message.ttl)
         queue.place(message)
-    end = time.monotonic() + PATIENCE
-    while not has_come(queue, real.statistics()):
-        if time.monotonic() > end:
-            raise Deviation(f"what was scheduled for now does not come to {queue.name}")
+        end = time.monotonic() + PATIENCE
+        while not has_come(queue, real.statistics()):
+            if time.monotonic() > end:
+                raise Deviation(f"what was scheduled for now does not come to {queue.name}")
     return None
 
 
