@@ -328,6 +328,7 @@ typedef struct sb_passage {
     int64_t position, tail; /* where it goes on, and ends */
     int64_t done;           /* messages */
     int64_t target;         /* of another node, whose queue they are for; 0: none */
+    int64_t flags;          /* 1: what was delivered before says so there; else it begins anew */
 } sb_passage;
 void sb_pass_begin(sb_passage *made, int64_t most, int64_t timeout_ns, sb_chooser chooses,
                    void *context, int64_t copies);

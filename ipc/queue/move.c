@@ -65,7 +65,7 @@ static sb_outgoing copy_of(const passage *over, const sb_message *message)
 {
     sb_outgoing copy = {.body = message->body, .length = message->length,
                         .ttl_ns = ttl_left(message), .target = over->told->target};
-    if (over->told->target) /* at another node it says that it was delivered before */
+    if (over->told->flags)
         copy.deliveries = sb_message_deliveries(message) > 0;
     copy.key = sb_message_key(message, &copy.key_length);
     copy.properties = sb_message_properties(message, &copy.properties_length);

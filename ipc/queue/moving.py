@@ -37,11 +37,12 @@ def pass_over(
     towards: int = 0,
     choice: Choice | None = None,
     fetch: Fetch | None = None,
+    flags: bool = False,
 ) -> Passed:
     """A signal ends it between two messages.
 
     `towards`: the target at another node that they are for, if they go there.  `choice` or `fetch`:
-    instead of a selector.
+    instead of a selector.  `flags`: what may have been delivered before says so there.
     """
     most = 0 if limit is None else limit
     if not isinstance(most, int) or isinstance(most, bool) or (limit is not None and limit < 1):
@@ -63,6 +64,7 @@ def pass_over(
     passage = ffi.new("sb_passage *")
     lib.sb_pass_begin(passage, min(most, LIMIT_MAX), nanoseconds(timeout), *chooses, copies)
     passage.target = towards
+    passage.flags = flags or towards != 0
     code = INTERRUPTED
     while code == INTERRUPTED:  # our signal handlers run between the calls
         code = lib.sb_pass(source._queue, other, passage)

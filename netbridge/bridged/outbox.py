@@ -84,7 +84,7 @@ class Outbox(Closable):
         source = serving(self._broker, self._queue)
         way, end = self._way(source), source.published
         if self._transformer is None:
-            passed = pass_over(source, way, TOGETHER, self._selector, 0, copies=False)
+            passed = pass_over(source, way, TOGETHER, self._selector, 0, copies=False, flags=True)
         else:
             passed = self._changed(source, way, self._transformer)
         if passed.is_full and not passed.messages:
@@ -148,7 +148,7 @@ def bring_back(broker: Broker, name: str) -> None:
     """What a bridge that is no more had selected goes to the end of its queue."""
     way = broker.queue(name)
     source = serving(broker, name.removeprefix(OUTBOX).partition(".")[2])
-    while pass_over(way, source, TOGETHER, None, 0, copies=False).messages:
+    while pass_over(way, source, TOGETHER, None, 0, copies=False, flags=True).messages:
         pass
     if not len(way):
         broker.delete_queue(name, force=True)

@@ -37,6 +37,8 @@ SLACK = 0.1
 """Seconds: a line is written a moment after what it tells."""
 AFTERMATH = 10.0
 """After a cut a connection may be silent for as long again, until it is sent anew or replaced."""
+STABLE_SECONDS = 3.0
+"""Longer than the silence after which a link counts as lost."""
 BOTH_WERE_ACTIVE = "both were active"
 
 
@@ -176,10 +178,27 @@ def states(duo: Duo) -> list[str]:
     return [str(of(duo[name]).get("pair")) for name in NAMES]
 
 
+def is_settled(duo: Duo) -> bool:
+    """One is active and the other one passive, and they are linked and know it of each other."""
+    one, two = (of(duo[name]) for name in NAMES)
+    return (
+        {one.get("pair"), two.get("pair")} == {"active", "passive"}
+        and (one.get("peer"), two.get("peer")) == (two["pair"], one["pair"])
+        and bool(one.get("linked") and two.get("linked"))
+    )
+
+
 def settles(duo: Duo) -> None:
-    """One is active, and the other one passive; after a conflict somebody resets it."""
-    until = time.monotonic() + PATIENCE
-    while sorted(states(duo)) != ["active", "passive"]:
+    """After a conflict somebody resets it.
+
+    After a cut they may seem to be linked for a while: a passive one that has heard nothing may
+    still be asked by a client, and then there is another conflict.
+    """
+    since = time.monotonic()
+    until = since + PATIENCE
+    while time.monotonic() - since < STABLE_SECONDS:
+        if not is_settled(duo):
+            since = time.monotonic()
         found = zip(NAMES, states(duo), strict=True)
         in_conflict = [name for name, state in found if state == "conflict"]
         if in_conflict:  # one of them, if the other one was started anew since
