@@ -77,3 +77,7 @@ class Instance:
 
     def said(self) -> str:
         return self._said.read_text(errors="replace")[-2000:] if self._said.exists() else ""
+
+    def logged(self) -> str:
+        log = self.folder / "log" / "shmbroker.log"
+        return log.read_text(errors="replace")[-4000:] if log.exists() else ""

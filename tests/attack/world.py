@@ -144,7 +144,8 @@ class World:
         while self.live() is None:
             if time.monotonic() > ends:
                 said = "\n".join(each.said() for each in self.instances)
-                raise RuntimeError(f"nobody is live after {HEAL_S} s: {said}")
+                logs = "\n".join(each.logged() for each in self.instances)
+                raise RuntimeError(f"nobody is live after {HEAL_S} s: {said}\n{logs}")
             self.revive()
 
     def stop_workers(self, *roles: str) -> None:
