@@ -10,6 +10,9 @@ Both first steps are locked operations.  So if the message came too late to be s
 its publisher sees the mark, waits for what becomes of the queue, and answers NOT_FOUND if it is
 gone.  No message is confirmed and then deleted.  Who died after step 1 has left a mark, which the
 next publisher removes.
+
+A transaction does the same before it is decided, with the CAS by which it takes a series of
+numbers: while a series is held the queue stays (core/transaction.py).
 """
 
 from __future__ import annotations

@@ -99,6 +99,17 @@ def series_drop(port: int, series: int, holder: int) -> int:
 
 
 @exported_cold
+def series_is_held(port: int) -> int:
+    """1 if a transaction has yet to place what it publishes here.  What one that is done has placed
+    is there for whoever looks after this."""
+    for series in range(1, PRODUCERS):
+        identity = load_acquire(producer_at(port, series) + PRODUCER_IDENTITY_AT)
+        if identity < 0 and identity != SERIES_IDLE:
+            return 1
+    return 0
+
+
+@exported_cold
 def lease_pledge(port: int, position: int, leased: int) -> int:
     """Hold this message without a deadline: what the lease was before, or REVOKED."""
     slot = slot_at(port, position)

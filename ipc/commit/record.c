@@ -281,6 +281,9 @@ static int64_t prepare_in(attempt *made, party *with, int64_t now_ns)
                                          made->connection->id, now_ns);
     if (with->series < 0) /* that many others commit to it now */
         return with->series == SB_NO_PRODUCER ? SB_FULL : with->series;
+    code = auto_delete_outcome(queue, SB_OK); /* from here on it is not deleted for want of use */
+    if (code != SB_OK)
+        return code;
     if (made->was_decided)
         return SB_OK;
     int64_t room = room_in(queue, &port, made->places, pledged);

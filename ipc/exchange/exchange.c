@@ -15,7 +15,6 @@
 
 #define ROUTES 4096 /* kept at once; when there are more, all are dropped */
 #define TABLE (2 * ROUTES)
-#define DELETED_TRIES 64 /* who deletes it each time anew is to end before */
 
 struct sb_exchange {
     sb_connection *connection;

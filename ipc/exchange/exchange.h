@@ -9,6 +9,8 @@
 /* --- exchange.c ------------------------------------------------------------------------------- */
 
 /* Free it, and let go of the queues that it leads to. */
+#define DELETED_TRIES 64 /* who deletes a queue each time that it is made is to end before */
+
 int64_t exchange_close(sb_exchange *exchange);
 
 /* Queues that a message goes to; they stay valid until route_leave. */

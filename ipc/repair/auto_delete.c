@@ -26,8 +26,11 @@ static bool is_over(sb_queue *queue)
 {
     if (!is_unused(queue) || word_load(queue->ring.memory, L_RING_CLOSED_AT))
         return false;
+    sb_port port;
     sb_deletion_mark(queue->ring.memory);
-    if (queue_is_empty(queue) && is_unused(queue))
+    /* in this order: what a transaction has placed is seen when its series is free */
+    if (port_to_look(queue, &port) == SB_OK && !sb_port_series_is_held(&port) &&
+        queue_is_empty(queue) && is_unused(queue))
         return true;
     sb_deletion_unmark(queue->ring.memory);
     return false;

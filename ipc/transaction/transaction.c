@@ -251,35 +251,49 @@ int64_t sb_transaction_publish(sb_transaction *transaction, sb_queue *queue,
     return code != SB_OK ? code : leave(transaction, add_grouped(transaction, queue, message));
 }
 
-int64_t sb_transaction_route(sb_transaction *transaction, sb_exchange *exchange,
-                             const sb_outgoing *message)
+/* To all queues that it goes to now: how many they are; *was_deleted: there was one more. */
+static int64_t add_routed(sb_transaction *transaction, sb_exchange *exchange,
+                          const sb_outgoing *message, bool *was_deleted)
 {
     kept_route *route;
     sb_outgoing copy = *message;
-    int64_t code = outgoing_check(message);
-    if (code == SB_OK)
-        code = enter(transaction);
-    if (code != SB_OK)
-        return code;
-    int64_t before = transaction->count, count = 0;
-    if (transaction->state != SB_OK)
-        return leave(transaction, fail(SB_ENDED, "%s", sb_strerror(SB_ENDED)));
-    count = exchange_route(exchange, message, &route);
-    code = count < 0 ? count : SB_OK;
-    int64_t routed = 0;
+    int64_t routed = 0, code = SB_OK, count = exchange_route(exchange, message, &route);
+    if (count < 0)
+        return count;
+    *was_deleted = route->lacks;
     for (int64_t each = 0; each < count && code == SB_OK; each++) {
         copy.target = route->targets[each];
         code = (exchange_is_default(exchange) ? add_grouped : add)(transaction,
                                                                    route->queues[each], &copy);
         routed += code == SB_OK;
-        if (code == SB_NOT_FOUND)
-            code = SB_OK; /* deleted since */
+        if (code == SB_NOT_FOUND) {
+            *was_deleted = true;
+            code = SB_OK;
+        }
     }
+    route_leave(route);
+    return code < 0 ? code : routed;
+}
+
+int64_t sb_transaction_route(sb_transaction *transaction, sb_exchange *exchange,
+                             const sb_outgoing *message)
+{
+    int64_t code = outgoing_check(message);
+    if (code == SB_OK)
+        code = enter(transaction);
     if (code != SB_OK)
+        return code;
+    int64_t before = transaction->count;
+    bool was_deleted = false;
+    if (transaction->state != SB_OK)
+        return leave(transaction, fail(SB_ENDED, "%s", sb_strerror(SB_ENDED)));
+    int tries = 0;
+    do /* the one queue of a key may be made anew */
+        code = add_routed(transaction, exchange, message, &was_deleted);
+    while (code == 0 && was_deleted && exchange_is_default(exchange) && tries++ < DELETED_TRIES);
+    if (code < 0)
         shorten(transaction, before);
-    if (count >= 0)
-        route_leave(route);
-    return leave(transaction, code < 0 ? code : routed);
+    return leave(transaction, code);
 }
 
 int64_t sb_transaction_scheduled(sb_transaction *transaction)

@@ -1,4 +1,5 @@
-"""A queue that is deleted when it is empty, without a ring: who publishes, and who deletes.
+"""A queue that is deleted when it is empty, without a ring: who publishes, singly or in a
+transaction, and who deletes.
 
 The catalog's lock is a file lock: the kernel takes it from the dead.
 """
@@ -20,6 +21,7 @@ RING: Final = 0x1000
 MESSAGES: Final = 0x10000
 LIVES: Final = 0x20000
 LOCK: Final = 0x30000
+SERIES: Final = 0x40000
 PUBLISHERS: Final = 2
 
 WHO_HAS_THE_LOCK: Final = 1
@@ -57,12 +59,32 @@ def confirming(who: int) -> int:
 
 
 @program
+def committing(who: int) -> int:
+    """Commit, as ipc/commit/record.c does: the message is placed after the transaction is decided,
+    and then the series is let go of."""
+    compare_exchange(SERIES, 0, 1)
+    lives = 1
+    if deletion_is_marked(RING):
+        lock(who)
+        lives = load_acquire(LIVES)
+        if lives:
+            deletion_unmark(RING)
+        store_release(LOCK, 0)
+    if lives:
+        tell(CONFIRMED, who)
+        compare_exchange(MESSAGES, 0, 1)
+    compare_exchange(SERIES, 1, 0)
+    return 0
+
+
+@program
 def deleting(who: int) -> int:
     """Delete the queue if it is empty, as ipc/repair/auto_delete.c does."""
     lock(who)
     if load_acquire(LIVES):
         deletion_mark(RING)
-        if load_acquire(MESSAGES) == 0 and load_acquire(MESSAGES + 8) == 0:
+        is_held = load_acquire(SERIES)
+        if is_held == 0 and load_acquire(MESSAGES) == 0 and load_acquire(MESSAGES + 8) == 0:
             store_release(LIVES, 0)
         else:
             deletion_unmark(RING)
@@ -95,20 +117,27 @@ class NothingConfirmedIsDeleted(Rules):
             raise Violation("a message was confirmed, and its queue is deleted")
 
 
-def deletion_scenario(store_buffers: bool) -> Scenario:
+def deletion_scenario(store_buffers: bool, *, commits: bool = False) -> Scenario:
+    name = "deletion-committed" if commits else "deletion"
     memory = Memory()
     memory.word("lock", LOCK)
     memory.word("lives", LIVES)
     memory.word("mark", RING + RING_DOOMED_AT)
     for each in range(PUBLISHERS):
         memory.word(f"message[{each}]", MESSAGES + 8 * each)
+    memory.word("series", SERIES)
+    first = (
+        Role("committer", committing, (1,), mortal=True)
+        if commits
+        else Role("publisher1", confirming, (1,), mortal=True)
+    )
     return Scenario(
-        name="deletion-buffered" if store_buffers else "deletion",
+        name=f"{name}-buffered" if store_buffers else name,
         memory=memory,
         setup=declared,
         setup_arguments=(),
         roles=(
-            Role("publisher1", confirming, (1,), mortal=True),
+            first,
             Role("publisher2", confirming, (2,)),
             Role("deleter1", deleting, (3,), mortal=True),
             Role("deleter2", deleting, (4,)),

@@ -1055,6 +1055,27 @@ MUTANTS: Final = (
     # --- the mark of a queue that is about to be deleted
     _one("deleted-without-a-mark", "deletion", "deleting", "        deletion_mark(RING)\n", ""),
     _one(
+        "deleted-while-a-transaction-is-under-way",
+        "deletion-committed",
+        "deleting",
+        "is_held == 0 and load_acquire(MESSAGES) == 0",
+        "load_acquire(MESSAGES) == 0",
+    ),
+    _one(
+        "series-looked-at-behind-the-messages",
+        "deletion-committed",
+        "deleting",
+        "is_held == 0 and load_acquire(MESSAGES) == 0 and load_acquire(MESSAGES + 8) == 0",
+        "load_acquire(MESSAGES) + load_acquire(MESSAGES + 8) == 0 and load_acquire(SERIES) == 0",
+    ),
+    _one(
+        "decided-without-a-look-at-the-mark",
+        "deletion-committed",
+        "committing",
+        "if deletion_is_marked(RING):",
+        "if False:",
+    ),
+    _one(
         "deletion-marked-by-store",
         "deletion-buffered",
         "deletion_mark",

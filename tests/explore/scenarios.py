@@ -1137,6 +1137,8 @@ ELSEWHERE: Final[dict[str, Callable[[], Scenario]]] = {
     "replica-reclaimed": replica_reclaimed_scenario,
     "deletion": lambda: deletion_scenario(store_buffers=False),
     "deletion-buffered": lambda: deletion_scenario(store_buffers=True),
+    "deletion-committed": lambda: deletion_scenario(store_buffers=False, commits=True),
+    "deletion-committed-buffered": lambda: deletion_scenario(store_buffers=True, commits=True),
     "balance": lambda: balancing.spread("balance", (2, 2), 7),
     "balance-ineligible": lambda: balancing.spread("balance-ineligible", (2, 2), 5),
     "balance-eligible": lambda: balancing.eligible_changed((2, 1)),
