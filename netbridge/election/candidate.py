@@ -23,6 +23,7 @@ from shmbroker.netbridge.election.question import (
     Answer,
     Ballot,
     Grant,
+    Listed,
     Node,
     Question,
     Step,
@@ -140,6 +141,8 @@ class Candidate:
 
         The same at a majority is decided.
         """
+        self.told: Listed | None = None
+        """The newest that a voter knows.  Others are told in the next attempt."""
         self.until = NEVER
         self.has_postponed = False
 
@@ -165,9 +168,11 @@ class Candidate:
         if self.phase is Phase.DONE or not is_of_us or answer.attempt != self.attempt:
             return
         known = answer.known
-        if known is not None and known.epoch >= self.wanted.epoch:
-            yield from self._decided(known)
+        if known is not None and known.grant.epoch >= self.wanted.epoch:
+            yield from self._decided(known.grant)
             return
+        if known is not None and (self.told is None or known.age > self.told.age):
+            self.told = known
         if answer.accepted is not None:
             self.accepted[voter] = answer.accepted
             if list(self.accepted.values()).count(answer.accepted) >= self.electorate.needed:
@@ -226,7 +231,7 @@ class Candidate:
         ballot = None if step is Step.WOULD else Ballot(self.round, f"{self.asker} {self.life}")
         return Question(
             self.node, step, self.attempt, self.asker, self.proposed, self.boot, ballot,
-            self.has_met_all, self.is_adopted,
+            self.has_met_all, self.is_adopted, self.told,
         )  # fmt: skip
 
     def _count(self, now: float) -> Actions:

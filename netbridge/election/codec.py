@@ -15,6 +15,7 @@ from shmbroker.netbridge.election.question import (
     FromMember,
     FromVoter,
     Grant,
+    Listed,
     Question,
     Release,
     Renew,
@@ -56,6 +57,7 @@ BOOT: Final = Text(BOOT_BYTES_MAX)
 BALLOT: Final = Made(Ballot, COUNT, Text(ASKER_BYTES_MAX, 1))
 COPY: Final = Made(Copy, MEMBER, BOOT)
 GRANT: Final = Made(Grant, EPOCH, MEMBER, Many(COPY, COPIES_MAX))
+LISTED: Final = Made(Listed, GRANT, COUNT)
 ACCEPTED: Final = Perhaps(Pair(BALLOT, GRANT))
 LEASE: Final = Number(0, LEASE_MS_MAX)
 LEDGER: Final = Made(Ledger, Perhaps(GRANT), COUNT, Perhaps(Pair(EPOCH, BALLOT)), ACCEPTED, LEASE)
@@ -64,9 +66,9 @@ STEP: Final = Choice(Step)
 VOTES: Final = Vocabulary(
     "a vote",
     (Question, Made(Question, NODE, STEP, COUNT, MEMBER, GRANT, BOOT, Perhaps(BALLOT), Flag(),
-                    Flag())),
+                    Flag(), Perhaps(LISTED))),
     (Answer, Made(Answer, NODE, STEP, COUNT, Choice(Verdict), Text(REASON_BYTES_MAX),
-                  Perhaps(BALLOT), ACCEPTED, Perhaps(GRANT))),
+                  Perhaps(BALLOT), ACCEPTED, Perhaps(LISTED))),
     (Renew, Made(Renew, NODE, GRANT, COUNT, COUNT, LEASE)),
     (Renewed, Made(Renewed, NODE, EPOCH, COUNT, COUNT)),
     (Release, Made(Release, NODE, EPOCH)),

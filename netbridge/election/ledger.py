@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shmbroker.netbridge.election.question import Ballot, Grant
+from shmbroker.netbridge.election.question import Ballot, Grant, Listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,10 @@ class Ledger:
     """The newest; perhaps it is decided, perhaps not."""
     lease_ms: int = 0
     """That its live wants, as the live told it last."""
+
+    @property
+    def listed(self) -> Listed | None:
+        return None if self.known is None else Listed(self.known, self.version)
 
     @property
     def newest(self) -> Grant | None:

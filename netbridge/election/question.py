@@ -61,6 +61,20 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
+class Listed:
+    """A decided grant, with the in-sync list as the live told it last."""
+
+    grant: Grant
+    version: int
+    """Of the list, within the epoch."""
+
+    @property
+    def age(self) -> tuple[int, int]:
+        """The greater, the newer."""
+        return self.grant.epoch, self.version
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     node: Node
     step: Step
@@ -76,6 +90,8 @@ class Question:
     """Everybody on the list is there, and nobody has more: its boot does not count."""
     is_adopted: bool = False
     """The grant is one that an earlier ballot may have decided."""
+    told: Listed | None = None
+    """What another voter knows: one that the live could not reach has an older list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +105,7 @@ class Answer:
     """The newest that was promised, if that is why not."""
     accepted: tuple[Ballot, Grant] | None = None
     """For the epoch that was asked for, or a higher one."""
-    known: Grant | None = None
+    known: Listed | None = None
     """The newest that is decided, as far as this voter knows."""
 
 

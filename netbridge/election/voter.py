@@ -24,6 +24,7 @@ from shmbroker.netbridge.election.question import (
     FromMember,
     FromVoter,
     Grant,
+    Listed,
     Node,
     Question,
     Release,
@@ -127,6 +128,7 @@ class Voter:
 
     def _asked(self, question: Question, now: float) -> Actions:
         node, epoch = question.node, question.grant.epoch
+        yield from self._learn(node, question.told)
         verdict, reason = self._judged(question, now)
         ledger = self.ledgers.get(node, Ledger())
         is_ready = question.step is not Step.WOULD and question.ballot is not None
@@ -143,9 +145,18 @@ class Voter:
             Answer(
                 node, question.step, question.attempt, verdict, reason,
                 promised if verdict is Verdict.NO else None,
-                ledger.accepted_from(epoch), ledger.known,
+                ledger.accepted_from(epoch), ledger.listed,
             ),
         )  # fmt: skip
+
+    def _learn(self, node: Node, told: Listed | None) -> Actions:
+        """What the live told another voter, as if it came from there and were late: no lease."""
+        ledger = self.ledgers.get(node)
+        if told is None or ledger is None or ledger.newest is None:
+            return
+        had = ledger.listed
+        if ledger.newest.epoch <= told.grant.epoch and (had is None or told.age > had.age):
+            yield from self._keep(node, replace(ledger, known=told.grant, version=told.version))
 
     @staticmethod
     def _is_settled(ledger: Ledger, epoch: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -18,7 +19,7 @@ from shmbroker.netbridge.election.candidate import (
     Taken,
     Won,
 )
-from shmbroker.netbridge.election.question import Answer, Ballot, Copy, Grant, Step, Verdict
+from shmbroker.netbridge.election.question import Answer, Ballot, Copy, Grant, Listed, Step, Verdict
 
 NODE = b"N" * 16
 WANTED = Grant(2, "b", (Copy("b"),))
@@ -38,7 +39,7 @@ def answered(
     said: Verdict = Verdict.YES,
     *,
     accepted: tuple[Ballot, Grant] | None = None,
-    known: Grant | None = None,
+    known: Listed | None = None,
     ballot: Ballot | None = None,
     now: float = 0.0,
 ) -> list[Action]:
@@ -111,7 +112,7 @@ def test_a_no_that_becomes_a_yes_is_taken_in_the_pause() -> None:
 def test_somebody_elses_epoch_is_the_end_of_it() -> None:
     asking = candidate()
     list(asking.begin(0.0))
-    assert answered(asking, "v1", Verdict.NO, known=OTHERS) == [Taken(OTHERS)]
+    assert answered(asking, "v1", Verdict.NO, known=Listed(OTHERS, 0)) == [Taken(OTHERS)]
 
 
 def test_an_attempt_that_may_have_won_is_brought_to_its_end() -> None:
@@ -173,3 +174,13 @@ def test_an_attempt_that_has_gone_so_far_ends_with_its_own_voters() -> None:
     list(asking.tick(5.0))
     list(asking.tick(6.0))
     assert asking.electorate == Electorate((*VOTERS, "v4"), 3)
+
+
+def test_what_one_voter_knows_the_others_are_told_in_the_next_attempt() -> None:
+    asking = candidate()
+    list(asking.begin(0.0))
+    newest = Listed(Grant(1, "a", (Copy("a"), Copy("b"))), 3)
+    for voter, version in (("v1", 2), ("v2", 3), ("v3", 1)):
+        answered(asking, voter, Verdict.NO, known=replace(newest, version=version))
+    asked = [each for each in asking.tick(1.0) if isinstance(each, Ask)]
+    assert [each.question.told for each in asked] == [newest] * 3

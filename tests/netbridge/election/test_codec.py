@@ -29,6 +29,7 @@ from shmbroker.netbridge.election.question import (
     FromMember,
     FromVoter,
     Grant,
+    Listed,
     Question,
     Release,
     Renew,
@@ -43,11 +44,12 @@ from shmbroker.netbridge.wire.vocabulary import BYTES_MAX
 FUZZED = 20_000
 NODE = b"N" * 16
 GRANT = Grant(7, "a", (Copy("a"), Copy("b", "boot 1")))
+LISTED = Listed(GRANT, 5)
 BALLOT = Ballot(3, "b life")
-QUESTION = Question(NODE, Step.ACCEPT, 2, "b", GRANT, "boot 1", BALLOT, True, False)
+QUESTION = Question(NODE, Step.ACCEPT, 2, "b", GRANT, "boot 1", BALLOT, True, False, LISTED)
 EXAMPLES: list[FromMember | FromVoter] = [
     QUESTION,
-    Answer(NODE, Step.PREPARE, 2, Verdict.NO, "it sees a", BALLOT, (BALLOT, GRANT), GRANT),
+    Answer(NODE, Step.PREPARE, 2, Verdict.NO, "it sees a", BALLOT, (BALLOT, GRANT), LISTED),
     Renew(NODE, GRANT, 4, 99, 600),
     Renewed(NODE, 7, 4, 99),
     Stale(NODE, 6, GRANT, is_decided=True),
@@ -63,14 +65,15 @@ nodes = st.binary(min_size=16, max_size=16)
 ballots = st.builds(Ballot, counts, names)
 copies = st.lists(st.builds(Copy, names, boots), max_size=COPIES_MAX).map(tuple)
 grants = st.builds(Grant, epochs, names, copies)
+listed = st.builds(Listed, grants, counts)
 accepted = st.none() | st.tuples(ballots, grants)
 flags = st.booleans()
 steps, verdicts = st.sampled_from(list(Step)), st.sampled_from(list(Verdict))
 VOTES = st.one_of(
     st.builds(Question, nodes, steps, counts, names, grants, boots, st.none() | ballots, flags,
-              flags),
+              flags, st.none() | listed),
     st.builds(Answer, nodes, steps, counts, verdicts, st.text(st.characters(codec="utf-8"),
-              max_size=100), st.none() | ballots, accepted, st.none() | grants),
+              max_size=100), st.none() | ballots, accepted, st.none() | listed),
     st.builds(Renew, nodes, grants, counts, counts, leases),
     st.builds(Renewed, nodes, epochs, counts, counts),
     st.builds(Stale, nodes, epochs, grants, flags),

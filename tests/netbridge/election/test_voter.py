@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from shmbroker.netbridge.election.ledger import Ledger
 from shmbroker.netbridge.election.question import (
     Answer,
     Ballot,
     Copy,
     Grant,
+    Listed,
     Question,
     Release,
     Renew,
@@ -207,3 +210,33 @@ def test_the_lease_that_a_live_wants_outlives_the_voter() -> None:
     again = Voter(LEASE, machine.ledgers, 20.0)
     assert verdict(again, question(), 24.9)[0] is Verdict.NO
     assert verdict(again, question(), 25.1)[0] is Verdict.YES
+
+
+def alone_here() -> Voter:
+    """It has not heard that b is in sync again."""
+    return Voter(LEASE, {NODE: Ledger(Grant(1, "a", (Copy("a"),)), 1)}, 0.0)
+
+
+def test_it_learns_the_list_that_the_live_told_another_voter() -> None:
+    machine = alone_here()
+    assert verdict(machine, question(), 1.5) == (Verdict.NO, "b is not in sync")
+    told = replace(question(), told=Listed(BOTH, 2))
+    assert verdict(machine, told, 1.5) == (Verdict.YES, "")
+    assert machine.ledgers[NODE].listed == Listed(BOTH, 2)
+
+
+def test_an_older_list_or_one_of_an_older_epoch_is_not_learnt() -> None:
+    machine = voter()
+    older = Listed(Grant(1, "a", (Copy("a"),)), 0)
+    assert verdict(machine, replace(question(), told=older), 1.5) == (Verdict.YES, "")
+    assert machine.ledgers[NODE].listed == Listed(BOTH, 1)
+    accepts = replace(question(step=Step.ACCEPT), told=Listed(BOTH, 1))
+    assert verdict(machine, accepts, 1.5)[0] is Verdict.YES
+    verdict(machine, replace(question("a", 3), told=Listed(BOTH, 9)), 1.5)
+    assert machine.ledgers[NODE].version == 1, "another epoch may be decided since"
+
+
+def test_who_only_hears_of_a_list_gives_no_lease() -> None:
+    machine = alone_here()
+    verdict(machine, replace(question(), told=Listed(BOTH, 2)), 1.5)
+    assert machine.leased_until[NODE] == LEASE
