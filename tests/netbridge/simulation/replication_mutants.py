@@ -13,6 +13,14 @@ from shmbroker.netbridge.simulation.replication.ends import Ends
 from shmbroker.netbridge.simulation.replication.member import MemberProcess
 from tests.netbridge.simulation.mutants import Mutant
 
+NOT_LEARNT: Final = Mutant(
+    "a-list-that-another-voter-knows-not-learnt",
+    Voter,
+    "_learn",
+    "ledger.newest.epoch <= told.grant.epoch and",
+    "False and",
+)
+
 UNHELD: Final = Mutant(
     "counted-and-nothing-stands-for-it",
     Ends,
@@ -127,8 +135,8 @@ MUTANTS: Final = (
         "what-was-accepted-not-told",
         Voter,
         "_asked",
-        "ledger.accepted_from(epoch), ledger.known,",
-        "None, ledger.known,",
+        "ledger.accepted_from(epoch), ledger.listed,",
+        "None, ledger.listed,",
     ),
     Mutant(
         "no-pre-vote",

@@ -14,7 +14,7 @@ from shmbroker.netbridge.simulation.replication.run import faults_of, simulate
 from shmbroker.netbridge.simulation.replication.scene import Scene
 from shmbroker.netbridge.simulation.shrink import explained
 from tests.netbridge.simulation.mutants import Mutant
-from tests.netbridge.simulation.replication_mutants import MUTANTS, SHOWN_BY
+from tests.netbridge.simulation.replication_mutants import MUTANTS, NOT_LEARNT, SHOWN_BY
 from tests.netbridge.simulation.replication_worlds import (
     CHECKED,
     WORLDS,
@@ -27,6 +27,7 @@ SEEDS = 1000
 PARTS = 10
 MUTANT_SEEDS = 20
 SHOWN_BY_LIVES = 242
+SHOWN_BY_AN_OLD_LIST = 22001691
 SEEDS_OF_LIVES = 200
 PARTS_OF_LIVES = 4
 ISOLATED_SEEDS = 40
@@ -62,6 +63,13 @@ def test_a_member_that_counts_only_the_lives_that_it_has_met_is_caught() -> None
         patch.setattr(ClusterMember, "connected", connected)
         seeds = range(SHOWN_BY_LIVES, SHOWN_BY_LIVES + MUTANT_SEEDS)
         assert any(lives.simulate(seed).wrong for seed in seeds)
+
+
+def test_a_voter_that_the_live_could_not_reach_learns_its_list() -> None:
+    """Else each of both members misses a voter, and none of them begins."""
+    with NOT_LEARNT.applied():
+        assert "does not come to rest" in lives.simulate(SHOWN_BY_AN_OLD_LIST).wrong
+    assert not lives.simulate(SHOWN_BY_AN_OLD_LIST).wrong
 
 
 def test_a_seed_is_the_same_run_each_time() -> None:
