@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -24,12 +24,15 @@ from shmbroker.ipc.instance.config.option import (
 )
 from shmbroker.ipc.instance.config.secret import Secret
 from shmbroker.ipc.instance.config.sources import NAME, Layers
+from shmbroker.netbridge.agent import option as agents
+from shmbroker.netbridge.agent.option import AGENTS, Agent
 from shmbroker.netbridge.cluster import grouping as groupings
 from shmbroker.netbridge.cluster import option as cluster_option
 from shmbroker.netbridge.cluster.grouping import GROUPINGS, Grouping
 from shmbroker.netbridge.cluster.option import CLUSTERS, Cluster
 from shmbroker.netbridge.cluster.scale_down import SCALE_DOWN, ScaleDown
 from shmbroker.netbridge.config.colocated import COLOCATED, Colocated, merged
+from shmbroker.netbridge.config.of_agents import agents_of
 from shmbroker.netbridge.config.of_bridges import Bridge, bridges_of, defaults, network_links_of
 from shmbroker.netbridge.config.of_cluster import colocated_of, grouping_of, scale_down_of
 from shmbroker.netbridge.discovery import option as discoveries
@@ -61,6 +64,7 @@ OURS: Final = (
     *ACCEPTORS,
     *BRIDGES,
     *NETWORK_LINKS,
+    *AGENTS,
     *LINK_DEFAULTS,
     *CREDENTIALS,
     *SECURITY,
@@ -147,6 +151,8 @@ class Network:
     """[ha.colocated]; None: no backups of others run here."""
     links: Mapping[str, NetworkLink] = field(default_factory=dict, kw_only=True)
     """[links.NAME], by the name that is shown."""
+    agents: Mapping[str, Agent] = field(default_factory=dict, kw_only=True)
+    """[[mta]], those that are not off, by the name that is shown."""
     broadcasts: Mapping[str, Broadcast] = field(default_factory=dict)
     discoveries: Mapping[str, Discovery] = field(default_factory=dict)
     between: tuple[Single, ...] = ()
@@ -223,6 +229,7 @@ def network(folder: Path, given: Given) -> Network:
     announced, looked = _discovery(tables, folder, connectors, logins, in_cluster, place)
     known = sorted(peerings(logins))
     bridges = bridges_of(_named(tables, "bridges"), links, known, looked, place)
+    apart = _apart(given, in_cluster)
     found = Network(
         folder,
         connectors,
@@ -247,25 +254,19 @@ def network(folder: Path, given: Given) -> Network:
         looked,
         grouping=grouping_of(_named(tables, groupings.ROOT), in_cluster, place),
         colocated=colocated_of(whole, tables, in_cluster, connectors, place),
-        links=_links(given, tables, known, bridges, in_cluster, place),
+        links=network_links_of(
+            _named(tables, networks.ROOT), links, known, bridges, place, not_with=apart
+        ),
+        agents=agents_of(_named(tables, agents.TABLE_ROOT), links, known, place, not_with=apart),
     )
     return _listening_for_cluster(_with_keys(found, place), place)
 
 
-def _links(
-    given: Given,
-    tables: Mapping[str, dict[str, Any]],
-    logins: Collection[str],
-    bridges: Collection[str],
-    in_cluster: Cluster | None,
-    place: Path,
-) -> dict[str, NetworkLink]:
-    named = _named(tables, networks.ROOT)
-    found = network_links_of(named, tables.get("link-defaults", {}), logins, bridges, place)
-    if found and (in_cluster is not None or given.get("ha.policy") == "pair"):
-        what = "a [cluster.NAME]" if in_cluster is not None else 'ha.policy = "pair"'
-        raise ConfigError(f"{place}: [links.NAME] does not go with {what} yet")
-    return found
+def _apart(given: Given, in_cluster: Cluster | None) -> str:
+    """What brokers that are joined by links of their own do not go with yet; empty: they may."""
+    if in_cluster is not None:
+        return "a [cluster.NAME]"
+    return 'ha.policy = "pair"' if given.get("ha.policy") == "pair" else ""
 
 
 def _check_clusters(tables: Mapping[str, dict[str, Any]], place: Path) -> None:

@@ -65,7 +65,7 @@ def bridges_of(
         to = values["to"]
         if isinstance(to, Found) and (why := _unfound(to, whose, discoveries)):
             raise ConfigError(f"{place}: {BRIDGES}.{name}.to {why}")
-        times, retry = _times(values, dict(to.values), given, table)
+        times, retry = link_times(values, dict(to.values), given, table)
         address = values["forwarding-address"] or values["queue"]
         found[name] = Bridge(
             name, values["queue"], paced(to, values), address, values["filter"],
@@ -94,13 +94,18 @@ def network_links_of(
     logins: Collection[str],
     bridges: Collection[str],
     place: Path,
+    *,
+    not_with: str = "",
 ) -> dict[str, NetworkLink]:
-    """By the names that are shown: `static:` has one link to each of its members."""
+    """By the names that are shown: `static:` has one link to each of its members.
+
+    `not_with`: what this broker has that they do not go with.
+    """
     found = {}
     for name, values in named.items():
         table = f"{place}: [{of_networks.ROOT}.{name}]"
         whose = _login(values, logins, table)
-        times, retry = _times(values, dict(values["uri"].values), given, table)
+        times, retry = link_times(values, dict(values["uri"].values), given, table)
         try:
             terms = of_networks.terms_of(name, values)
             services = dict(of_networks.services(name, values["uri"]))
@@ -110,6 +115,8 @@ def network_links_of(
             if each in found or each in bridges:
                 raise ConfigError(f"{table}: another link, or a bridge, is called {each!r}")
             found[each] = NetworkLink(each, to, whose, terms, values["duplex"], times, retry)
+    if found and not_with:
+        raise ConfigError(f"{place}: [links.NAME] does not go with {not_with} yet")
     return found
 
 
@@ -123,7 +130,7 @@ def _login(values: Mapping[str, Any], known: Collection[str], table: str) -> str
     return str(whose)
 
 
-def _times(
+def link_times(
     values: Mapping[str, Any], said: Mapping[str, Any], given: Mapping[str, Any], table: str
 ) -> tuple[LinkTimes, float]:
     """`said`: by a uri of one broker, which may have them, too; and the pause after a refusal."""

@@ -20,6 +20,7 @@ from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.instance.config.kind import SECRET
 from shmbroker.ipc.instance.config.option import (
+    LISTED_TABLE,
     NAMED_TABLES,
     NETBRIDGE_TABLES,
     OPTIONS,
@@ -122,6 +123,8 @@ class Config:
 
 def flattened(tables: Mapping[str, Any], place: Path) -> Iterator[tuple[str, object]]:
     for table, values in tables.items():
+        if table == LISTED_TABLE and isinstance(values, list):
+            values = {str(number): each for number, each in enumerate(values, 1)}
         if not isinstance(values, dict):
             raise ConfigError(f"{place}: {table} stands outside of any table")
         _check_table(table, place)

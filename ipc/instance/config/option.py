@@ -29,9 +29,11 @@ Default = str | bool | int | float | list[str]
 
 NAMED_TABLES: Final = (
     "connectors", "acceptors", "credentials", "bridges", "cluster", "broadcast", "discovery",
-    "grouping", "links",
+    "grouping", "links", "mta",
 )  # fmt: skip
-"""Any number of each, with names: [connectors.NAME]."""
+"""Any number of each, with names: [connectors.NAME]; of [[mta]] those without one are numbered."""
+LISTED_TABLE: Final = "mta"
+"""May stand there as [[mta]]."""
 NETBRIDGE_TABLES: Final = (*NAMED_TABLES, "link-defaults", "security")
 """Read by netbridge/config/; here it is only known that they are there."""
 PARTS_OF_HA: Final = ("replication", "zookeeper", "pair", "scale-down", "colocated")

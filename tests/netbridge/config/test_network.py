@@ -11,12 +11,13 @@ from shmbroker.ipc.instance.config.config import FILE, ConfigError, toml_of
 from shmbroker.ipc.instance.config.kind import FLAG
 from shmbroker.ipc.instance.config.option import Option
 from shmbroker.ipc.instance.config.secret import SecretRefused
+from shmbroker.netbridge.agent.option import Mode
 from shmbroker.netbridge.config.config import ALL, OURS, Network, layers, load, option_of
 from shmbroker.netbridge.config.explain import explained
 from shmbroker.netbridge.config.logins import credentials
 from shmbroker.netbridge.link.option import times_of
 from shmbroker.netbridge.network.option import NETWORK_LINKS
-from shmbroker.netbridge.plan.uri import Single
+from shmbroker.netbridge.plan.uri import Members, Single
 from shmbroker.netbridge.security.password import PasswordRefused
 from shmbroker.netbridge.wire.words import Role
 
@@ -103,6 +104,10 @@ GOOD: dict[str, tuple[object, object]] = {
     "links.x.uri": ("a:5", Single("a", 5)),
     "links.x.include-static": (["stock.*"], ("stock.*",)),
     "links.x.max-hops": (-1, -1),
+    "mta.x.name": ("quotes", "quotes"),
+    "mta.x.host": ("a:5,b", Members("masterslave", (Single("a", 5), Single("b")))),
+    "mta.x.mode": ("locator", Mode.FORWARD_ELSE),
+    "mta.x.max-hops": (15, 15),
     "security.key-file": ("k", "k"),
     "security.known-keys": ("k", "k"),
     "link-defaults.heartbeat-interval": ("10ms", 0.01),
@@ -325,8 +330,23 @@ BAD |= {
         **{option.name: (2, "true or false") for option in NETWORK_LINKS if option.kind is FLAG},
     }.items()
 }
+BAD |= {
+    f"mta.x.{name}": bad
+    for name, bad in {
+        "name": ("", "the default exchange cannot be joined"),
+        "vhost": ("a/b", "without a slash"),
+        "host": ("static:(a,b)", "an [[mta]] for each"),
+        "login": ("a/b", "the NAME of"),
+        "mode": (5, "0 to 4, or off"),
+        "max-hops": (16, "in 1…15"),
+        "max-messages": (0, "in 1…1048576"),
+        "max-bytes": (0, "in 1…"),
+        "overflow": ("drop", '"auto" or "page" or'),
+    }.items()
+}
 BAD |= {key.replace("link-defaults", owner): bad for key, bad in BAD.items()
-        for owner in ("bridges.x", "links.x") if key.startswith("link-defaults")}  # fmt: skip
+        for owner in ("bridges.x", "links.x", "mta.x")
+        if key.startswith("link-defaults")}  # fmt: skip
 
 
 def key_of(option: Option) -> str:
