@@ -1,7 +1,8 @@
 """Bindings: which messages of an exchange go to a queue, or to another exchange.
 
 The hash in a binding's row is of its source, and for a direct exchange of its key too, so that a
-search of the column finds just those few that matter.  A binding is valid as long as both its
+search of the column finds just those few that matter.  A binding of a message transfer agent has no
+key, and a hash that no search for a key meets.  A binding is valid as long as both its
 references are: whoever dies between removing a queue and its bindings leaves bindings to nowhere.
 """
 
@@ -25,6 +26,7 @@ from shmbroker.core.layout import (
     DIRECT,
     EXCHANGE_KIND_AT,
     EXCHANGES,
+    FORWARD_ELSE,
     MATCH_ALL,
     MATCH_ANY,
     QUEUES,
@@ -55,6 +57,12 @@ def binding_hash(source: int, kind: int, key: int, key_length: int) -> int:
 
 
 @kernel
+def forward_hash(source: int, match: int) -> int:
+    """The same of a binding by which an agent forwards."""
+    return word_hash(word_hash(HASH_START, source), match)
+
+
+@kernel
 def binding_key_length(entry: int) -> int:
     """The length of the key, whatever the segment says no longer than the entry."""
     return max(0, min(load(entry + BINDING_KEY_LENGTH_AT), BINDING_PAYLOAD_BYTES))
@@ -67,8 +75,8 @@ def binding_arguments_length(entry: int, key_length: int) -> int:
 
 
 @kernel
-def source_hash(catalog: int, source: int, key: int, key_length: int) -> int:
-    """binding_hash for the kind that the source has; NOT_FOUND if it was removed."""
+def source_hash(catalog: int, source: int, match: int, key: int, key_length: int) -> int:
+    """The hash of a binding, for the kind that the source has; NOT_FOUND if it was removed."""
     if row_of(catalog, EXCHANGES, source) < 0:
         return NOT_FOUND
     entry = entry_at(catalog, EXCHANGES, source & REFERENCE_INDEX_MASK)
@@ -76,6 +84,8 @@ def source_hash(catalog: int, source: int, key: int, key_length: int) -> int:
     # the kind belongs to this source if it is still there
     if row_of(catalog, EXCHANGES, source) < 0:
         return NOT_FOUND
+    if match > MATCH_ANY:
+        return forward_hash(source, match)
     return binding_hash(source, kind, key, key_length)
 
 
@@ -102,16 +112,17 @@ def binding_put(
 ) -> int:
     """Bind a queue (kind 0) or exchange (1) to an exchange, by references: the binding's own.
 
-    match: all arguments (0) or any (1).  Key and arguments together have at most 448 bytes.
+    match: all arguments (0) or any (1), or an agent's (FORWARD_ALL, FORWARD_ELSE).  Key and
+    arguments together have at most 448 bytes.
     `target`: BINDING_TARGET_AT.
     """
-    if kind < QUEUES or kind > EXCHANGES or match < MATCH_ALL or match > MATCH_ANY:
+    if kind < QUEUES or kind > EXCHANGES or match < MATCH_ALL or match > FORWARD_ELSE:
         return INVALID
     if not payload_fits(key_length, arguments_length):
         return INVALID
     if not row_is_fillable(catalog, BINDINGS, index):
         return INVALID
-    hashed = source_hash(catalog, source, key, key_length)
+    hashed = source_hash(catalog, source, match, key, key_length)
     if hashed < 0 or row_of(catalog, kind, destination) < 0:
         return NOT_FOUND
     entry = entry_at(catalog, BINDINGS, index)
@@ -167,7 +178,7 @@ def binding_find(
     """The row of exactly this binding, or NOT_FOUND."""
     if not payload_fits(key_length, arguments_length):
         return NOT_FOUND
-    hashed = source_hash(catalog, source, key, key_length)
+    hashed = source_hash(catalog, source, match, key, key_length)
     if hashed < 0:
         return NOT_FOUND
     for index in range(row_count(catalog, BINDINGS)):

@@ -732,6 +732,7 @@ EXCHANGE_FLAGS_AT: Final = 16
 EXCHANGE_ALTERNATE_AT: Final = 24
 EXCHANGE_REPLICATE_AT: Final = 32
 EXCHANGE_DIVERTS: Final = 1  # flag: it has, or had, an exclusive binding
+EXCHANGE_FORWARDS: Final = 2  # flag: or one of an agent
 
 DIRECT: Final = 0
 TOPIC: Final = 1
@@ -754,6 +755,8 @@ BINDING_PAYLOAD_BYTES: Final = ENTRY_BYTES - BINDING_KEY_AT  # key and arguments
 
 MATCH_ALL: Final = 0
 MATCH_ANY: Final = 1
+FORWARD_ALL: Final = 2  # of a message transfer agent: whatever is published
+FORWARD_ELSE: Final = 3  # of one: what no other binding of the exchange takes, but those of agents
 
 BALANCE_TURN_AT: Final = 0  # how many turns were given
 BALANCE_VERSION_AT: Final = PAIR_BYTES  # its lowest bit says which copy is valid

@@ -6,6 +6,10 @@ binding that leads to what was removed takes nothing.  An exchange of which no b
 message hands it to its alternate, as in AMQP: a binding to another exchange counts as taking it,
 even if nothing comes of it there.  If an exclusive binding takes it, the others do not.
 
+A message transfer agent has bindings of its own kind: FORWARD_ALL takes each message, beside all
+others, FORWARD_ELSE each that no binding of users or of a cluster takes.  Both count as taking it.
+An exchange without an agent is not searched for them.
+
 What bindings of a cluster take goes to other nodes: then the result says the target too, which
 tells that node where it goes there.  What comes from another node is searched for in the one
 exchange that it names, and only bindings of users to queues count (`route_here`).
@@ -16,7 +20,12 @@ A search needs no lock.  Its result belongs to the generation that the catalog h
 from __future__ import annotations
 
 from shmbroker.core.atomics import fill, load, prefetch, store
-from shmbroker.core.binding import binding_arguments_length, binding_hash, binding_key_length
+from shmbroker.core.binding import (
+    binding_arguments_length,
+    binding_hash,
+    binding_key_length,
+    forward_hash,
+)
 from shmbroker.core.codes import INVALID, NOT_FOUND, TOO_SMALL
 from shmbroker.core.headers import headers_hold
 from shmbroker.core.kernel import cold, exported_cold, kernel
@@ -34,10 +43,14 @@ from shmbroker.core.layout import (
     EXCHANGE_ALTERNATE_AT,
     EXCHANGE_DIVERTS,
     EXCHANGE_FLAGS_AT,
+    EXCHANGE_FORWARDS,
     EXCHANGE_KIND_AT,
     EXCHANGE_ROWS,
     EXCHANGES,
     FANOUT,
+    FORWARD_ALL,
+    FORWARD_ELSE,
+    MATCH_ANY,
     QUEUES,
     ROUTE_VISITED_BYTES,
     ROUTE_WORDS,
@@ -124,13 +137,22 @@ def binding_takes(
 
 
 @kernel
+def binding_is_asked(entry: int, which: int) -> int:
+    """`which`: 0, any but those of agents; 1, exclusive ones; FORWARD_*: an agent's."""
+    match = load(entry + BINDING_MATCH_AT)
+    if which > MATCH_ANY:
+        return int(match == which)
+    return int(match <= MATCH_ANY and (not which or load(entry + BINDING_EXCLUSIVE_AT) != 0))
+
+
+@kernel
 def binding_goal(
     catalog: int,
     index: int,
     tag: int,
     source: int,
     kind: int,
-    exclusive: int,
+    which: int,
     key: int,
     key_length: int,
     properties: int,
@@ -147,7 +169,7 @@ def binding_goal(
         goal = -1
         if (
             load(entry + BINDING_SOURCE_AT) == source
-            and (not exclusive or load(entry + BINDING_EXCLUSIVE_AT) != 0)
+            and binding_is_asked(entry, which) != 0
             and binding_takes(entry, kind, key, key_length, properties, properties_length)
         ):
             goal = (load(entry + BINDING_DESTINATION_AT) << 1) | (load(entry + BINDING_KIND_AT) & 1)
@@ -202,7 +224,7 @@ def route_bindings(
     catalog: int,
     source: int,
     kind: int,
-    exclusive: int,
+    which: int,
     key: int,
     key_length: int,
     properties: int,
@@ -212,9 +234,12 @@ def route_bindings(
     capacity: int,
     count: int,
 ) -> int:
-    """Follow all bindings of one exchange, or the exclusive ones: how many queues there are now; a
-    code if none took."""
-    tag = ROW_LIVE | binding_hash(source, kind, key, key_length)
+    """Follow the bindings of one exchange that are asked for: how many queues there are now; a code
+    if none took."""
+    if which > MATCH_ANY:
+        tag = ROW_LIVE | forward_hash(source, which)
+    else:
+        tag = ROW_LIVE | binding_hash(source, kind, key, key_length)
     rows = row_count(catalog, BINDINGS)
     taken = 0
     for index in range(rows):
@@ -225,7 +250,7 @@ def route_bindings(
             tag,
             source,
             kind,
-            exclusive,
+            which,
             key,
             key_length,
             properties,
@@ -251,6 +276,25 @@ def route_bindings(
     return count
 
 
+@cold
+def route_forwards(
+    catalog: int, source: int, visited: int, found: int, capacity: int, count: int, total: int
+) -> int:
+    """Follow the bindings of agents; `total`: what the others gave, as route_bindings says it."""
+    is_else = total == NOT_FOUND
+    if not is_else:
+        count = total
+    for which in range(FORWARD_ALL, FORWARD_ELSE + 1):
+        if count >= 0 and (which == FORWARD_ALL or is_else):
+            more = route_bindings(
+                catalog, source, FANOUT, which, 0, 0, 0, 0, visited, found, capacity, count
+            )
+            if more != NOT_FOUND:
+                count = more
+                total = more
+    return total
+
+
 @kernel
 def route_exchange(
     catalog: int,
@@ -269,27 +313,31 @@ def route_exchange(
     word = row_load(catalog, EXCHANGES, exchange)
     kind = load(entry + EXCHANGE_KIND_AT)
     alternate = load(entry + EXCHANGE_ALTERNATE_AT)
-    diverts = load(entry + EXCHANGE_FLAGS_AT) & EXCHANGE_DIVERTS
+    flags = load(entry + EXCHANGE_FLAGS_AT)
     if not word & ROW_LIVE or not row_unchanged(catalog, EXCHANGES, exchange, word):
         return count  # removed: its bindings lead nowhere
     source = reference_of(word, exchange)
-    for exclusive in range(diverts, -1, -1):
-        total = route_bindings(
-            catalog,
-            source,
-            kind,
-            exclusive,
-            key,
-            key_length,
-            properties,
-            properties_length,
-            visited,
-            found,
-            capacity,
-            count,
-        )
-        if total != NOT_FOUND:
-            return total
+    total = NOT_FOUND
+    for exclusive in range(flags & EXCHANGE_DIVERTS, -1, -1):
+        if total == NOT_FOUND:
+            total = route_bindings(
+                catalog,
+                source,
+                kind,
+                exclusive,
+                key,
+                key_length,
+                properties,
+                properties_length,
+                visited,
+                found,
+                capacity,
+                count,
+            )
+    if flags & EXCHANGE_FORWARDS:
+        total = route_forwards(catalog, source, visited, found, capacity, count, total)
+    if total != NOT_FOUND:
+        return total
     target = row_of(catalog, EXCHANGES, alternate)
     if target >= 0:
         exchange_visit(visited, target)

@@ -1,5 +1,6 @@
-/* Bindings in the catalog: those of users, and the cluster's own, which say with a target where
- * another node takes what goes to it (core/route.py). */
+/* Bindings in the catalog: those of users, and the broker's own, which say with a target where
+ * another node takes what goes to it (core/route.py).  Those of message transfer agents are of
+ * these, and may take whatever is published. */
 
 #define _GNU_SOURCE
 #include <string.h>
@@ -41,16 +42,19 @@ static bool binding_is_exclusive(sb_connection *connection, int64_t row)
                      sb_catalog_entry_at(L_BINDINGS, row) + L_BINDING_EXCLUSIVE_AT) != 0;
 }
 
-/* Before the row is live: an exchange without exclusive bindings is searched once. */
-static void exclusive_note(sb_connection *connection, int64_t entry, const sb_binding *asked,
+/* Before the row is live: an exchange without exclusive bindings, and without those of agents, is
+ * searched once. */
+static void kind_note(sb_connection *connection, int64_t entry, const sb_binding *asked,
                            int64_t source)
 {
     void *catalog = connection->catalog.memory;
     int64_t exchange = sb_catalog_entry_at(L_EXCHANGES, source & L_REFERENCE_INDEX_MASK);
     word_store(catalog, entry + L_BINDING_EXCLUSIVE_AT, asked->exclusive != 0);
-    if (asked->exclusive)
+    int64_t flags = (asked->exclusive ? L_EXCHANGE_DIVERTS : 0) |
+                    (asked->match_any > L_MATCH_ANY ? L_EXCHANGE_FORWARDS : 0);
+    if (flags)
         word_store(catalog, exchange + L_EXCHANGE_FLAGS_AT,
-                   word_load(catalog, exchange + L_EXCHANGE_FLAGS_AT) | L_EXCHANGE_DIVERTS);
+                   word_load(catalog, exchange + L_EXCHANGE_FLAGS_AT) | flags);
 }
 
 static int64_t binding_add_own(sb_connection *connection, const sb_binding *asked, int64_t target)
@@ -60,6 +64,9 @@ static int64_t binding_add_own(sb_connection *connection, const sb_binding *aske
     int64_t code = binding_find_ends(connection, asked, &ends);
     if (code != SB_OK)
         return code;
+    if (asked->match_any > L_MATCH_ANY && !target)
+        return fail(SB_INVALID, "a binding matches all of its arguments (0) or any (1), not %lld",
+                    (long long)asked->match_any);
     if (asked->key_length + asked->arguments_length > L_BINDING_PAYLOAD_BYTES)
         return fail(SB_INVALID, "the key and arguments of a binding have at most %d bytes "
                     "together, not %lld", (int)L_BINDING_PAYLOAD_BYTES,
@@ -81,7 +88,7 @@ static int64_t binding_add_own(sb_connection *connection, const sb_binding *aske
     code = sb_system_allocate(connection->catalog.file, entry, L_ENTRY_BYTES);
     if (code != SB_OK)
         return fail_system("memory for the catalog of vhost '%s'", connection->vhost);
-    exclusive_note(connection, entry, asked, ends.source);
+    kind_note(connection, entry, asked, ends.source);
     code = sb_binding_put(catalog, row, ends.source, ends.kind, ends.destination, asked->match_any,
                           asked->key, asked->key_length, asked->arguments,
                           asked->arguments_length, target);

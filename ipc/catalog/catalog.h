@@ -100,6 +100,8 @@ int64_t ownership_end(sb_connection *connection, int64_t id);
 
 /* It is the name of a queue towards another node. */
 bool leads_to_node(const char *name);
+/* Whether a queue of this name has what a message transfer agent sends to another broker. */
+bool leads_to_agent(const char *name);
 /* It is the name of a queue in which a broker keeps where groups go: it alone deletes it. */
 bool has_routes(const char *name);
 #define NODE_BEGINS '@' /* the end of a name that says of which node it is */

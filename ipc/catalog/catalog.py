@@ -61,7 +61,9 @@ class BindingRow:
     packed: bytes
     """Its arguments."""
     target: int
-    """0: a user's; else the cluster's (BINDING_TARGET_AT)."""
+    """0: a user's; else the cluster's, or an agent's (BINDING_TARGET_AT)."""
+    forwards: int = 0
+    """FORWARD_* of a binding by which an agent forwards."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -231,4 +233,8 @@ class Catalog:
                 match="any" if entry.word(at.BINDING_MATCH_AT) == at.MATCH_ANY else "all",
                 exclusive=entry.word(at.BINDING_EXCLUSIVE_AT) != 0,
             )
-            yield BindingRow(info, entry.data[key_end:end], entry.word(at.BINDING_TARGET_AT))
+            match = entry.word(at.BINDING_MATCH_AT)
+            yield BindingRow(
+                info, entry.data[key_end:end], entry.word(at.BINDING_TARGET_AT),
+                match if match > at.MATCH_ANY else 0,
+            )  # fmt: skip

@@ -14,11 +14,17 @@
 
 #define TEMPORARY "tmp."
 #define TOWARDS "$sf." /* how the names of queues towards other nodes begin */
+#define AGENT "$mta" /* and those towards other brokers, "$mta.EXCHANGE.HOST" */
 #define ROUTES "$groups" /* and with a dot behind it: ipc/queue/grouped.c */
 
 bool leads_to_node(const char *name)
 {
     return strncmp(name, TOWARDS, sizeof TOWARDS - 1) == 0;
+}
+
+bool leads_to_agent(const char *name)
+{
+    return strncmp(name, AGENT, sizeof AGENT - 1) == 0;
 }
 
 bool has_routes(const char *name)

@@ -347,7 +347,7 @@ again:
     if (count >= 0)
         route_leave(route);
     if (was_deleted && exchange->reference == 0) {
-        *done = count = 0; /* nobody has it: perhaps there is a queue of this name again, or can be */
+        *done = count = 0; /* nobody has it: perhaps there is one again, or can be */
         if (code >= 0 && tries++ < DELETED_TRIES)
             goto again;
     }

@@ -1,4 +1,4 @@
-"""Bindings of the cluster's own, beside those of users: where other nodes want what is published.
+"""Bindings of the broker's own, beside those of users: where others want what is published.
 
 Each leads to a queue towards another node, with a target that says where it goes there, or to a
 queue here that several nodes have (BINDING_HERE).  They are in the catalog and the journal as any
@@ -28,14 +28,18 @@ class OwnBinding:
     """A MessagePack map; empty: none."""
     matches_any: bool
     target: int
+    forwards: int = 0
+    """FORWARD_*: it takes what an agent forwards, whatever its key; 0: it is none of an agent."""
 
 
 def own_bindings(broker: Broker) -> set[OwnBinding]:
-    found = ((each.target, each.binding, each.packed) for each in broker._catalog.own_bindings())
     return {
-        OwnBinding(at.exchange, at.destination, at.key, packed, at.match == "any", target)
-        for target, at, packed in found
-    }
+        OwnBinding(
+            each.binding.exchange, each.binding.destination, each.binding.key, each.packed,
+            each.binding.match == "any", each.target, each.forwards,
+        )
+        for each in broker._catalog.own_bindings()
+    }  # fmt: skip
 
 
 def bind_own(broker: Broker, binding: OwnBinding) -> None:
@@ -54,5 +58,7 @@ def _change(broker: Broker, binding: OwnBinding, *, removes: bool) -> None:
     made, _kept = binding_for_c(
         binding.exchange, binding.queue, binding.key, arguments, match, "queue"
     )
+    if binding.forwards:
+        made.match_any = binding.forwards
     code = lib.sb_bind_own(broker._connection, made, binding.target, removes)
-    broker._check(code, f"binding {binding.queue!r} to {binding.exchange!r} for the cluster")
+    broker._check(code, f"binding {binding.queue!r} to {binding.exchange!r} for the broker")

@@ -110,6 +110,8 @@ static int64_t append_one(outlet *to, lane *in, stretch *part)
     code = record_outgoing(&record, part->later, &message);
     if (!to->passes_on) /* if it came from another node, it has arrived */
         message.target = to->target == 0 && part->sink->travels ? SB_TRAVELLED : to->target;
+    if (code == SB_OK && part->journey)
+        journey_says(part->journey, to, &message);
     if (code == SB_OK && to->queue->grouped && !part->sink->arrives)
         code = grouped_stays(to->queue, &message);
     if (code == SB_OK)
@@ -164,7 +166,8 @@ bool has_no_room(int64_t code)
 
 static int64_t append(outlet *to, lane *in, stretch *part)
 {
-    bool is_many = is_simple(to) && !to->retried && !to->target && !part->sink->travels;
+    bool is_many = is_simple(to) && !to->retried && !to->target && !part->sink->travels &&
+                   !part->journey;
     int64_t code = SB_OK;
     while (code == SB_OK && part->at < part->end) {
         code = is_many ? append_many(to, in, part) : SB_UNDECIDED;

@@ -84,6 +84,12 @@ void sb_sink_stop_at_refused(sb_sink *sink);
  * which is no number of a queue. */
 #define SB_TRAVELLED 2
 void sb_sink_travels(sb_sink *sink);
+/* From now on what it pours through an exchange has come from the message transfer agent of the
+ * node `from` to the node `here`, each with 16 bytes: what was here before is dropped, and what
+ * goes on says where it was. */
+int64_t sb_sink_of_agent(sb_sink *sink, const void *here, const void *from);
+/* The target of a binding by which an agent takes messages that go over so many agents at most. */
+int64_t sb_target_of_agent(int64_t hops_max);
 /* A chooser (sb_pass) of what a broker elsewhere fetches: what came over no such link, and of each
  * `cycle` positions the one whose turn it is; the others are for other consumers. */
 typedef struct sb_fetch {

@@ -39,7 +39,7 @@ typedef struct bundle {
 
 static bool is_same_route(const destination *to, const sb_outgoing *one, const sb_outgoing *other)
 {
-    if (to->is_node && one->target != other->target)
+    if (one->target != other->target) /* of a node; or it has been elsewhere */
         return false;
     if (to->is_node && !is_for_exchange(one->target))
         return true;
@@ -93,7 +93,8 @@ static int64_t append_to(stretch *part, bundle *all, sb_queue *queue, int64_t ta
     outlet *to;
     *met = (obstacle){outlet_open(part->sink, queue, target, &to)};
     stretch there = {.sink = part->sink, .at = all->at, .end = all->end, .later = part->later,
-                     .deadline = part->deadline, .answers = answers, .told = &told};
+                     .deadline = part->deadline, .answers = answers, .told = &told,
+                     .journey = part->journey};
     if (met->code == SB_OK)
         *met = (obstacle){outlet_append(to, &there), part->sink->stops && told.refused > 0};
     if (has_no_room(met->code) && !met->is_refused)
@@ -149,10 +150,19 @@ static int64_t exchange_bundle(destination *to, sb_exchange *exchange, stretch *
         return stopped(part, all->refused[0]);
     if (all->refused[0] != SB_OK)
         return bundle_done(to, part, all, 1, 0);
+    int64_t code = part->sink->journey ? journey_read(part->sink, &all->first) : SB_OK;
+    if (code == SB_DUPLICATE) /* it was here, and was published when it was */
+        return bundle_done(to, part, all, all->count, 0);
+    if (code != SB_OK)
+        return stopped(part, code);
+    part->journey = part->sink->journey;
     int64_t count = exchange_route(exchange, &all->first, &route);
     if (count < 0)
         return count;
     for (int64_t each = 0; each < count; each++) {
+        if (part->journey &&
+            !journey_goes_on(part->journey, route->queues[each], route->targets[each]))
+            continue;
         int64_t done = append_bundle(part, all, route, each, &met);
         /* one that is full comes before one that refuses: then all others have the record */
         if (met.code != SB_OK &&
@@ -161,7 +171,7 @@ static int64_t exchange_bundle(destination *to, sb_exchange *exchange, stretch *
         least = done < least ? done : least;
     }
     route_leave(route);
-    int64_t code = bundle_done(to, part, all, least, count);
+    code = bundle_done(to, part, all, least, count);
     if (code != SB_OK)
         return code;
     return first.is_refused ? stopped(part, first.code) : first.code;

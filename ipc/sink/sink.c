@@ -170,5 +170,6 @@ void sb_sink_close(sb_sink *sink, int64_t forgets)
     }
     if (sink->marks)
         sb_close_queue(sink->marks);
+    free(sink->journey);
     free(sink);
 }

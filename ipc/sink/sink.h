@@ -25,6 +25,7 @@ typedef struct outlet {
 } outlet;
 
 typedef struct target_place target_place;
+typedef struct journey journey;
 
 /* Where records of one queue go. */
 typedef struct destination {
@@ -45,6 +46,7 @@ struct sb_sink {
     bool stops;  /* before a message that is refused */
     bool arrives; /* it comes from another node, which has said for which queue */
     bool travels; /* it comes over a network link: its messages say so (travelled.c) */
+    journey *journey; /* it comes from an agent: where its messages have been (journey.c) */
     outlet *outlets;
     destination *destinations;
     sb_queue *marks; /* the ring that keeps how far streams are in exchanges */
@@ -58,6 +60,7 @@ typedef struct stretch {
     int64_t later, deadline;
     int64_t *answers;
     sb_poured *told;
+    const journey *journey; /* of all its records, if they come from an agent */
 } stretch;
 
 /* --- sink.c ----------------------------------------------------------------------------------- */
@@ -135,6 +138,15 @@ int64_t counted_append(outlet *to, stretch *part);
 int64_t destination_route(destination *to, stretch *part);
 /* How far the stream is in the exchange of this name, or in this node. */
 int64_t destination_marks(sb_sink *sink, const char *name, outlet **marks);
+
+/* --- journey.c -------------------------------------------------------------------------------- */
+
+/* Where records with these properties have been: SB_OK; SB_DUPLICATE, here; SB_INVALID. */
+int64_t journey_read(sb_sink *sink, const sb_outgoing *message);
+/* Whether they may go on towards this queue, with the target that its binding has. */
+bool journey_goes_on(const journey *been, const sb_queue *queue, int64_t target);
+/* As a record goes into this ring. */
+void journey_says(const journey *been, const outlet *to, sb_outgoing *message);
 
 /* --- target.c --------------------------------------------------------------------------------- */
 

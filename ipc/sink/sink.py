@@ -60,6 +60,7 @@ class Sink(Closable):
         counts: bool = False,
         stops_at_refused: bool = False,
         travels: bool = False,
+        agent: tuple[bytes, bytes] | None = None,
     ) -> None:
         """`checks`: message ids are compared, as they are when a program publishes here.
 
@@ -70,6 +71,9 @@ class Sink(Closable):
         one of its queues refuses it, and the others have it.
 
         `travels`: it comes over a network link, and its messages go over no other one.
+
+        `agent`: it comes from the message transfer agent of another broker; the ids of this node
+        and of that one.
         """
         if len(origin) != ORIGIN_BYTES:
             raise InvalidArgument(f"an origin has {ORIGIN_BYTES} bytes, not {len(origin)}")
@@ -89,6 +93,10 @@ class Sink(Closable):
             lib.sb_sink_stop_at_refused(self._sink)
         if travels:
             lib.sb_sink_travels(self._sink)
+        if agent is not None:
+            here, there = agent
+            code = lib.sb_sink_of_agent(self._sink, here, there)
+            self._check(code, "opening a sink for an agent")
 
     def to_queue(self, queue: Queue, number: int = ANY) -> int:
         """Records of the queue with this number go to this one: the first position it lacks."""

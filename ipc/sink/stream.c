@@ -176,7 +176,7 @@ int64_t outlet_open(sb_sink *sink, sb_queue *queue, int64_t target, outlet **ope
     *opened = made;
     if (made)
         return SB_OK;
-    if (target)
+    if (target && !leads_to_agent(queue->name)) /* there the target only says how far it may go */
         identity_of(sink->identity, target, identity);
     int64_t code = outlet_open_as(sink, queue, identity, &made);
     if (code != SB_OK)

@@ -20,6 +20,12 @@ def target_of_reply(name: str) -> int:
     return number
 
 
+def target_of_agent(hops_max: int) -> int:
+    """Of messages that go over so many message transfer agents at most."""
+    number: int = lib.sb_target_of_agent(hops_max)
+    return number
+
+
 def target_of_exchange(name: str) -> int:
     """Of the exchange of this name: for all queues that are bound to it there."""
     given = name.encode()

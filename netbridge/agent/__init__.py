@@ -1,4 +1,5 @@
 """Message transfer agents: an exchange here and the one of the same name at another broker.
 
-`option.py` has [[mta]].
+`option.py` has [[mta]], `said.py` what the ends of its link tell each other, `codec.py` brings that
+to bytes and back.  All of it is pure; `netbridge/transferred/` carries it out.
 """

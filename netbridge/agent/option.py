@@ -10,6 +10,7 @@ from typing import Any, Final
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.instance.config.kind import Kind, choice, count, is_name, size
 from shmbroker.ipc.instance.config.option import Default, Option
+from shmbroker.ipc.settings.setting import WhenFull
 from shmbroker.netbridge.link.option import LINK_DEFAULTS
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.plan.text import parse
@@ -49,7 +50,7 @@ LATER: Final = {
 }
 """What later versions of OpenAMQ call them."""
 WORDS: Final = {each.word: each for each in Mode} | LATER
-WORKING: Final = frozenset({Mode.OFF})
+WORKING: Final = frozenset({Mode.OFF, Mode.FORWARD_ALL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class Agent:
     max_hops: int
     max_messages: int
     max_bytes: int
-    overflow: str
+    overflow: WhenFull
     times: LinkTimes
     refused_retry: float
 

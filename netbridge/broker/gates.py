@@ -19,6 +19,10 @@ FETCHED = "$link."
 """How that of a queue begins whose messages a broker fetches over a network link."""
 
 
+AGENT = "$mta"
+"""How that of a queue begins whose messages an agent has for another broker."""
+
+
 class Gated(NamedTuple):
     bridge: str
     queue: str
@@ -32,7 +36,7 @@ def drop(broker: Broker, wanted: Collection[Gated]) -> None:
     for entry in broker.queues():
         with suppress(Error):  # the queue was deleted meanwhile, or somebody has taken the gate
             queue = broker.queue(entry.name)
-            if queue.name.startswith((TOWARDS, FETCHED)):  # another link ships it
+            if queue.name.startswith((TOWARDS, FETCHED, AGENT)):  # another link ships it
                 continue
             for gate in queue.gates():
                 name = gate.name.removeprefix(PREFIX)

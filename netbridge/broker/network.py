@@ -19,6 +19,7 @@ import zmq
 
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.connection.broker import Broker, connect
+from shmbroker.netbridge.agent.option import Agent
 from shmbroker.netbridge.bridged.outbox import Outbox, outbox_of
 from shmbroker.netbridge.bridged.transformer import Unusable
 from shmbroker.netbridge.broker import gates
@@ -58,10 +59,11 @@ from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.serving.audience import Audience
 from shmbroker.netbridge.serving.orders import CarryOut
 from shmbroker.netbridge.serving.service import Service
-from shmbroker.netbridge.wire.words import NETWORK_LINK, OF_PROGRAMS, QUEUES_LINK, Role
+from shmbroker.netbridge.transferred.agents import Agents
+from shmbroker.netbridge.wire.words import AGENT_LINK, NETWORK_LINK, OF_PROGRAMS, QUEUES_LINK, Role
 
 Tell = Callable[[Mapping[str, Any]], None]
-Shipping = Bridge | NetworkLink
+Shipping = Bridge | NetworkLink | Agent
 """What a broker has a link for by its configuration."""
 LINK_NAME = 200
 """Characters of the name of a link that is made of an address."""
@@ -88,7 +90,11 @@ class Given:
     @property
     def shipping(self) -> dict[str, Shipping]:
         """By name, of which each is there once."""
-        return {**self.wanted.bridges, **self.wanted.links}
+        return {**self.wanted.bridges, **self.wanted.links, **self.wanted.agents}
+
+    @property
+    def agents(self) -> tuple[Agent, ...]:
+        return tuple(self.wanted.agents.values())
 
     def credential(self, bridge: Shipping) -> Credential:
         found = self.credentials.named(bridge.credentials)
@@ -175,6 +181,7 @@ class Network(Closable):
         self._thread = NetworkThread()
         self._thread.admit(given.known_keys())
         self._networked = NetworkLinks(self._thread, tell)
+        self._agents = Agents(self._thread, tell)
         self._confirming = Confirming(given.wanted.replica_timeout, tell)
         self._feedings = Feedings(
             self._thread, place.ours.name, self._confirming, is_on=given.wanted.may_be_followed
@@ -199,6 +206,7 @@ class Network(Closable):
         self._broker = broker = connect(f"shm://{self.place.vhost}", name=name)
         self._thread.serve(broker, ours.node)
         self._networked.serve(broker, ours.node)
+        self._agents.serve(broker, ours.node, ours.name, self.given.agents)
         self._sessions = self._serving()
         self._feedings.node = ours.node
         for name, listener in self.listeners.items():
@@ -308,6 +316,7 @@ class Network(Closable):
                     replicates=self._feedings,
                     pairs=self.pairs,
                     networks=self._networked,
+                    agents=self._agents,
                     gate=self.gate,
                     tell=self.tell,
                     is_active=self.is_live,
@@ -374,10 +383,12 @@ class Network(Closable):
                        "reason": str(error)})  # fmt: skip
             return
         meter = BridgeMeter(row)
-        if isinstance(bridge, Bridge):
-            name, serves, ships = bridge.name, None, [_shipped(bridge)]
-        else:
-            name, serves, ships = NETWORK_LINK + bridge.name, self._networked.of(bridge), []
+        serves: Serving | None = None
+        name, ships = bridge.name, [_shipped(bridge)] if isinstance(bridge, Bridge) else []
+        if isinstance(bridge, Agent):
+            name, serves = AGENT_LINK + bridge.name, self._agents.of(bridge)
+        elif isinstance(bridge, NetworkLink):
+            name, serves = NETWORK_LINK + bridge.name, self._networked.of(bridge)
         make = Link if serves is None else partial(Dialled, serves)
         running.link = make(
             self._thread,
@@ -491,6 +502,7 @@ class Network(Closable):
             self._tell(name, audience)
         self.listen()
         if self.is_live:
+            self._agents.wants(given.agents)
             self._bridge(given.shipping)
 
     def ended(self) -> str:
@@ -503,6 +515,7 @@ class Network(Closable):
         if not self._thread.has_ended:
             self._end_all(at_once=at_once)
         self._networked.close()
+        self._agents.close()
         self._thread.close()
         if self._broker is not None:
             self._broker.close()
@@ -547,7 +560,7 @@ def _text(bridge: Shipping, state: str, link: Link | None = None) -> dict[str, o
     member, peer = link.peer if link is not None else (None, None)
     return {
         "name": bridge.name,
-        "queue": bridge.queue if isinstance(bridge, Bridge) else "",
+        "queue": "" if isinstance(bridge, NetworkLink) else bridge.queue,
         "address": bridge.address if isinstance(bridge, Bridge) else "",
         "plan": bridge.plan if isinstance(bridge, Bridge) else str(bridge.to),
         "state": state,

@@ -29,6 +29,7 @@ from shmbroker.netbridge.discovered.broadcasts import Broadcasts, signed
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.remote.topology import Node
 from shmbroker.netbridge.security.credential import Credentials
+from shmbroker.netbridge.transferred import former
 from shmbroker.netbridge.wire.words import Standing
 
 if TYPE_CHECKING:
@@ -207,8 +208,9 @@ class Owner:
 
     def _has_tables(self, ours: Identity) -> bool:
         is_live = ours.standing is Standing.LIVE
-        dials = self._wanted.bridges or self._wanted.links or self._wanted.queue_replication
-        return bool(self._wanted.acceptors or (dials and is_live))
+        wanted = self._wanted
+        dials = wanted.bridges or wanted.links or wanted.agents or wanted.queue_replication
+        return bool(wanted.acceptors or (dials and is_live))
 
     def _go_on(self) -> None:
         ours, network = self._ours, self._network
@@ -263,6 +265,8 @@ class Owner:
         self._ours = ours
         if self._has_tables(ours) and (self._network is None or not self._network.is_live):
             self._serve(ours)
+        elif ours.standing is Standing.LIVE and not self._has_tables(ours):
+            former.unbind(self._config.vhost)
         self._announce(ours)  # whoever hears it comes at once
 
     def _serve(self, ours: Identity) -> None:

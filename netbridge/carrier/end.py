@@ -38,7 +38,7 @@ from shmbroker.netbridge.link.outflow import Batch, Outflow
 from shmbroker.netbridge.wire.codec import decode, encode
 from shmbroker.netbridge.wire.frame import Body, Frame
 from shmbroker.netbridge.wire.malformed import Malformed
-from shmbroker.netbridge.wire.words import Role, is_of_network
+from shmbroker.netbridge.wire.words import Role, is_of_agent, is_of_network
 
 TURNS_MAX = 16
 """Steps of a machine in a turn of the thread; then others have theirs."""
@@ -227,9 +227,14 @@ class End:
     def _open(self, said: OpenSink) -> None:
         handshake = self.machine.handshake
         travels = is_of_network(handshake.role, handshake.link)
-        node = self.thread.node if travels or handshake.role is Role.CLUSTER else b""
+        is_agent = is_of_agent(handshake.role, handshake.link)
+        agent = handshake.peer.node if is_agent and handshake.peer is not None else b""
+        has_node = travels or is_agent or handshake.role is Role.CLUSTER
+        node = self.thread.node if has_node else b""
         retention = self.machine.times.origin_retention
-        opening = Opening(self.thread.broker, said, retention, node, travels=travels)
+        opening = Opening(
+            self.thread.broker, said, retention, node, travels=travels, agent=agent
+        )
         self._opening[said.target] = opening
         self.thread.worker.do(opening.begin, partial(self._opened, opening), of=said.origin)
 

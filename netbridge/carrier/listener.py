@@ -33,7 +33,7 @@ from shmbroker.netbridge.security.key_file import KeyPair
 from shmbroker.netbridge.security.proof import CHALLENGE_BYTES, Channel, FarEnd
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.frame import Frame
-from shmbroker.netbridge.wire.words import OF_PROGRAMS, PAIR_LINK, Role, is_of_network
+from shmbroker.netbridge.wire.words import OF_PROGRAMS, PAIR_LINK, Role, is_of_agent, is_of_network
 
 Tell = Callable[[Mapping[str, Any]], None]
 FRAMES_MAX = 256
@@ -48,7 +48,8 @@ NEWEST_MAX = 10_000
 class Serving(Protocol):
     """Of links of programs: `netbridge/serving`; of replicas: `netbridge/replica`; of members to
     their voter: `netbridge/witness`; of the other one of a pair: `netbridge/paired`; of members of
-    a cluster: `netbridge/clustered`; of network links: `netbridge/networked`."""
+    a cluster: `netbridge/clustered`; of network links: `netbridge/networked`; of agents:
+    `netbridge/transferred`."""
 
     def came(self, end: End) -> None: ...
 
@@ -75,6 +76,7 @@ class Listener(Closable):
         pairs: Serving | None = None,
         clusters: Serving | None = None,
         networks: Serving | None = None,
+        agents: Serving | None = None,
         gate: Gate | None = None,
         tell: Tell = lambda _: None,
         is_active: bool = True,
@@ -83,7 +85,7 @@ class Listener(Closable):
 
         `serves`: programs, `replicates`: replicas, `votes`: links of members to a witness;
         each if `roles` admits them; `pairs`: the link of the other one of a pair; `clusters`:
-        links of members of a cluster; `networks`: network links.
+        links of members of a cluster; `networks`: network links; `agents`: those of agents.
         `gate`: whether applications are accepted.
         `is_active`: False, the broker is passive: all are told who is live, until `serve`.
         """
@@ -95,7 +97,7 @@ class Listener(Closable):
         self._roles, self._vhosts = roles, vhosts
         self._serves, self._replicates, self._votes = serves, replicates, votes
         self._pairs, self._gate, self._clusters = pairs, gate, clusters
-        self._networks = networks
+        self._networks, self._agents = networks, agents
         self._is_active = is_active
         self.live = ""
         """The address of the live, if it is known, while this broker is passive."""
@@ -358,6 +360,8 @@ class Listener(Closable):
             return self._clusters
         if is_of_network(role, end.machine.handshake.link):
             return self._networks
+        if is_of_agent(role, end.machine.handshake.link):
+            return self._agents
         if role is Role.PEERING:
             return self._pairs if end.machine.handshake.link == PAIR_LINK else None
         return self._serves if role in OF_PROGRAMS else None

@@ -19,17 +19,18 @@ from shmbroker.netbridge.wire.words import TargetKind
 class Opening:
     def __init__(
         self, broker: Broker, said: OpenSink, retention: float, node: bytes = b"", *,
-        travels: bool = False,
+        travels: bool = False, agent: bytes = b"",
     ) -> None:  # fmt: skip
         """`retention`: of the mark while the origin is idle, -1 for ever.
 
         `node`: which one this is, for those who may pour into all queues of a node.
-        `travels`: it comes over a network link.
+        `travels`: it comes over a network link; `agent`: it comes from that of this node.
         """
         self._broker = broker
         self._retention = None if retention == NO_LIMIT else retention
         self._node = node
         self._travels = travels
+        self._agent = (node, agent) if agent else None
         self.said = said
         self.queue: Queue | None = None
         """None: it is an exchange, or this node."""
@@ -45,7 +46,7 @@ class Opening:
     def begin(self) -> None:
         sink = Sink(
             self._broker, self.said.origin, retention=self._retention, stops_at_refused=True,
-            travels=self._travels,
+            travels=self._travels, agent=self._agent,
         )  # fmt: skip
         try:
             match self.said.kind:

@@ -57,6 +57,8 @@ class Reason(Enum):
     UNSERVED = "not served there"
     """The far end has none of the targets."""
     NO_SOURCE = "cannot be shipped"
+    NOT_JOINED = "not joined"
+    """The exchange of an agent is another one there."""
     DROPPED = "dropped"
     """A replica does not progress, or says what cannot be."""
     PENDING_ACK_TIMEOUT = "pending-ack-timeout"
@@ -97,6 +99,7 @@ OF_REASON: Final = {
     Reason.ACTIVE: (State.LOST, Retry.AT_ONCE),
     Reason.UNSERVED: (State.LOST, Retry.BACK_OFF),
     Reason.NO_SOURCE: (State.LOST, Retry.BACK_OFF),
+    Reason.NOT_JOINED: (State.FAILED, Retry.BACK_OFF),
     Reason.DROPPED: (State.LOST, Retry.BACK_OFF),
     Reason.STOPPED: (State.STOPPED, Retry.NEVER),
     Reason.PENDING_ACK_TIMEOUT: (State.STOPPED, Retry.NEVER),

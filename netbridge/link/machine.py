@@ -46,7 +46,7 @@ from shmbroker.netbridge.wire.frame import (
     Unopened,
 )
 from shmbroker.netbridge.wire.malformed import Malformed
-from shmbroker.netbridge.wire.words import OF_PROGRAMS, PAIR_LINK, Role, is_of_network
+from shmbroker.netbridge.wire.words import OF_PROGRAMS, PAIR_LINK, Role, is_of_agent, is_of_network
 
 Steps = Iterator[Frame | Action]
 CONFIRM_SECONDS = 0.005
@@ -355,7 +355,8 @@ class Machine:
             return OF_CLUSTERS
         if role is Role.PEERING and self.handshake.link == PAIR_LINK:
             return OF_PAIRS
-        if is_of_network(role, self.handshake.link):
+        link = self.handshake.link
+        if is_of_network(role, link) or is_of_agent(role, link):
             return OF_NETWORKS
         return OF_SESSIONS if role in OF_PROGRAMS else frozenset()
 

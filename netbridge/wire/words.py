@@ -35,12 +35,20 @@ NETWORK_LINK: Final = "network/"
 one; no bridge has a slash in its name."""
 
 
+AGENT_LINK: Final = "mta/"
+"""The same of a link of a message transfer agent."""
+
+
 FORWARDING_LINK: Final = "forwarding"
 """How the name of a link of role cluster begins, by which messages go to another node."""
 
 
 def is_of_network(role: Role | None, link: str) -> bool:
     return role is Role.PEERING and link.startswith(NETWORK_LINK)
+
+
+def is_of_agent(role: Role | None, link: str) -> bool:
+    return role is Role.PEERING and link.startswith(AGENT_LINK)
 
 
 class Standing(Word):

@@ -11,6 +11,8 @@ from shmbroker.core.layout import (
     DIRECT,
     EXCHANGES,
     FANOUT,
+    FORWARD_ALL,
+    FORWARD_ELSE,
     HEADERS,
     MATCH_ANY,
     QUEUES,
@@ -240,6 +242,59 @@ def here(vhost: Vhost, exchange: int, key: bytes = b"", capacity: int = 8) -> li
     if count < 0:
         return count
     return [vhost.names[vhost.found[ROUTE_WORDS * each]] for each in range(count)]
+
+
+def forwards(vhost: Vhost, exchange: int, queue: int, match: int, target: int = 5) -> None:
+    """As the C library does it."""
+    entry = lib.sb_catalog_entry_at(EXCHANGES, index_of(exchange))
+    vhost.poke(entry + layout.EXCHANGE_FLAGS_AT, layout.EXCHANGE_FORWARDS)
+    assert vhost.bind(exchange, queue, match=match, target=target) > 0
+
+
+@pytest.mark.parametrize("kind", [DIRECT, TOPIC, FANOUT, HEADERS])
+def test_an_agent_takes_whatever_is_published(vhost: Vhost, kind: int) -> None:
+    queue, away, behind = vhost.queue("queue"), vhost.queue("away"), vhost.exchange("else", FANOUT)
+    vhost.bind(behind, vhost.queue("unrouted"))
+    exchange = vhost.exchange("e", kind, alternate=behind)
+    vhost.bind(exchange, queue, b"k")
+    forwards(vhost, exchange, away, FORWARD_ALL)
+    assert targets(vhost, exchange, b"k") == [("queue", 0), ("away", 5)]
+    found = [("queue", 0)] if kind in (FANOUT, HEADERS) else []
+    assert targets(vhost, exchange, b"no") == [*found, ("away", 5)], "the alternate gets nothing"
+    assert vhost.bind(exchange, away, match=layout.FORWARD_ELSE + 1) == codes.INVALID
+
+
+def test_an_agent_takes_what_an_exclusive_binding_takes(vhost: Vhost) -> None:
+    exchange, away, divert = vhost.exchange("e", TOPIC), vhost.queue("away"), vhost.queue("divert")
+    vhost.bind(exchange, vhost.queue("queue"), b"#")
+    index = index_of(vhost.bind(exchange, divert, b"#"))
+    vhost.poke(lib.sb_catalog_entry_at(layout.BINDINGS, index) + layout.BINDING_EXCLUSIVE_AT, 1)
+    forwards(vhost, exchange, away, FORWARD_ALL)
+    entry = lib.sb_catalog_entry_at(EXCHANGES, index_of(exchange))
+    both = layout.EXCHANGE_FORWARDS | layout.EXCHANGE_DIVERTS
+    vhost.poke(entry + layout.EXCHANGE_FLAGS_AT, both)
+    assert targets(vhost, exchange, b"k") == [("divert", 0), ("away", 5)]
+
+
+def test_the_last_resort_takes_what_no_other_binding_takes(vhost: Vhost) -> None:
+    queue, away, too = vhost.queue("queue"), vhost.queue("away"), vhost.queue("too")
+    exchange = vhost.exchange("e", DIRECT, alternate=vhost.exchange("else", FANOUT))
+    vhost.bind(exchange, queue, b"k")
+    forwards(vhost, exchange, away, FORWARD_ELSE)
+    assert targets(vhost, exchange, b"k") == [("queue", 0)]
+    assert targets(vhost, exchange, b"no") == [("away", 5)]
+    forwards(vhost, exchange, too, FORWARD_ALL, target=6)
+    assert targets(vhost, exchange, b"k") == [("queue", 0), ("too", 6)]
+    assert targets(vhost, exchange, b"no") == [("too", 6), ("away", 5)], "agents are no others"
+    vhost.remove(QUEUES, queue)
+    assert targets(vhost, exchange, b"k") == [("too", 6), ("away", 5)]
+    assert vhost.route_code(exchange, b"k", capacity=1) == codes.TOO_SMALL
+
+
+def test_what_comes_from_another_node_is_not_forwarded(vhost: Vhost) -> None:
+    exchange, away = vhost.exchange("e", FANOUT), vhost.queue("away")
+    forwards(vhost, exchange, away, FORWARD_ALL)
+    assert here(vhost, exchange) == []
 
 
 def test_from_another_node_only_bindings_of_users_to_queues_count(vhost: Vhost) -> None:

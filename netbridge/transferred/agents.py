@@ -1,0 +1,238 @@
+"""The ends of agents' links at a broker: of those that it makes, and of those of others.
+
+The end that makes it says which exchange it joins; the other one declares it, and then what waits
+is shipped there.  All but what waits for the catalog's lock is of the network thread.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from shmbroker.ipc.base.closable import Closable
+from shmbroker.ipc.base.errors import Error
+from shmbroker.ipc.base.refusal import told
+from shmbroker.ipc.connection.broker import Broker
+from shmbroker.netbridge.agent.codec import decode, encode
+from shmbroker.netbridge.agent.option import Agent
+from shmbroker.netbridge.agent.said import Apart, Joined, Joins, Said
+from shmbroker.netbridge.carrier.end import End
+from shmbroker.netbridge.carrier.source import Shipped, Source
+from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.carrier.worker import Worker
+from shmbroker.netbridge.link.ending import Reason
+from shmbroker.netbridge.transferred.upstream import Upstream, drop
+from shmbroker.netbridge.wire.field import REASON_BYTES_MAX
+from shmbroker.netbridge.wire.frame import Frame, Talk
+from shmbroker.netbridge.wire.malformed import Malformed
+from shmbroker.netbridge.wire.words import TargetKind
+
+LOOK_SECONDS: Final = 0.2
+"""Between two looks at the exchanges: nothing tells that one was made."""
+SHIPS: Final = "mta"
+"""The name of the gate of an agent's link: a queue has one, and its own name says whose it is."""
+
+
+@dataclass(slots=True)
+class _Party:
+    """What is at an end."""
+
+    agent: Agent | None = None
+    """None: the link is of another broker."""
+    joins: str = ""
+    """The kind of exchange that was said."""
+    is_open: bool = False
+    """What waits is shipped."""
+
+
+class Agents(Closable):
+    """Close it before the thread, and before the broker."""
+
+    def __init__(self, thread: NetworkThread, tell: Callable[[Mapping[str, Any]], None]) -> None:
+        self._thread, self._tell = thread, tell
+        self._parties: dict[End, _Party] = {}
+        self._agents: tuple[Agent, ...] = ()
+        self._kinds: dict[str, str] = {}
+        self._broker: Broker | None = None
+        self._node, self._name = b"", ""
+        self._upstream: Upstream | None = None
+        self._worker: Worker | None = None
+        self._is_closed = False
+        self.due = math.inf
+        """When it is looked again which exchanges there are."""
+
+    def serve(self, broker: Broker, node: bytes, name: str, agents: tuple[Agent, ...]) -> None:
+        """The broker is live.  Before any link is; what agents forward waits from now on."""
+        self._broker, self._node, self._name = broker, node, name
+        self._agents = agents
+        self._upstream = Upstream(broker, self._tell)
+        drop(broker, agents)
+        self._kinds = self._upstream.carries(agents)
+        self._thread.ask(self._begin)
+
+    def _begin(self) -> None:
+        self._thread.members.append(self)
+        self._look()
+
+    def wants(self, agents: tuple[Agent, ...]) -> None:
+        """From now on these; before the links of those that are new."""
+
+        def begin() -> None:
+            self._agents = agents
+            self._look()
+
+        self._thread.ask(begin)
+
+    def of(self, agent: Agent) -> Near:
+        """What is at the end of a link that this broker makes."""
+        return Near(self, agent)
+
+    def close(self) -> None:
+        if self._thread.has_ended:
+            self.end()
+        else:
+            self._thread.ask(self.end)
+        if self._worker is not None:
+            self._worker.close()
+
+    # --- of the network thread ----------------------------------------------------------------
+
+    def end(self) -> None:
+        self._is_closed = True
+        if self in self._thread.members:
+            self._thread.members.remove(self)
+
+    def woken(self, now: float) -> None:
+        self.due = math.inf
+        if self._upstream is not None and not self._is_closed:
+            self._in_worker(partial(self._upstream.carries, self._agents), self._looked)
+
+    def _look(self) -> None:
+        self.due = time.monotonic()
+
+    def _in_worker(self, work: Callable[[], Any], then: Callable[[Any], None]) -> None:
+        if self._worker is None:
+            self._worker = Worker(self._thread.call)
+        self._worker.do(work, then)
+
+    def _looked(self, found: dict[str, str] | Exception) -> None:
+        if self._is_closed:
+            return
+        if isinstance(found, Exception) and not isinstance(found, Error):
+            raise found
+        if self._agents:
+            self.due = time.monotonic() + LOOK_SECONDS
+        if isinstance(found, Exception):  # the vhost ends, or is made anew
+            return
+        self._kinds = found
+        for end, party in list(self._parties.items()):
+            if party.agent is not None:
+                self._join(end, party, party.agent)
+
+    # --- of an end ----------------------------------------------------------------------------
+
+    def came(self, end: End) -> None:
+        """Of a link that another broker has made."""
+        if not self._is_closed:
+            self._parties[end] = _Party()
+
+    def goes(self, end: End, agent: Agent) -> None:
+        """A link of this broker is up."""
+        if not self._is_closed:
+            party = self._parties[end] = _Party(agent)
+            self._join(end, party, agent)
+
+    def gone(self, end: End) -> None:
+        self._parties.pop(end, None)
+
+    def _join(self, end: End, party: _Party, agent: Agent) -> None:
+        """Once the exchange is there."""
+        kind = self._kinds.get(agent.exchange)
+        if kind is None or kind == party.joins:
+            return
+        if party.joins:
+            why = f"exchange {agent.exchange!r} was {party.joins} here, and is {kind} now"
+            end.does(end.machine.refuse(Reason.NOT_JOINED, why, time.monotonic()))
+            return
+        party.joins = kind
+        end.say(Talk(encode(Joins(agent.exchange, kind))))
+
+    def heard(self, end: End, frame: Frame) -> None:
+        party = self._parties.get(end)
+        if party is None or self._is_closed or not isinstance(frame, Talk):
+            return
+        try:
+            self._said(end, party, decode(frame.body))
+        except Malformed as error:
+            end.does(end.machine.malformed(error, time.monotonic()))
+
+    def _said(self, end: End, party: _Party, said: Said) -> None:
+        if isinstance(said, Joins):
+            if party.agent is not None or party.joins:
+                raise Malformed(f"exchange {said.exchange!r} is joined once, by one end")
+            party.joins = said.kind
+            assert self._broker is not None, "a passive broker has no links"
+            work = partial(answer, self._broker, self._name, said)
+            self._in_worker(work, partial(self._answers, end))
+        elif party.agent is None or not party.joins or party.is_open:
+            raise Malformed("nobody has asked whether an exchange is joined")
+        elif isinstance(said, Apart):
+            end.does(end.machine.refuse(Reason.NOT_JOINED, said.why, time.monotonic()))
+        else:
+            self._open(end, party, party.agent)
+
+    def _answers(self, end: End, found: Said | Exception) -> None:
+        if isinstance(found, Exception):
+            raise found
+        if end in self._parties and not self._is_closed:
+            end.say(Talk(encode(found)))
+
+    def _open(self, end: End, party: _Party, agent: Agent) -> None:
+        assert self._broker is not None
+        shipped = Shipped(agent.queue, agent.exchange, TargetKind.EXCHANGE)
+        try:
+            source = Source(
+                self._broker, self._thread.sleeper, SHIPS, shipped, lambda: end.news(0)
+            )
+        except Error as error:  # the queue was deleted
+            end.does(end.machine.refuse(Reason.NO_SOURCE, told(error), time.monotonic()))
+            return
+        end.sources[0] = source
+        party.is_open = True
+        outlet = source.outlet(0, self._node, 0, exact=end.machine.times.exact)
+        end.does(end.machine.open(outlet, time.monotonic()))
+
+
+def answer(broker: Broker, name: str, said: Joins) -> Said:
+    """Of the broker that an exchange is joined to: it is there, of the same kind, or why not."""
+    try:
+        found = next((each for each in broker.exchanges() if each.name == said.exchange), None)
+        if found is None:
+            broker.declare_exchange(said.exchange, said.kind)
+        elif found.kind != said.kind:
+            return Apart(
+                f"exchange {said.exchange!r} is {said.kind} here, and {found.kind} at {name}"
+            )
+    except Error as error:
+        return Apart(str(error).encode()[:REASON_BYTES_MAX].decode(errors="ignore"))
+    return Joined()
+
+
+class Near:
+    """Of a link that this broker makes, for as many connections as it has."""
+
+    def __init__(self, agents: Agents, agent: Agent) -> None:
+        self._agents, self._agent = agents, agent
+
+    def came(self, end: End) -> None:
+        self._agents.goes(end, self._agent)
+
+    def heard(self, end: End, frame: Frame) -> None:
+        self._agents.heard(end, frame)
+
+    def gone(self, end: End) -> None:
+        self._agents.gone(end)

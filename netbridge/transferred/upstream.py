@@ -1,0 +1,100 @@
+"""What waits for agents: a queue for each, `$mta.EXCHANGE.HOST`, and the binding that fills it.
+
+The binding takes whatever is published to the exchange, wherever it is routed: by a program, in a
+transaction, by a link.  It outlives this process, and with the journal the machine; so what is
+published while no broker runs waits as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from shmbroker.core.layout import FORWARD_ALL
+from shmbroker.ipc.base.errors import Error, NotFound
+from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.exchange.own_binding import OwnBinding, bind_own, own_bindings, unbind_own
+from shmbroker.ipc.sink.target import target_of_agent
+from shmbroker.netbridge.agent.option import QUEUE, Agent, Mode
+
+UNDELIVERABLE: Final = "mta.undeliverable"
+"""The queue of messages that the other broker has refused."""
+SLOTS_MIN: Final = 1024
+SLOTS_PAGED: Final = 1 << 14
+"""In memory; what is more is in page files."""
+FORWARDS: Final = {Mode.FORWARD_ALL: FORWARD_ALL}
+
+
+class Upstream:
+    """Of one thread at a time: it waits for the catalog's lock."""
+
+    def __init__(self, broker: Broker, tell: Callable[[Mapping[str, Any]], None]) -> None:
+        self._broker, self._tell = broker, tell
+        self._done: object = None
+        self._kinds: dict[str, str] = {}
+        self._told: set[OwnBinding] = set()
+
+    def carries(self, agents: tuple[Agent, ...]) -> dict[str, str]:
+        """From now on what these forward, and no others: the kinds of all exchanges, by name."""
+        done = agents, self._broker._catalog.generation
+        if done == self._done:
+            return self._kinds
+        self._done = done  # what is changed now moves the generation, and is looked at once more
+        self._kinds = {each.name: each.kind for each in self._broker.exchanges()}
+        wanted = {
+            OwnBinding(
+                each.exchange, each.queue, "", b"", False, target_of_agent(each.max_hops),
+                FORWARDS[each.mode],
+            ): each
+            for each in agents
+            if each.mode in FORWARDS and each.exchange in self._kinds
+        }  # fmt: skip
+        there = {each for each in own_bindings(self._broker) if each.queue.startswith(QUEUE)}
+        for binding in wanted.keys() - there:
+            self._change(binding, lambda of: self._bind(of, wanted[of]))
+        for binding in there - wanted.keys():
+            self._change(binding, lambda of: unbind_own(self._broker, of))
+        return self._kinds
+
+    def _change(self, binding: OwnBinding, change: Callable[[OwnBinding], None]) -> None:
+        try:
+            with suppress(NotFound):  # an end of it was deleted: the next look tells
+                change(binding)
+            self._told.discard(binding)
+        except Error as error:
+            if binding not in self._told:
+                self._told.add(binding)
+                self._tell({"event": "mta", "level": "error", "state": "not bound",
+                            "exchange": binding.exchange, "queue": binding.queue,
+                            "detail": str(error)})  # fmt: skip
+
+    def _bind(self, binding: OwnBinding, agent: Agent) -> None:
+        made(self._broker, agent)
+        bind_own(self._broker, binding)
+
+
+def made(broker: Broker, agent: Agent) -> None:
+    """There, whoever has made it; one that is there stays as it was made."""
+    with suppress(NotFound):
+        broker.queue(agent.queue)
+        return
+    slots, size = SLOTS_PAGED, min(agent.max_bytes, broker.message_bytes_max)
+    if agent.overflow != "page":
+        slots = max(SLOTS_MIN, 1 << (agent.max_messages - 1).bit_length())
+        size = agent.max_bytes
+    queue = broker.declare_queue(
+        agent.queue, slots=slots, durable=True, max_deliveries=None, dead_letter=UNDELIVERABLE,
+        when_full=agent.overflow, max_messages=min(agent.max_messages, slots), max_bytes=size,
+        replicate="all",
+    )  # fmt: skip
+    queue.pause()  # nobody takes from it; the link reads behind a gate of its own
+
+
+def drop(broker: Broker, agents: tuple[Agent, ...]) -> None:
+    """Queues of agents that are no more, if nothing is in them.  Before any link is."""
+    wanted = {each.queue for each in agents}
+    for each in broker.queues():
+        if each.name.startswith(QUEUE) and each.name not in wanted and not each.depth:
+            with suppress(Error):  # it was deleted meanwhile
+                broker.delete_queue(each.name, force=True)
