@@ -100,6 +100,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/networked/supplying.py": {"threading"},
     "netbridge/transferred/agents.py": {"time"},
     "netbridge/transferred/former.py": set(),
+    "netbridge/transferred/subscriber.py": set(),
     "netbridge/transferred/upstream.py": set(),
     "netbridge/paired/acting.py": set(),
     "netbridge/paired/network.py": {"time"},

@@ -208,6 +208,10 @@ class Catalog:
         """Those of users."""
         return (each.binding for each in self._bindings() if each.target == 0)
 
+    def users_bindings(self) -> Iterator[BindingRow]:
+        """The same, with their arguments as they were packed."""
+        return (each for each in self._bindings() if each.target == 0)
+
     def own_bindings(self) -> Iterator[BindingRow]:
         """Those of the cluster."""
         return (each for each in self._bindings() if each.target)

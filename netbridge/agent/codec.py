@@ -4,17 +4,31 @@ from __future__ import annotations
 
 from typing import Final
 
-from shmbroker.netbridge.agent.said import Apart, Joined, Joins, Said
-from shmbroker.netbridge.wire.field import NAME_BYTES_MAX, REASON_BYTES_MAX, Text
+from shmbroker.netbridge.agent.option import HOPS_MAX
+from shmbroker.netbridge.agent.said import Apart, Joined, Joins, Said, Wanted, Wants
+from shmbroker.netbridge.agent.subscription import PAGE
+from shmbroker.netbridge.wire.field import (
+    NAME_BYTES_MAX,
+    REASON_BYTES_MAX,
+    Flag,
+    Number,
+    Octets,
+    Text,
+)
 from shmbroker.netbridge.wire.frame import Body
-from shmbroker.netbridge.wire.vocabulary import Made, Vocabulary
+from shmbroker.netbridge.wire.vocabulary import Made, Many, Vocabulary
 
+PAYLOAD: Final = 448
+"""Bytes of a binding's key and arguments."""
 NAME: Final = Text(NAME_BYTES_MAX, 1)
+BINDINGS: Final = Many(Made(Wanted, Text(3 * PAYLOAD), Octets(0, PAYLOAD), Flag()), PAGE)
 WORDS: Final = Vocabulary(
     "a word of an agent",
     (Joins, Made(Joins, NAME, Text(16, 1))),
     (Joined, Made(Joined)),
     (Apart, Made(Apart, Text(REASON_BYTES_MAX))),
+    (Wants, Made(Wants, Number(1, HOPS_MAX), Flag(), BINDINGS, BINDINGS)),
+    array_max=PAGE,
 )
 
 

@@ -24,6 +24,8 @@ MESSAGES_MAX: Final = 1 << 20
 QUEUE: Final = "$mta."
 """How the name of a queue begins in which messages wait for an agent's link."""
 NAME_BYTES_MAX: Final = 255
+ROOM: Final = 48
+"""Beside an exchange, in the name of the queue of what is subscribed to: of a node and a number."""
 
 
 class Refused(ValueError):
@@ -50,7 +52,7 @@ LATER: Final = {
 }
 """What later versions of OpenAMQ call them."""
 WORDS: Final = {each.word: each for each in Mode} | LATER
-WORKING: Final = frozenset({Mode.OFF, Mode.FORWARD_ALL})
+WORKING: Final = frozenset({Mode.OFF, Mode.SUBSCRIBE, Mode.FORWARD_ALL, Mode.FORWARD_ELSE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,9 @@ class Agent:
 
     @property
     def queue(self) -> str:
-        """In which messages wait that go there."""
+        """In which messages wait that go there; empty: none do."""
+        if self.mode is Mode.SUBSCRIBE:
+            return ""
         return f"{QUEUE}{self.exchange}.{self.peers}"
 
 
@@ -184,7 +188,7 @@ def agent(
         values["name"], to, peers, credentials, mode, values["max-hops"], values["max-messages"],
         values["max-bytes"], "page" if overflow == "auto" else overflow, times, retry,
     )  # fmt: skip
-    if max(len(each.encode()) for each in (found.name, found.queue)) > NAME_BYTES_MAX:
+    if max(len(each.encode()) for each in (found.name, found.queue)) + ROOM > NAME_BYTES_MAX:
         raise Refused(
             f"{table}: exchange and host together are too long for the name of a queue, which has "
             f"at most {NAME_BYTES_MAX} bytes"

@@ -1,8 +1,9 @@
 """What the two ends of an agent's link tell each other, before anything is shipped.
 
-    agent ──► Joins ──► the other broker declares its exchange ──► Joined ──► what waits is shipped
+    agent ──► Joins ──► the other broker declares its exchange ──► Joined
                                                               └──► Apart, and why
-
+    and then, if it forwards, it ships what waits; if it subscribes
+    agent ──► Wants ──► the other broker binds a queue, and ships that
 """
 
 from __future__ import annotations
@@ -30,4 +31,25 @@ class Apart:
     why: str
 
 
-Said = Joins | Joined | Apart
+@dataclass(frozen=True, slots=True, order=True)
+class Wanted:
+    """A binding, as it is at the broker that wants."""
+
+    key: str
+    arguments: bytes
+    """A MessagePack map, or nothing."""
+    matches_any: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Wants:
+    """The difference to what was said before over the same connection, or a page of it."""
+
+    hops: int
+    is_whole: bool
+    """No page of the same difference comes behind it."""
+    bindings: tuple[Wanted, ...] = ()
+    gone: tuple[Wanted, ...] = ()
+
+
+Said = Joins | Joined | Apart | Wants

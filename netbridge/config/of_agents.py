@@ -48,8 +48,14 @@ def agents_of(
                 f"{place}: [{former}] and [{table}] join the exchange {agent.exchange!r} to the "
                 f"same broker in the same mode, {agent.mode.value} ({agent.mode.word})"
             )
-        if agent.mode is not Mode.OFF:
-            found[agent.name] = agent
+        if agent.mode is Mode.OFF:
+            continue
+        if agent.queue and any(agent.queue == each.queue for each in found.values()):
+            raise ConfigError(
+                f"{place}: [{table}] and another [[mta]] would have one queue for what waits, "
+                f"{agent.queue!r}: forward-all has all that forward-else would have"
+            )
+        found[agent.name] = agent
     if found and not_with:
         raise ConfigError(f"{place}: [[mta]] does not go with {not_with} yet")
     return found

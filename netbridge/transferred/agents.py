@@ -1,7 +1,8 @@
 """The ends of agents' links at a broker: of those that it makes, and of those of others.
 
 The end that makes it says which exchange it joins; the other one declares it, and then what waits
-is shipped there.  All but what waits for the catalog's lock is of the network thread.
+is shipped there.  If the agent subscribes, it says what it wants, and the other end ships that.
+All but what waits for the catalog's lock is of the network thread.
 """
 
 from __future__ import annotations
@@ -18,14 +19,16 @@ from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.netbridge.agent.codec import decode, encode
-from shmbroker.netbridge.agent.option import Agent
-from shmbroker.netbridge.agent.said import Apart, Joined, Joins, Said
+from shmbroker.netbridge.agent.option import Agent, Mode
+from shmbroker.netbridge.agent.said import Apart, Joined, Joins, Said, Wants
+from shmbroker.netbridge.agent.subscription import Asked, Asking
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.source import Shipped, Source
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.link.ending import Reason
-from shmbroker.netbridge.transferred.upstream import Upstream, drop
+from shmbroker.netbridge.transferred import subscriber
+from shmbroker.netbridge.transferred.upstream import NOTHING, Seen, Upstream, drop
 from shmbroker.netbridge.wire.field import REASON_BYTES_MAX
 from shmbroker.netbridge.wire.frame import Frame, Talk
 from shmbroker.netbridge.wire.malformed import Malformed
@@ -45,8 +48,16 @@ class _Party:
     """None: the link is of another broker."""
     joins: str = ""
     """The kind of exchange that was said."""
+    is_joined: bool = False
     is_open: bool = False
     """What waits is shipped."""
+    asking: Asking | None = None
+    """What the agent wants, if it subscribes."""
+    asked: Asked | None = None
+    """What the agent of the other broker wants."""
+    exchange: str = ""
+    queue: str = ""
+    """Of what that one wants."""
 
 
 class Agents(Closable):
@@ -56,7 +67,9 @@ class Agents(Closable):
         self._thread, self._tell = thread, tell
         self._parties: dict[End, _Party] = {}
         self._agents: tuple[Agent, ...] = ()
-        self._kinds: dict[str, str] = {}
+        self._seen = NOTHING
+        self._connections = 0
+        """Of agents of others that subscribe."""
         self._broker: Broker | None = None
         self._node, self._name = b"", ""
         self._upstream: Upstream | None = None
@@ -71,7 +84,8 @@ class Agents(Closable):
         self._agents = agents
         self._upstream = Upstream(broker, self._tell)
         drop(broker, agents)
-        self._kinds = self._upstream.carries(agents)
+        subscriber.drop_all(broker)
+        self._seen = self._upstream.carries(agents)
         self._thread.ask(self._begin)
 
     def _begin(self) -> None:
@@ -119,7 +133,7 @@ class Agents(Closable):
             self._worker = Worker(self._thread.call)
         self._worker.do(work, then)
 
-    def _looked(self, found: dict[str, str] | Exception) -> None:
+    def _looked(self, found: Seen | Exception) -> None:
         if self._is_closed:
             return
         if isinstance(found, Exception) and not isinstance(found, Error):
@@ -128,7 +142,7 @@ class Agents(Closable):
             self.due = time.monotonic() + LOOK_SECONDS
         if isinstance(found, Exception):  # the vhost ends, or is made anew
             return
-        self._kinds = found
+        self._seen = found
         for end, party in list(self._parties.items()):
             if party.agent is not None:
                 self._join(end, party, party.agent)
@@ -147,12 +161,23 @@ class Agents(Closable):
             self._join(end, party, agent)
 
     def gone(self, end: End) -> None:
-        self._parties.pop(end, None)
+        party = self._parties.pop(end, None)
+        if party is not None and party.queue and not self._is_closed:
+            assert self._broker is not None
+            self._in_worker(partial(subscriber.drop, self._broker, party.queue), self._dropped)
+
+    def _dropped(self, failure: Exception | None) -> None:
+        """The next broker drops what this one could not."""
+        if failure is not None and not isinstance(failure, Error):
+            raise failure
 
     def _join(self, end: End, party: _Party, agent: Agent) -> None:
-        """Once the exchange is there."""
-        kind = self._kinds.get(agent.exchange)
-        if kind is None or kind == party.joins:
+        """Once the exchange is there; and what is wanted of the other one, once they are joined."""
+        kind = self._seen.kinds.get(agent.exchange)
+        if kind is None:
+            return
+        if kind == party.joins:
+            self._asks(end, party, agent)
             return
         if party.joins:
             why = f"exchange {agent.exchange!r} was {party.joins} here, and is {kind} now"
@@ -160,6 +185,15 @@ class Agents(Closable):
             return
         party.joins = kind
         end.say(Talk(encode(Joins(agent.exchange, kind))))
+
+    def _asks(self, end: End, party: _Party, agent: Agent) -> None:
+        wanted = self._seen.bindings.get(agent.exchange)
+        if not party.is_joined or agent.mode is not Mode.SUBSCRIBE or wanted is None:
+            return
+        if party.asking is None:
+            party.asking = Asking(agent.max_hops)
+        for each in party.asking.wants(wanted):
+            end.say(Talk(encode(each)))
 
     def heard(self, end: End, frame: Frame) -> None:
         party = self._parties.get(end)
@@ -174,26 +208,62 @@ class Agents(Closable):
         if isinstance(said, Joins):
             if party.agent is not None or party.joins:
                 raise Malformed(f"exchange {said.exchange!r} is joined once, by one end")
-            party.joins = said.kind
+            party.joins, party.exchange = said.kind, said.exchange
             assert self._broker is not None, "a passive broker has no links"
             work = partial(answer, self._broker, self._name, said)
             self._in_worker(work, partial(self._answers, end))
-        elif party.agent is None or not party.joins or party.is_open:
+        elif isinstance(said, Wants):
+            self._wanted(end, party, said)
+        elif party.agent is None or not party.joins or party.is_joined:
             raise Malformed("nobody has asked whether an exchange is joined")
         elif isinstance(said, Apart):
             end.does(end.machine.refuse(Reason.NOT_JOINED, said.why, time.monotonic()))
         else:
-            self._open(end, party, party.agent)
+            party.is_joined = True
+            if party.agent.mode is Mode.SUBSCRIBE:
+                self._look()  # what was bound at the last look may be so no more
+            else:
+                self._open(end, party, party.agent.queue, party.agent.exchange)
 
     def _answers(self, end: End, found: Said | Exception) -> None:
         if isinstance(found, Exception):
             raise found
-        if end in self._parties and not self._is_closed:
+        party = self._parties.get(end)
+        if party is not None and not self._is_closed:
+            party.is_joined = isinstance(found, Joined)
             end.say(Talk(encode(found)))
 
-    def _open(self, end: End, party: _Party, agent: Agent) -> None:
+    def _wanted(self, end: End, party: _Party, said: Wants) -> None:
+        """By the agent of another broker."""
+        peer = end.machine.handshake.peer
+        if party.agent is not None or not party.is_joined or peer is None:
+            raise Malformed("bindings are wanted of an exchange that is not joined")
+        if party.asked is None:
+            party.asked = Asked()
+            self._connections += 1
+            party.queue = subscriber.queue_of(peer.node, self._connections, party.exchange)
+        if party.asked.heard(said):
+            assert self._broker is not None
+            work = partial(
+                subscriber.binds, self._broker, party.queue, party.exchange, party.asked.hops,
+                party.asked.wanted,
+            )  # fmt: skip
+            self._in_worker(work, partial(self._bound, end))
+
+    def _bound(self, end: End, failure: Exception | None) -> None:
+        party = self._parties.get(end)
+        if failure is not None and not isinstance(failure, Error):
+            raise failure
+        if party is None or self._is_closed:
+            return
+        if failure is not None:  # the exchange was deleted, a key is too long, ...
+            end.does(end.machine.refuse(Reason.NOT_JOINED, told(failure), time.monotonic()))
+        elif not party.is_open:
+            self._open(end, party, party.queue, party.exchange)
+
+    def _open(self, end: End, party: _Party, queue: str, exchange: str) -> None:
         assert self._broker is not None
-        shipped = Shipped(agent.queue, agent.exchange, TargetKind.EXCHANGE)
+        shipped = Shipped(queue, exchange, TargetKind.EXCHANGE)
         try:
             source = Source(
                 self._broker, self._thread.sleeper, SHIPS, shipped, lambda: end.news(0)

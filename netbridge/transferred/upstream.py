@@ -1,29 +1,44 @@
 """What waits for agents: a queue for each, `$mta.EXCHANGE.HOST`, and the binding that fills it.
 
-The binding takes whatever is published to the exchange, wherever it is routed: by a program, in a
-transaction, by a link.  It outlives this process, and with the journal the machine; so what is
-published while no broker runs waits as well.
+The binding takes whatever is published to the exchange, or what no other binding takes, wherever
+it is routed: by a program, in a transaction, by a link.  It outlives this process, and with the
+journal the machine; so what is published while no broker runs waits as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final
 
-from shmbroker.core.layout import FORWARD_ALL
+from shmbroker.core.layout import FORWARD_ALL, FORWARD_ELSE
 from shmbroker.ipc.base.errors import Error, NotFound
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.exchange.own_binding import OwnBinding, bind_own, own_bindings, unbind_own
 from shmbroker.ipc.sink.target import target_of_agent
 from shmbroker.netbridge.agent.option import QUEUE, Agent, Mode
+from shmbroker.netbridge.agent.said import Wanted
 
 UNDELIVERABLE: Final = "mta.undeliverable"
 """The queue of messages that the other broker has refused."""
 SLOTS_MIN: Final = 1024
 SLOTS_PAGED: Final = 1 << 14
 """In memory; what is more is in page files."""
-FORWARDS: Final = {Mode.FORWARD_ALL: FORWARD_ALL}
+FORWARDS: Final = {Mode.FORWARD_ALL: FORWARD_ALL, Mode.FORWARD_ELSE: FORWARD_ELSE}
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Of this broker."""
+
+    kinds: Mapping[str, str]
+    """Of all exchanges, by name."""
+    bindings: Mapping[str, frozenset[Wanted]]
+    """Of users, by exchanges to which an agent subscribes elsewhere."""
+
+
+NOTHING: Final = Seen({}, {})
 
 
 class Upstream:
@@ -32,30 +47,40 @@ class Upstream:
     def __init__(self, broker: Broker, tell: Callable[[Mapping[str, Any]], None]) -> None:
         self._broker, self._tell = broker, tell
         self._done: object = None
-        self._kinds: dict[str, str] = {}
+        self._seen = NOTHING
         self._told: set[OwnBinding] = set()
 
-    def carries(self, agents: tuple[Agent, ...]) -> dict[str, str]:
-        """From now on what these forward, and no others: the kinds of all exchanges, by name."""
+    def carries(self, agents: tuple[Agent, ...]) -> Seen:
+        """From now on what these forward, and no others."""
         done = agents, self._broker._catalog.generation
         if done == self._done:
-            return self._kinds
+            return self._seen
         self._done = done  # what is changed now moves the generation, and is looked at once more
-        self._kinds = {each.name: each.kind for each in self._broker.exchanges()}
+        kinds = {each.name: each.kind for each in self._broker.exchanges()}
         wanted = {
             OwnBinding(
                 each.exchange, each.queue, "", b"", False, target_of_agent(each.max_hops),
                 FORWARDS[each.mode],
             ): each
             for each in agents
-            if each.mode in FORWARDS and each.exchange in self._kinds
+            if each.mode in FORWARDS and each.exchange in kinds
         }  # fmt: skip
         there = {each for each in own_bindings(self._broker) if each.queue.startswith(QUEUE)}
         for binding in wanted.keys() - there:
             self._change(binding, lambda of: self._bind(of, wanted[of]))
         for binding in there - wanted.keys():
             self._change(binding, lambda of: unbind_own(self._broker, of))
-        return self._kinds
+        self._seen = Seen(kinds, self._bindings(agents))
+        return self._seen
+
+    def _bindings(self, agents: tuple[Agent, ...]) -> dict[str, frozenset[Wanted]]:
+        asked = {each.exchange for each in agents if each.mode is Mode.SUBSCRIBE}
+        found: dict[str, set[Wanted]] = {each: set() for each in asked}
+        for each in self._broker._catalog.users_bindings() if asked else ():
+            at = each.binding
+            if at.exchange in asked:
+                found[at.exchange].add(Wanted(at.key, each.packed, at.match == "any"))
+        return {exchange: frozenset(bindings) for exchange, bindings in found.items()}
 
     def _change(self, binding: OwnBinding, change: Callable[[OwnBinding], None]) -> None:
         try:
@@ -93,7 +118,7 @@ def made(broker: Broker, agent: Agent) -> None:
 
 def drop(broker: Broker, agents: tuple[Agent, ...]) -> None:
     """Queues of agents that are no more, if nothing is in them.  Before any link is."""
-    wanted = {each.queue for each in agents}
+    wanted = {each.queue for each in agents if each.queue}
     for each in broker.queues():
         if each.name.startswith(QUEUE) and each.name not in wanted and not each.depth:
             with suppress(Error):  # it was deleted meanwhile

@@ -89,6 +89,7 @@ def test_modes_by_number_and_by_all_their_names(tmp_path: Path, given: str, mode
         (agent(mode="0") * 2, "[mta.1] and [mta.2] join the exchange 'trade' to the same broker"),
         (agent(mode="0", host="a,b") + agent(mode="0", host="masterslave:(tcp://b,a)"),
          "join the exchange 'trade' to the same broker"),
+        (agent() + agent(mode="3"), "would have one queue for what waits"),
         ("mta = 5", "stands outside of any table"),
         ("mta = [5]", "stands in [mta], not in [mta.NAME]"),
         ("[[mta]]\nname = 'x'\n", "has no host"),
