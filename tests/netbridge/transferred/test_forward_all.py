@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+import shmbroker
 from shmbroker import Broker, QueueFull
 from shmbroker.ipc.exchange.own_binding import own_bindings
 from shmbroker.ipc.instance import reloading
-from tests.netbridge.networked.conftest import PATIENCE, Brokers, taken
+from shmbroker.perf.machine.port import free_port
+from tests.netbridge.networked.conftest import PASSWORD, PATIENCE, Brokers, taken
 from tests.netbridge.transferred.conftest import add, agent_of, bound, drained, forwarded, got
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -71,9 +73,7 @@ def test_it_is_declared_there_once_it_is_here_and_counts_as_routed(
     assert not any(each.startswith("$") for each in names), "users do not see it"
 
 
-def test_what_is_published_in_a_transaction_and_by_a_program_elsewhere(
-    two: tuple[Brokers, Broker, Broker],
-) -> None:
+def test_what_is_published_in_a_transaction(two: tuple[Brokers, Broker, Broker]) -> None:
     brokers, near, far = two
     there = bound(far, "session", "topic", "session", key="#")
     exchange = forwarded(brokers, near, "session", "topic")
@@ -83,6 +83,64 @@ def test_what_is_published_in_a_transaction_and_by_a_program_elsewhere(
         tx.publish(exchange, b"2", key="k")
         raise ZeroDivisionError
     assert got(there, 1) == [1], "what was rolled back does not go"
+
+
+def test_what_a_program_elsewhere_publishes_goes_there_once(brokers: Brokers) -> None:
+    add(brokers, "far").start().becomes("live")
+    run = add(brokers, "near", {"name": "trade", "to": "far", "mode": 2})
+    port, place = free_port(), run.folder / "shmbroker.toml"
+    place.write_text(f"""{place.read_text()}
+[credentials.apps]
+password = "{PASSWORD}"
+[acceptors.apps]
+uri = "tcp://127.0.0.1:{port}"
+""")
+    run.start().becomes("live")
+    there = bound(brokers.at("far"), "trade", "topic", key="#")
+    forwarded(brokers, brokers.at("near"), "trade", "topic")
+    with shmbroker.connect(f"tcp://127.0.0.1:{port}", user="apps", password=PASSWORD) as program:
+        exchange = program.exchange("trade")
+        for each in range(50):
+            assert exchange.publish(b"%d" % each, key="k", timeout=60) == 1
+        with program.transaction() as tx:
+            tx.publish(exchange, b"50", key="k")
+    assert got(there, 51) == [*range(51)]
+
+
+def test_it_outlives_the_machine(brokers: Brokers) -> None:
+    add(brokers, "far").start().becomes("live")
+    there = bound(brokers.at("far"), "trade", "direct", key="k")
+    brokers["far"].kill()
+    add(brokers, "near", {"name": "trade", "to": "far", "mode": 2}).start().becomes("live")
+    near = brokers.at("near")
+    trade = forwarded(brokers, near, "trade", "direct")
+    for each in range(20):
+        trade.publish(b"%d" % each, key="k", confirm="disk", timeout=60)
+    binding = own_bindings(near)
+    near.close()
+    brokers["near"].kill()
+    shmbroker.vhost.delete(brokers.vhosts["near"], force=True)
+    brokers["near"].start().becomes("live")
+    near = brokers.at("near")
+    assert own_bindings(near) == binding, "also before an agent has looked"
+    near.exchange("trade").publish(b"20", key="k", confirm="disk", timeout=60)
+    brokers["far"].start().becomes("live")
+    assert got(there, 21) == [*range(21)]
+
+
+def test_ids_are_compared_unless_it_pages(brokers: Brokers) -> None:
+    add(brokers, "far").start().becomes("live")
+    given = [{"name": each, "to": "far", "mode": 2, "overflow": each} for each in ("block", "page")]
+    add(brokers, "near", *given).start().becomes("live")
+    near, far = brokers.at("near"), brokers.at("far")
+    there = bound(far, "block", "topic", key="#")
+    for name in ("block", "page"):
+        forwarded(brokers, near, name, "topic")
+    for _ in range(2):
+        near.exchange("block").publish(b"7", key="k", message_id="seven", timeout=60)
+    assert got(there, 1) == [7]
+    with pytest.raises(shmbroker.InvalidArgument, match=r"queue '\$mta.page.* pages"):
+        near.exchange("page").publish(b"7", key="k", message_id="seven", timeout=60)
 
 
 def test_what_waits_while_the_other_is_away_comes_in_order(brokers: Brokers) -> None:
