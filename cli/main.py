@@ -42,6 +42,7 @@ VERBS = {
     "latency": "latency:latency",
     "link": "link:link",
     "mask": "mask:mask",
+    "mta": "agent:mta",
     "participants": "participants:participants",
     "producer": "producer:producer",
     "pub": "publish:pub",

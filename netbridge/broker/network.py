@@ -558,7 +558,10 @@ def _gated(bridges: Mapping[str, Bridge]) -> set[Gated]:
 
 def _text(bridge: Shipping, state: str, link: Link | None = None) -> dict[str, object]:
     member, peer = link.peer if link is not None else (None, None)
-    return {
+    own: dict[str, object] = {}
+    if isinstance(bridge, Agent):
+        own = {"exchange": bridge.exchange, "mode": bridge.mode.word}
+    return own | {
         "name": bridge.name,
         "queue": "" if isinstance(bridge, NetworkLink) else bridge.queue,
         "address": bridge.address if isinstance(bridge, Bridge) else "",

@@ -22,6 +22,7 @@ from shmbroker.netbridge.agent.codec import decode, encode
 from shmbroker.netbridge.agent.option import Agent, Mode
 from shmbroker.netbridge.agent.said import Apart, Joined, Joins, Said, Wants
 from shmbroker.netbridge.agent.subscription import Asked, Asking
+from shmbroker.netbridge.broker.own import OWN
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.source import Shipped, Source
 from shmbroker.netbridge.carrier.thread import NetworkThread
@@ -58,6 +59,8 @@ class _Party:
     exchange: str = ""
     queue: str = ""
     """Of what that one wants."""
+    generation: int = -1
+    """Of the catalog, before that was bound last."""
 
 
 class Agents(Closable):
@@ -83,9 +86,9 @@ class Agents(Closable):
         self._broker, self._node, self._name = broker, node, name
         self._agents = agents
         self._upstream = Upstream(broker, self._tell)
-        drop(broker, agents)
         subscriber.drop_all(broker)
         self._seen = self._upstream.carries(agents)
+        drop(broker, agents)  # nothing is bound to these any more
         self._thread.ask(self._begin)
 
     def _begin(self) -> None:
@@ -124,6 +127,9 @@ class Agents(Closable):
         self.due = math.inf
         if self._upstream is not None and not self._is_closed:
             self._in_worker(partial(self._upstream.carries, self._agents), self._looked)
+            for end, party in list(self._parties.items()):
+                if party.asked is not None and party.is_open:
+                    self._binds(end, party, party.asked)
 
     def _look(self) -> None:
         self.due = time.monotonic()
@@ -138,7 +144,7 @@ class Agents(Closable):
             return
         if isinstance(found, Exception) and not isinstance(found, Error):
             raise found
-        if self._agents:
+        if self._agents or any(each.asked is not None for each in self._parties.values()):
             self.due = time.monotonic() + LOOK_SECONDS
         if isinstance(found, Exception):  # the vhost ends, or is made anew
             return
@@ -242,11 +248,20 @@ class Agents(Closable):
             party.asked = Asked()
             self._connections += 1
             party.queue = subscriber.queue_of(peer.node, self._connections, party.exchange)
+            self._look()  # from now on, whether the exchange is the same
         if party.asked.heard(said):
-            assert self._broker is not None
+            party.generation = -1
+            self._binds(end, party, party.asked)
+
+    def _binds(self, end: End, party: _Party, asked: Asked) -> None:
+        """Unless the catalog is as it was when it did that."""
+        assert self._broker is not None
+        now = self._broker._catalog.generation
+        if now != party.generation:
+            party.generation = now
             work = partial(
-                subscriber.binds, self._broker, party.queue, party.exchange, party.asked.hops,
-                party.asked.wanted,
+                subscriber.binds, self._broker, party.queue, party.exchange, asked.hops,
+                asked.wanted,
             )  # fmt: skip
             self._in_worker(work, partial(self._bound, end))
 
@@ -279,6 +294,8 @@ class Agents(Closable):
 
 def answer(broker: Broker, name: str, said: Joins) -> Said:
     """Of the broker that an exchange is joined to: it is there, of the same kind, or why not."""
+    if said.exchange.startswith(OWN):
+        return Apart(f"exchange {said.exchange!r} is the broker's own")
     try:
         found = next((each for each in broker.exchanges() if each.name == said.exchange), None)
         if found is None:

@@ -12,6 +12,7 @@ from typing import Final
 from shmbroker.ipc.base.errors import NotFound
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.exchange.own_binding import OwnBinding, bind_own, own_bindings, unbind_own
+from shmbroker.ipc.message.properties import pack, unpack
 from shmbroker.ipc.sink.target import target_of_agent
 from shmbroker.netbridge.agent.said import Wanted
 
@@ -29,24 +30,12 @@ def binds(
     broker: Broker, queue: str, exchange: str, hops: int, wanted: frozenset[Wanted]
 ) -> None:
     """From now on these; the queue is made if it is not there.  Twice is once."""
-    with suppress(NotFound):
-        broker.queue(queue)
-        _change(broker, queue, exchange, hops, wanted)
-        return
-    made = broker.declare_queue(
-        queue, slots=SLOTS, durable=False, max_deliveries=None, when_full="page",
-        max_bytes=broker.message_bytes_max,
-    )  # fmt: skip
-    made.pause()  # nobody takes from it; the link reads behind a gate of its own
-    _change(broker, queue, exchange, hops, wanted)
-
-
-def _change(
-    broker: Broker, queue: str, exchange: str, hops: int, wanted: frozenset[Wanted]
-) -> None:
+    _make(broker, queue)
     target = target_of_agent(hops)
     asked = {
-        OwnBinding(exchange, queue, each.key, each.arguments, each.matches_any, target)
+        OwnBinding(
+            exchange, queue, each.key, pack(unpack(each.arguments)), each.matches_any, target
+        )  # as they are here: a program there may pack them in another way
         for each in wanted
     }
     there = {each for each in own_bindings(broker) if each.queue == queue}
@@ -54,6 +43,17 @@ def _change(
         bind_own(broker, each)
     for each in there - asked:
         unbind_own(broker, each)
+
+
+def _make(broker: Broker, queue: str) -> None:
+    with suppress(NotFound):
+        broker.queue(queue)
+        return
+    made = broker.declare_queue(
+        queue, slots=SLOTS, durable=False, max_deliveries=None, when_full="page",
+        max_bytes=broker.message_bytes_max,
+    )  # fmt: skip
+    made.pause()  # nobody takes from it; the link reads behind a gate of its own
 
 
 def drop(broker: Broker, queue: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from shmbroker import Broker, Exchange
+from shmbroker.cli.agent import agents
 from shmbroker.ipc.exchange.own_binding import own_bindings
 from tests.netbridge.networked.conftest import Brokers, taken
 from tests.netbridge.transferred.conftest import add, agent_of, bound, forwarded, got
@@ -66,6 +67,17 @@ def test_each_kind_of_exchange_and_unbinding(
     assert got(here, 0) == []
 
 
+def test_what_an_operator_sees(two: tuple[Brokers, Broker, Broker]) -> None:
+    brokers, _, _ = two
+    rows = {row["exchange"]: row for row in agents(brokers.vhosts["near"])}
+    assert rows.keys() == KINDS.keys()
+    row = rows["topic"]
+    assert (row["mode"], row["plan"]) == ("subscribe", brokers.address("far"))
+    assert (row["state"], row["peer"]) == ("up", "far")
+    assert brokers.link("near", str(row["name"]))["state"] == "up", "it is a link as others are"
+    assert agents(brokers.vhosts["far"]) == [], "they are of the broker that makes the link"
+
+
 def test_bindings_from_before_and_a_link_that_bounces(brokers: Brokers) -> None:
     add(brokers, "far").start().becomes("live")
     add(brokers, "near", {"name": "quotes", "to": "far", "mode": 0}).start().becomes("live")
@@ -91,6 +103,10 @@ def test_bindings_from_before_and_a_link_that_bounces(brokers: Brokers) -> None:
     assert there.publish(b"3", key="us.ny") == 1
     assert got(here, 1) == [3]
     assert len([each for each in far.queues() if each.name.startswith("$mta:")]) == 1
+    far.delete_exchange("quotes", force=True)
+    brokers.until(lambda: [each.name for each in far.exchanges()], lambda found: "quotes" in found)
+    assert subscribed(brokers, far, "quotes", 2).publish(b"4", key="us.ny") == 1
+    assert got(here, 1) == [4], "it is bound again when the exchange was made anew"
 
 
 @pytest.mark.parametrize("victim", ["near", "far"])
@@ -134,3 +150,17 @@ def test_both_modes_to_one_broker_and_back_give_one_copy_each(brokers: Brokers) 
     far.exchange("trade").publish(b"1", key="k")
     for queue in queues:
         assert sorted(got(queue, 2)) == [0, 1]
+
+
+def test_what_a_broker_before_had_of_agents_is_dropped(brokers: Brokers) -> None:
+    add(brokers, "far").start().becomes("live")
+    add(brokers, "near", {"name": "quotes", "to": "far", "mode": 1}).start().becomes("live")
+    near, far = brokers.at("near"), brokers.at("far")
+    bound(near, "quotes", "topic", key="#")
+    there = subscribed(brokers, far, "quotes", 1)
+    for each in ("far", "near"):
+        brokers[each].kill()
+    assert there.publish(b"0", key="k") == 1, "nobody has told that the agent is gone"
+    brokers["far"].start().becomes("live")
+    subscribed(brokers, far, "quotes", 0)
+    assert not any(each.name.startswith("$mta:") for each in far.queues())

@@ -1,0 +1,67 @@
+"""`shmbroker mta`: the message transfer agents of a broker, seen."""
+
+from __future__ import annotations
+
+import click
+
+from shmbroker.cli.connection import vhost_option
+from shmbroker.cli.group import Group
+from shmbroker.cli.link import fields, rows
+from shmbroker.cli.output import (
+    json_option,
+    names_option,
+    print_json,
+    print_names,
+    print_table,
+)
+from shmbroker.cli.units import format_duration
+
+COLUMNS = ["EXCHANGE", "REMOTE", "MODE", "STATE", "SINCE", "PEER", "MESSAGES", "WAITING", "REFUSED",
+           "REASON"]  # fmt: skip
+
+
+@click.group(
+    cls=Group,
+    examples="""
+    shmbroker mta list --vhost orders
+    """,
+)
+def mta() -> None:
+    """The message transfer agents of a broker."""
+
+
+@mta.command(
+    "list",
+    examples="""
+    shmbroker mta list
+    shmbroker mta list --vhost orders --json | jq -r '.[] | select(.lag > 1000) | .exchange'
+    """,
+)
+@json_option
+@names_option
+@vhost_option
+def list_(vhost: str, as_json: bool, names: bool) -> None:
+    """Show the agents of the broker that is live for a vhost, as they are now.
+
+    It reads shared memory, so it works as well if the broker hangs.  MESSAGES were forwarded, or
+    have come, since the broker is live; WAITING is what the other broker has not confirmed, REFUSED
+    what it has refused.  `shmbroker link stop` and `link start` take the names that --names prints.
+    """
+    found = agents(vhost)
+    if names:
+        print_names(str(each["name"]) for each in found)
+    elif as_json:
+        print_json(found)
+    else:
+        print_table(COLUMNS, [cells(each) for each in found])
+
+
+def agents(vhost: str) -> list[dict[str, object]]:
+    return [fields(each, vhost) for each in rows(vhost) if each.text.get("mode")]
+
+
+def cells(of: dict[str, object]) -> list[object]:
+    seconds = of["seconds"]
+    since = format_duration(round(seconds)) if isinstance(seconds, float) else None
+    return [of["exchange"], of["plan"], of["mode"], of["state"], since, of["peer"],
+            of["messages"], of["lag"], of["set_aside"], of["reason"]]  # fmt: skip
