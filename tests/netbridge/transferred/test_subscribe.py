@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from shmbroker import Broker, Exchange
-from shmbroker.cli.agent import agents
 from shmbroker.ipc.exchange.own_binding import own_bindings
+from tests.cli.command import Shell
 from tests.netbridge.networked.conftest import Brokers, taken
 from tests.netbridge.transferred.conftest import add, agent_of, bound, forwarded, got
 
@@ -69,13 +69,18 @@ def test_each_kind_of_exchange_and_unbinding(
 
 def test_what_an_operator_sees(two: tuple[Brokers, Broker, Broker]) -> None:
     brokers, _, _ = two
-    rows = {row["exchange"]: row for row in agents(brokers.vhosts["near"])}
-    assert rows.keys() == KINDS.keys()
-    row = rows["topic"]
+    shells = {each: Shell(brokers.vhosts[each]) for each in ("near", "far")}
+
+    def rows() -> dict[str, dict[str, Any]]:
+        return {row["exchange"]: row for row in shells["near"]("mta", "list", "--json").json}
+
+    row = brokers.until(rows, lambda those: all(
+        those.get(each, {}).get("state") == "up" for each in KINDS
+    ))["topic"]  # fmt: skip
     assert (row["mode"], row["plan"]) == ("subscribe", brokers.address("far"))
     assert (row["state"], row["peer"]) == ("up", "far")
     assert brokers.link("near", str(row["name"]))["state"] == "up", "it is a link as others are"
-    assert agents(brokers.vhosts["far"]) == [], "they are of the broker that makes the link"
+    assert shells["far"]("mta", "list", "--names").out == "", "others make none"
 
 
 def test_bindings_from_before_and_a_link_that_bounces(brokers: Brokers) -> None:
