@@ -156,6 +156,11 @@ static int64_t decided(sb_queue *queue, sb_queue *routes, const group_key *key, 
     if (code != SB_EMPTY)
         return code;
     last.left = 0;
+    if (timeout_ns == 0) /* nobody waited, or asyncio did */
+        return fail(SB_GROUPING_TIMEOUT,
+                    "to which node group '%.*s' of queue '%s' goes is not decided yet, and was "
+                    "asked for now: is there a broker with a local [grouping.NAME]?",
+                    (int)key->group_length, key->group, queue->name);
     return fail(SB_GROUPING_TIMEOUT,
                 "to which node group '%.*s' of queue '%s' goes was not decided "
                 "within %lld ms: is there a broker with a local [grouping.NAME]?",

@@ -20,6 +20,7 @@ from shmbroker.core.layout import (
     RECORD_LENGTH_AT,
 )
 from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import Error, InvalidArgument, error_for
 from shmbroker.ipc.message.confirm import LEVELS, level_name
 from shmbroker.ipc.sink.sink import Poured
@@ -107,8 +108,8 @@ class Producer:
             self._pass_over(publish)
             told = self._pour_rest(publish)
         if told.has_stopped:
-            code = told.code if told.code < OK else TOO_MANY_OPEN
-            raise error_for(code, f"publishing to {self._to}")
+            code, why = told.code if told.code < OK else TOO_MANY_OPEN, detail_of(told.code)
+            raise error_for(code, f"publishing to {self._to}", detail=why)
         if told.is_full and publish.until <= time.monotonic():
             raise error_for(FULL, f"publishing to {self._to}")
         return not told.is_full
