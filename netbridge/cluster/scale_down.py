@@ -60,7 +60,7 @@ class ScaleDown:
 
 
 def scale_down(
-    given: Mapping[str, Any],
+    given: Mapping[str, Any] | None,
     policy: str,
     role: str,
     cluster: Cluster | None,
@@ -69,7 +69,7 @@ def scale_down(
     """`given`: what the file says.  None: there is no such table.  Refused."""
     if policy == POLICY and role != "live":
         raise Refused(f'ha.role is "{role}", and with ha.policy = "{POLICY}" there is no backup')
-    if not given:
+    if given is None:
         return None
     values = {each.name: each.value_of(each.default) for each in SCALE_DOWN if each.default}
     values = {each.name: None for each in SCALE_DOWN} | values | dict(given)

@@ -209,6 +209,8 @@ def network(folder: Path, given: Given) -> Network:
         if is_of_netbridge(key):
             table, _, name = key.rpartition(".")
             tables.setdefault(table, {})[name] = _parsed(key, value, place)
+    for table in instance.empty_tables(folder):
+        tables.setdefault(table, {})
     _check_clusters(tables, place)
     _check_discovery(tables, place)
     for table, values in tables.items():

@@ -38,7 +38,7 @@ def scale_down_of(
     connectors: Mapping[str, Single],
     place: Path,
 ) -> ScaleDown | None:
-    values = tables.get("ha.scale-down", {})
+    values = tables.get("ha.scale-down")
     # as they stand there: what is wrong with them is said elsewhere
     policy, role = str(given.get("ha.policy", "shared-store")), str(given.get("ha.role", "live"))
     try:

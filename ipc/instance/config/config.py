@@ -160,6 +160,14 @@ def read_file(place: Path) -> Given:
     return dict(flattened(tables, place))
 
 
+def empty_tables(folder: Path) -> Iterator[str]:
+    """Those with a name in which nothing stands, and [ha.scale-down]: they are meant as well."""
+    with suppress(ConfigError):  # it is told where it is read
+        for table, values in (_tables(place_of(folder)) or {}).items():
+            if isinstance(values, dict) and (table in NAMED_TABLES or table == "ha"):
+                yield from (f"{table}.{name}" for name, each in values.items() if each == {})
+
+
 def place_of(folder: Path) -> Path:
     """The file where people look what is wrong."""
     place = folder / FILE

@@ -58,6 +58,8 @@ def test_what_is_said(tmp_path: Path) -> None:
         ),
         (GOOD + 'address = "orders"', "its address is not that of [cluster.town]"),
         (CLUSTER + "[grouping.mine]\ntimeout = 5", "[grouping.mine] has no type"),
+        (CLUSTER + "[grouping.mine]\n", "[grouping.mine] has no type: `local` on the one broker"),
+        (GOOD + "[bridges.far]\n", "[bridges.far] has no queue"),
         (GOOD + '[grouping.more]\ntype = "remote"', "one grouping handler, and there are mine and"),
         (GOOD + "time-out = 5", "did you mean grouping.mine.timeout?"),
         (GOOD.replace("grouping.mine", f"grouping.{'x' * 256}"), "has at most 255 bytes"),

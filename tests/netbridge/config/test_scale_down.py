@@ -25,11 +25,14 @@ static-connectors = ["north"]
 [ha]
 policy = "live-only"
 """
-DISCOVERED = CLUSTER.replace('static-connectors = ["north"]', 'discovery-group = "lan"') + """
+DISCOVERED = (
+    CLUSTER.replace('static-connectors = ["north"]', 'discovery-group = "lan"')
+    + """
 [discovery.lan]
 type = "registry"
 registry = "lan"
 """
+)
 TABLE = '[ha.scale-down]\nconnectors = ["north"]\n'
 GOOD = CLUSTER + TABLE
 
@@ -72,6 +75,7 @@ def test_what_is_said(tmp_path: Path) -> None:
     ("text", "complaint"),
     [
         (CLUSTER + "[ha.scale-down]\nenabled = true", "does not say to whom"),
+        (CLUSTER + "[ha.scale-down]\n", "does not say to whom"),
         (GOOD.replace('["north"]\n[ha]', '["north"]\nmax-hops = 0\n[ha]'), "max-hops is not 0"),
         ('[ha]\npolicy = "live-only"\n[ha.scale-down]\ngroup-name = "a"', "needs a [cluster.NAME]"),
         (GOOD.replace("live-only", "shared-store"), "or a backup of a shared store"),
