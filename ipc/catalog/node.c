@@ -15,16 +15,28 @@
 #define TEMPORARY "tmp."
 #define TOWARDS "$sf." /* how the names of queues towards other nodes begin */
 #define AGENT "$mta" /* and those towards other brokers, "$mta.EXCHANGE.HOST" */
+#define FETCHED "$link."  /* how those begin of which another broker fetches: docs/networks.md */
+#define SELECTED "$bridge." /* and those that a bridge with a filter ships: docs/links.md */
 #define ROUTES "$groups" /* and with a dot behind it: ipc/queue/grouped.c */
+
+static bool begins(const char *name, const char *with)
+{
+    return strncmp(name, with, strlen(with)) == 0;
+}
 
 bool leads_to_node(const char *name)
 {
-    return strncmp(name, TOWARDS, sizeof TOWARDS - 1) == 0;
+    return begins(name, TOWARDS);
+}
+
+bool is_on_its_way(const char *name)
+{
+    return begins(name, FETCHED) || begins(name, SELECTED) || begins(name, AGENT ".");
 }
 
 bool leads_to_agent(const char *name)
 {
-    return strncmp(name, AGENT, sizeof AGENT - 1) == 0;
+    return begins(name, AGENT);
 }
 
 bool has_routes(const char *name)

@@ -15,5 +15,6 @@ const duties all_duties = {
     .replies_to = reply_goes_to,
     .at_a_moment = commit_moment,
     .was_published = inherited_has,
+    .is_empty = queue_is_empty,
     .leave = sb_disconnect,
 };

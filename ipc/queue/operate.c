@@ -57,6 +57,9 @@ static int64_t purge(sb_queue *queue)
     int64_t code = read_only_code(queue);
     if (code == SB_OK)
         code = of_broker_code(queue, "purged");
+    if (code == SB_OK && is_on_its_way(queue->name))
+        code = fail(SB_INVALID, "queue '%s' has messages that are on their way to another broker: "
+                    "it is never purged", queue->name);
     if (code != SB_OK)
         return code;
     int64_t paged = queue->pages ? inbox_purge(queue) : 0; /* first: it would fill the ring */

@@ -42,6 +42,8 @@ typedef struct duties {
     int64_t (*at_a_moment)(sb_connection *connection, int64_t (*see)(void *), void *context);
     /* Whether a message with this id was published at a node that has left. */
     bool (*was_published)(sb_queue *queue, const void *id, int64_t length);
+    /* Whether a queue has no message, in hand or not, scheduled or paged. */
+    bool (*is_empty)(sb_queue *queue);
     /* We were found to be slow, and are to leave. */
     int64_t (*leave)(sb_connection *connection);
 } duties;

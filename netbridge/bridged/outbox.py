@@ -21,6 +21,7 @@ from shmbroker.ipc.connection.broker import Broker, connect
 from shmbroker.ipc.queue.moving import Passed, changes, pass_over
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.netbridge.bridged.transformer import Transformer, made
+from shmbroker.netbridge.broker.gates import OUTBOX
 from shmbroker.netbridge.carrier.reached import serving
 from shmbroker.netbridge.carrier.sleeper import ANY, ROOM
 from shmbroker.netbridge.carrier.thread import NetworkThread
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from shmbroker.ipc.message.message import Message
     from shmbroker.ipc.transaction.transaction import Transaction
 
-OUTBOX: Final = "$bridge."
-"""How the name of such a queue begins."""
 SLOTS: Final = 1024
 """What is changed already and waits for the link; the rest waits in the queue."""
 TOGETHER: Final = 64
@@ -41,7 +40,12 @@ Tell = Callable[[Mapping[str, Any]], None]
 
 
 def outbox_of(bridge: str, queue: str) -> str:
-    return f"{OUTBOX}{bridge}.{queue}"
+    return f"{OUTBOX}{_in_name(bridge)}.{queue}"
+
+
+def _in_name(bridge: str) -> str:
+    """Without dots, so the first one is that before the name of the queue."""
+    return bridge.replace("%", "%25").replace(".", "%2E")
 
 
 class Outbox(Closable):

@@ -9,12 +9,13 @@ from typing import NamedTuple
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.follower.follower import Follower
-from shmbroker.netbridge.bridged.outbox import OUTBOX, bring_back
 
 KIND = "link"
 PREFIX = "link "
 TOWARDS = "$sf."
 """How the name of a queue towards another node of a cluster begins."""
+OUTBOX = "$bridge."
+"""How that of a queue begins that a bridge with a filter or a transformer ships."""
 FETCHED = "$link."
 """How that of a queue begins whose messages a broker fetches over a network link."""
 
@@ -47,4 +48,6 @@ def drop(broker: Broker, wanted: Collection[Gated]) -> None:
                     follower.add(queue)
                     follower.close(leaves=True)
             if queue.name.startswith(OUTBOX) and queue.name not in {each.queue for each in wanted}:
+                from shmbroker.netbridge.bridged.outbox import bring_back
+
                 bring_back(broker, queue.name)

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Final
 
 from shmbroker.ipc.base.errors import Error, InvalidArgument
 from shmbroker.ipc.base.refusal import told
+from shmbroker.ipc.connection.broker import connect
 from shmbroker.ipc.instance.config.config import FILE, Config
 from shmbroker.ipc.instance.leaving import Left
 from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.process import memory
 from shmbroker.ipc.latency.latency import Counts
-from shmbroker.netbridge.broker import table, whereabouts
+from shmbroker.netbridge.broker import gates, table, whereabouts
 from shmbroker.netbridge.broker.group import Group, OfStore
 from shmbroker.netbridge.broker.lines import Lines
 from shmbroker.netbridge.config.config import Network as Wanted
@@ -267,7 +268,14 @@ class Owner:
             self._serve(ours)
         elif ours.standing is Standing.LIVE and not self._has_tables(ours):
             former.unbind(self._config.vhost)
+        if ours.standing is Standing.LIVE and self._network is None:
+            self._drop()
         self._announce(ours)  # whoever hears it comes at once
+
+    def _drop(self) -> None:
+        """What bridges of a former file have left: there is no network that does it."""
+        with connect(f"shm://{self._config.vhost}", name="gates") as broker:
+            gates.drop(broker, ())
 
     def _serve(self, ours: Identity) -> None:
         self._made(ours).serve(ours)

@@ -17,6 +17,7 @@ from tests.netbridge.broker.conftest import Two
 from tests.support.link import PATIENCE, SOURCE, TARGET
 
 TOWARDS = f"$bridge.to-far.{SOURCE}"
+DOTTED = "to.far%"
 MODULE = """
 def loud(message):
     if message.body == b"bad":
@@ -104,6 +105,34 @@ def test_a_bridge_that_is_gone_leaves_everything_in_its_queue(two: Two) -> None:
     two.write(two.near, **gone, **listens)
     two.near.start().becomes("live")
     assert sorted(taken(source, 20), key=int) == [b"%d" % each for each in range(20)]
+
+
+@pytest.mark.parametrize("is_filtered", [True, False])
+def test_it_is_so_without_any_network_and_if_its_name_has_dots(two: Two, is_filtered: bool) -> None:
+    named = {key: each for key, each in two.given[two.near.folder].items() if "to-far" in key}
+    dotted = {key.replace("to-far", DOTTED): each for key, each in named.items()}
+    if is_filtered:
+        dotted[f"bridges.{DOTTED}.filter"] = "size_class = 'large'"
+    two.write(two.near, **dict.fromkeys(named), **dotted)
+    near, _ = two.started()
+    two.becomes("up", DOTTED)
+    two.far.stop()
+    source = near.queue(SOURCE)
+    publish(source, 0, 20)
+    late = time.monotonic() + PATIENCE
+    while is_filtered and len(source) > 10:
+        assert time.monotonic() < late
+        time.sleep(0.01)  # what was selected is on its way
+    two.near.stop()
+    of_network = [key for key in two.given[two.near.folder]
+                  if key.startswith(("bridges", "credentials"))]  # fmt: skip
+    two.write(two.near, **dict.fromkeys(of_network))
+    two.near.start().becomes("live")
+    assert sorted(taken(source, 20), key=int) == [b"%d" % each for each in range(20)]
+    while [gate.name for gate in source.gates() if gate.kind == "link"]:
+        assert time.monotonic() < late, source.gates()
+        time.sleep(0.01)  # nothing tells when it is dropped
+    assert [each.name for each in near.queues() if each.name.startswith("$bridge.")] == []
 
 
 def test_a_function_changes_each_message(

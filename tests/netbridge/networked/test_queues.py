@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from shmbroker import InvalidArgument
 from tests.netbridge.networked.conftest import (
     DURABLE,
     Brokers,
@@ -153,3 +154,25 @@ def test_what_came_over_a_link_goes_over_no_other(brokers: Brokers) -> None:
     assert sorted(taken(here, 40) + taken(there, 40)) == [*range(40), *range(100, 140)]
     counted = [brokers.link(each)["messages"] for each in ("near", "far")]
     assert counted == [20, 20], "each went once"
+
+
+def test_what_is_on_its_way_is_not_purged_and_its_queue_not_deleted(two: Two) -> None:
+    there = two.far.declare_queue("orders", durable=True, slots=4096)
+    here = two.near.declare_queue("orders", durable=True, slots=64)
+    consumes(here)
+    publishes(there, *range(200))
+    two.brokers.until(lambda: len(here), lambda count: count == 64)
+    [name] = [each.name for each in two.far.queues() if each.name.startswith("$link.")]
+    ring = two.far.queue(name)
+    two.brokers.until(lambda: len(ring) + len(there), lambda count: count == 136)
+    with pytest.raises(InvalidArgument, match="never purged"):
+        ring.purge()
+    with pytest.raises(InvalidArgument, match="deleted when it is empty"):
+        two.far.delete_queue(name, force=True)
+    two.brokers["near"].kill()
+    lost = len(ring)
+    assert lost
+    ring.resume()
+    assert ring.move_to(there) == lost
+    assert len(there) == 136
+    two.far.delete_queue(name, force=True)
