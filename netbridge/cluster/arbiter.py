@@ -5,6 +5,7 @@ What was accepted is made durable before anybody hears of it, and it stays: whoe
 node later is told that one.  So all send a group to one queue, also after the arbiter's death.
 
 A route ends when its queue is deleted, its node is forgotten, or nobody has used it for so long.
+One to a node that was scaled down leads to whoever has its messages.
 That a queue is deleted is known from what its node tells of its queues, which is a bit older than a
 proposal may be: so only a queue that was seen there may be missed, or one that has not come.
 """
@@ -19,6 +20,7 @@ from typing import Final
 from shmbroker.netbridge.cluster.group import (
     Action,
     Drop,
+    Gone,
     Group,
     Holder,
     Keep,
@@ -119,13 +121,12 @@ class Arbiter:
             yield self._answer(by, group, route, proposed)
         route.asked.clear()
 
-    def looks(
-        self, nodes: Collection[Node], forgotten: Collection[Node], queues: Queues, now: float
-    ) -> Actions:
+    def looks(self, nodes: Collection[Node], gone: Gone, queues: Queues, now: float) -> Actions:
         """`nodes`: all that there are, also those that are missing."""
         self._nodes, self._queues = frozenset(nodes), queues
-        for place in [each for each in self._places if each[0] in forgotten]:
-            yield from self._end_all(place)
+        for place in [each for each in self._places if each[0] in gone]:
+            heir = gone[place[0]]
+            yield from self._end_all(place) if heir is None else self._inherit(place, heir, now)
         yield from self._miss(now)
 
     def tick(self, now: float) -> Actions:
@@ -196,6 +197,14 @@ class Arbiter:
                 each.was_seen = True
             elif each.was_seen or now >= each.since + UNSEEN_SECONDS:
                 yield from self._end_all(place)
+
+    def _inherit(self, place: tuple[Node, str], heir: Node, now: float) -> Actions:
+        """Its messages are there; whoever sends groups to it knows that as well."""
+        for group in self._places.pop(place).groups:
+            former = self._routes[group]
+            route = _Route(heir, max(former.used, now), next(self._numbers), former.asked)
+            self._add(group, route, was_seen=self._is_seen(heir, group.queue))
+            yield Keep(route.number, group, heir)
 
     def _end_all(self, place: tuple[Node, str]) -> Actions:
         for group in list(self._places[place].groups):

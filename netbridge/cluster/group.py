@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from shmbroker.netbridge.cluster.option import ON_DEMAND, STRICT
@@ -24,6 +24,11 @@ class Holder:
     is_consumed: bool
     is_up: bool
     """There is a link to it, or it is this node."""
+
+
+Gone = Mapping[Node, Node | None]
+"""Nodes that do not come back, or come back empty; of one that was scaled down, who has what it
+had."""
 
 
 def turns(mode: str, holders: Sequence[Holder]) -> tuple[Node, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from shmbroker.netbridge.cluster.arbiter import NEVER, Arbiter, Queues
-from shmbroker.netbridge.cluster.group import Action, Group, Tell, TellAll, TimedOut
+from shmbroker.netbridge.cluster.group import Action, Gone, Group, Tell, TellAll, TimedOut
 from shmbroker.netbridge.cluster.grouping import Grouping
 from shmbroker.netbridge.cluster.machine import Line
 from shmbroker.netbridge.cluster.proposer import Holders, Proposer
@@ -127,22 +127,22 @@ class Handler:
     def looks(
         self,
         nodes: Collection[Node],
-        forgotten: Collection[Node],
+        gone: Gone,
         queues: Queues,
         holders: Holders,
         now: float,
     ) -> Actions:
         """At what is known of all nodes, this one among them.
 
-        `forgotten`: nodes that do not come back: their routes end.
+        `gone`: their routes end, or lead to who has what they had.
         """
         former = self.decider
-        for node in self._deciders.keys() & set(forgotten):
+        for node in self._deciders.keys() & gone.keys():
             del self._deciders[node]
             self._there.discard(node)
-        yield from self._through(self._proposer.looks(holders, forgotten), now)
+        yield from self._through(self._proposer.looks(holders, gone), now)
         if self.arbiter is not None and self.decider == self._me:
-            yield from self._through(self.arbiter.looks(nodes, forgotten, queues, now), now)
+            yield from self._through(self.arbiter.looks(nodes, gone, queues, now), now)
         if self.decider != former or not self._has_looked:
             yield from self._asks(now)
         if not self._has_looked:

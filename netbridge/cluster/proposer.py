@@ -8,12 +8,13 @@ arbiter knows that it is, and one that had to forget learns it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from shmbroker.netbridge.cluster.group import (
     Action,
+    Gone,
     Group,
     Holder,
     Routed,
@@ -74,6 +75,7 @@ class Proposer:
         self._reaper_period = min(reaper_period, (group_timeout or NEVER) / USES_TOLD)
         self._reaps_at = now + self._reaper_period
         self._holders: Holders = {}
+        self._gone: Gone = {}
         self._arbiter: Node | None = None
         self._routes = {group: _Route(node, now, now) for group, node in known.items()}
         self._wanted: dict[Group, _Wanted] = {}
@@ -105,13 +107,18 @@ class Proposer:
         if (route := self._routes.get(group)) is not None:
             route.used = now
 
-    def looks(self, holders: Holders, forgotten: Collection[Node]) -> Actions:
-        self._holders = holders
-        for group in [group for group, each in self._routes.items() if each.node in forgotten]:
-            yield from self._leave(group)
+    def looks(self, holders: Holders, gone: Gone) -> Actions:
+        self._holders, self._gone = holders, gone
+        for group, route in [each for each in self._routes.items() if each[1].node in gone]:
+            heir = gone[route.node]
+            if heir is None:
+                yield from self._leave(group)
+            else:
+                route.node = heir
+                yield Routed(group, heir)
         for wanted in self._wanted.values():
-            if wanted.better in forgotten:
-                wanted.better = b""
+            if wanted.better in gone:
+                wanted.better = gone[wanted.better] or b""
 
     def holders_of(self, queue: str) -> Sequence[Holder]:
         return self._holders.get(queue, ())
@@ -135,17 +142,18 @@ class Proposer:
     def decided(self, what: Decides, now: float) -> Actions:
         group = Group(what.queue, what.group)
         route, wanted = self._routes.get(group), self._wanted.get(group)
+        node = self._gone.get(what.node) or what.node  # the arbiter may not know it yet
         self._asked.discard(group)
         if what.is_accepted:
             self._wanted.pop(group, None)
-            if route is None or route.node != what.node:
-                self._routes[group] = _Route(what.node, now, now)
-                yield Routed(group, what.node)
+            if route is None or route.node != node:
+                self._routes[group] = _Route(node, now, now)
+                yield Routed(group, node)
             else:
                 route.told = now
         else:
             self.rejections += 1
-            if route is not None and route.node != what.node:
+            if route is not None and route.node != node:
                 yield from self._leave(group)  # whoever publishes next asks
             if wanted is not None:
                 wanted.better = what.node

@@ -7,6 +7,7 @@ is killed in between, each message is at one of both, and the next stop goes on.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -170,7 +171,7 @@ class Departure:
         self._counts(broker, queues)
         self._say("info", "scaling down", f"{self._progress.of_messages} messages of "
                   f"{len(queues)} queues go to {self._progress.to}")  # fmt: skip
-        self._drain(broker, queues, node)
+        self._drain(broker, queues, node, until_moved=self._progress.of_messages)
         while (left := parted + TOLD_SECONDS - time.monotonic()) > 0:
             self._wait(node, left)
         self._members.listens_no_more()
@@ -239,11 +240,17 @@ class Departure:
 
     # --- what is moved ------------------------------------------------------------------------
 
-    def _drain(self, broker: Broker, queues: list[Queue], node: Node) -> None:
-        """Returns when nothing is here any more, and all of it is confirmed there."""
-        way = serving(broker, towards(self._cluster, node))
+    def _drain(
+        self, broker: Broker, queues: list[Queue], node: Node, until_moved: float = math.inf
+    ) -> None:
+        """Returns when nothing is here any more, and all of it is confirmed there; or when so many
+        were moved: what others go on sending may have no end."""
+        way, total = serving(broker, towards(self._cluster, node)), 0
         while True:
             moved = sum(self._moves(queue, way) for queue in queues)
+            total += moved
+            if total > until_moved:
+                return
             left = sum(map(count_in, queues)) + self._members.messages.standing
             waiting = self._ways(broker)
             self._told(queues, left + sum(waiting.values()))

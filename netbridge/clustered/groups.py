@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.sleeper import ANY
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.cluster.adverts import Copy
+from shmbroker.netbridge.cluster.behind import Behind
 from shmbroker.netbridge.cluster.codec import encode
 from shmbroker.netbridge.cluster.group import (
     Action,
@@ -83,7 +85,7 @@ class Groups:
         wanted = setup.grouping
         assert wanted is not None, "there is a handler"
         self._thread, self._setup, self._node = thread, setup, node
-        self._tell, self._changed = tell, changed
+        self._tell, self._changed, self._broker = tell, changed, broker
         self._routes = last_values(broker, ROUTES)
         self._asked = broker.declare_queue(ASKED, slots=ASKED_SLOTS, max_deliveries=None)
         self._kept = last_values(broker, KEPT)
@@ -98,6 +100,7 @@ class Groups:
         self._made: frozenset[Node] = frozenset()
         self._waiting: dict[Group, Node] = {}
         """Routes to nodes to which there is no queue yet."""
+        self._behind = Behind(self._way_is_empty)
         self._confirms: Confirms | None = None
         self._ticket: int | None = None
         self._is_full = False
@@ -149,17 +152,26 @@ class Groups:
         self._made = made
         for group, node in list(self._waiting.items()):
             self._route(group, node)
-        forgotten = machine.forgotten.keys() - nodes
+        gone = {node: machine.heir(node) for node in machine.forgotten.keys() - nodes}
         now = time.monotonic()
-        self._does(self.handler.looks(nodes, forgotten, queues, holders, now))
+        self._behind.looks({node for node, heir in gone.items() if heir is not None})
+        self._goes_behind(now)
+        self._does(self.handler.looks(nodes, gone, queues, holders, now))
 
     def tick(self, now: float) -> None:
         if now >= self.handler.deadline:
             self._does(self.handler.tick(now))
+        self._goes_behind(now)
+
+    def _goes_behind(self, now: float) -> None:
+        for group in self._behind.stops(now):
+            self._write(self._routes, key_of(group), "")
+        for group, node in list(self._behind.free(now)):
+            self._route(group, node)
 
     @property
     def deadline(self) -> float:
-        return self.handler.deadline
+        return min(self.handler.deadline, self._behind.deadline)
 
     # --- programs -----------------------------------------------------------------------------
 
@@ -235,6 +247,7 @@ class Groups:
                 case Routed():
                     self._route(action.group, action.node)
                 case Unrouted():
+                    self._behind.ends(action.group)
                     self._waiting.pop(action.group, None)
                     self._write(self._routes, key_of(action.group), "")
                 case Line():
@@ -252,12 +265,29 @@ class Groups:
 
     def _route(self, group: Group, node: Node) -> None:
         """Programs publish by it, once the queue that it leads to is there."""
+        if self._behind.goes(group, self._former(group), node, time.monotonic()):
+            return
         if node != self._node and node not in self._made:
             self._waiting[group] = node
             return
         self._waiting.pop(group, None)
         way = group.queue if node == self._node else towards(self._setup.cluster.name, node)
         self._write(self._routes, key_of(group), way)
+
+    def _former(self, group: Group) -> Node:
+        """To which node it goes; empty: it has no route."""
+        if not self._behind.has_gone:
+            return b""
+        said = self._routes.value(key_of(group))
+        return b"" if said is None or not said.body else self._node_of(bytes(said.body).decode())
+
+    def _way_is_empty(self, node: Node) -> bool:
+        """All that was sent is there, confirmed."""
+        with suppress(Error):  # it is not there
+            return (
+                not self._broker.queue(towards(self._setup.cluster.name, node)).statistics().depth
+            )
+        return True
 
     def _write(self, queue: Ring, key: str, value: str) -> int | None:
         """Its position; None: there are too many."""

@@ -342,7 +342,7 @@ class Members(Closable):
         self._looks_at = time.monotonic() + LOOK_SECONDS
         if found is not None:
             self._messages.sees(found)
-        self._does(() if found is None else self.machine.shows(found.adverts))
+        self._does(() if found is None else self.machine.shows(self._messages.told(found)))
 
     # --- of the worker ------------------------------------------------------------------------
 

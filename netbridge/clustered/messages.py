@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from shmbroker.ipc.base.errors import Error
@@ -16,7 +17,7 @@ from shmbroker.ipc.request.return_address import say_node
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.cluster import option
-from shmbroker.netbridge.cluster.advert import Binding, Queue
+from shmbroker.netbridge.cluster.advert import Advert, Binding, Queue
 from shmbroker.netbridge.cluster.adverts import Copy
 from shmbroker.netbridge.cluster.balancing import TURNS, members, sets
 from shmbroker.netbridge.cluster.machine import Membership
@@ -60,6 +61,8 @@ class Messages:
         self._topics: TopicBindings | None = None
         self._groups: Groups | None = None
         self._is_leaving = False
+        self._stays: list[Queue] = []
+        """What is told of queues of groups, while this node leaves."""
         self._redistributes_at = math.inf
 
     # --- of the network thread ----------------------------------------------------------------
@@ -91,6 +94,13 @@ class Messages:
         self._here = here
         self._looks += 1
 
+    def told(self, found: Looked) -> list[Advert]:
+        """What the others are told.  A group stays with a node that leaves, until that has left:
+        then it is known who has its messages."""
+        stays = {each.name for each in self._stays}
+        return [*(each for each in found.adverts if getattr(each, "name", "") not in stays),
+                *self._stays]  # fmt: skip
+
     def looks(self, machine: Membership) -> None:
         """At all that follows from what is known."""
         if self._ways is None or not self._node:
@@ -108,7 +118,7 @@ class Messages:
             for node in machine.lives
             if node in self._ways.made and machine.adverts.is_read(node)
         }
-        if self._groups is not None and self._looks:
+        if self._groups is not None and self._looks and not self._is_leaving:
             self._groups.looks(machine, self._here, copies, self._ways.made)
         if self._is_leaving:
             self._redistributes_at = math.inf  # else it would be due again and again
@@ -221,6 +231,10 @@ class Messages:
     def leaves(self) -> None:
         """Nothing is given to several nodes any more, but what is in stand-ins: all goes to one."""
         self._is_leaving = True
+        if self._groups is not None:
+            grouped = {each.name for each in self._here.here if each.has_groups}
+            self._stays = [replace(each, is_consumed=False) for each in self._here.adverts
+                           if isinstance(each, Queue) and each.name in grouped]  # fmt: skip
         if self._ways is not None:
             self._ways.makes_none = True
         if self._giving is not None:

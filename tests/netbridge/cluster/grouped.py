@@ -52,6 +52,8 @@ class Towns:
     links: dict[frozenset[str], dict[str, deque[bytes]]] = field(default_factory=dict)
     """Between two, what is on its way to each."""
     forgotten: set[str] = field(default_factory=set)
+    heirs: dict[str, str] = field(default_factory=dict)
+    """Of those of them that were scaled down."""
     lines: list[tuple[str, str]] = field(default_factory=list)
     ways: dict[Group, set[bytes]] = field(default_factory=dict)
     """To which nodes anybody has ever sent each group."""
@@ -104,6 +106,12 @@ class Towns:
         self.forgotten.add(name)
         self.looks()
 
+    def leaves(self, name: str, heir: str) -> None:
+        """Scaled down: that one has what it had."""
+        self.dies(name)
+        self.heirs[name] = heir
+        self.forget(name)
+
     def has(self, name: str, queue: str, *, consumed: bool | None = True) -> None:
         """None: it is deleted."""
         queues = self.places[name].queues
@@ -116,7 +124,9 @@ class Towns:
     def looks(self) -> None:
         """All know what all have, as adverts tell."""
         there = {each: place for each, place in self.places.items() if each not in self.forgotten}
-        nodes, forgotten = [*map(node_of, there)], {node_of(each) for each in self.forgotten}
+        nodes = [*map(node_of, there)]
+        gone = {node_of(each): node_of(self.heirs[each]) if each in self.heirs else None
+                for each in self.forgotten}  # fmt: skip
         queues = {node_of(each): place.queues.keys() - place.untold
                   for each, place in there.items()}  # fmt: skip
         for name, handler in list(self.handlers.items()):
@@ -128,7 +138,7 @@ class Towns:
                     if each != name and queue in there[each].untold:
                         continue
                     holders.setdefault(queue, []).append(Holder(node_of(each), is_consumed, up))
-            self.does(name, handler.looks(nodes, forgotten, queues, holders, self.now))
+            self.does(name, handler.looks(nodes, gone, queues, holders, self.now))
 
     def wants(self, name: str, group: str, queue: str = "orders") -> bytes | None:
         """The node that it goes to, if that is known at once."""

@@ -149,6 +149,39 @@ def test_it_ends_when_its_node_is_forgotten(is_down: bool) -> None:
     assert towns.places["a"].kept[ANNA] in (A, B)
 
 
+@pytest.mark.parametrize("heir", ["a", "b"])
+def test_it_leads_to_whoever_has_the_messages_of_a_node_that_was_scaled_down(heir: str) -> None:
+    towns = three()
+    groups = [f"{each}" for each in range(9)]
+    for each in groups:
+        towns.wants("b", each)
+    there = {group.name for group, node in towns.places["a"].kept.items() if node == C}
+    assert len(there) == 3
+    towns.leaves("c", heir)
+    for name in "ab":
+        assert {each: towns.wants(name, each) for each in there} == {
+            each: node_of(heir) for each in there
+        }
+    assert {towns.places["a"].kept[Group("orders", each)] for each in there} == {node_of(heir)}
+    assert len(towns.handlers["b"].routes) == 9
+
+
+def test_an_arbiter_that_learns_late_of_a_node_that_left_is_understood() -> None:
+    towns = three()
+    towns.has("a", "orders", consumed=False)
+    towns.has("b", "orders", consumed=False)
+    assert towns.wants("b", "anna") == C
+    nodes, queues = [A, B], {A: ["orders"], B: ["orders"]}
+    knows = towns.handlers["b"]
+    for action in list(knows.looks(nodes, {C: A}, queues, {}, 0.0)):
+        towns.do("b", action)
+    assert knows.routes == {ANNA: A}
+    assert list(knows.heard(A, Decides("orders", "anna", C, False), 0.0)) == []
+    assert knows.routes == {ANNA: A}
+    list(knows.heard(A, Decides("orders", "bert", C, True), 0.0))
+    assert knows.routes[Group("orders", "bert")] == A
+
+
 def test_without_its_arbiter_what_is_known_goes_on_and_what_is_new_times_out() -> None:
     towns = three(timeout=10.0)
     route = towns.wants("b", "anna")
@@ -359,11 +392,11 @@ def test_what_is_decided_anew_waits_for_its_own_writing() -> None:
     both = {A: ["orders"], B: ["orders"]}
     consumed = [Holder(A, is_consumed=True, is_up=True)]
     proposes = Proposes("orders", "anna", A, False)
-    assert list(arbiter.looks(both, (), both, 0.0)) == []
+    assert list(arbiter.looks(both, {}, both, 0.0)) == []
     assert list(arbiter.proposed(B, proposes, consumed, 0.0)) == [Keep(1, ANNA, A)]
     ended = [Drop(ANNA), TellAll(Ends("orders", "anna", A))]
-    assert list(arbiter.looks(both, (), {A: [], B: ["orders"]}, 1.0)) == ended
-    list(arbiter.looks(both, (), both, 2.0))
+    assert list(arbiter.looks(both, {}, {A: [], B: ["orders"]}, 1.0)) == ended
+    list(arbiter.looks(both, {}, both, 2.0))
     assert list(arbiter.proposed(B, proposes, consumed, 2.0)) == [Keep(2, ANNA, A)]
     assert list(arbiter.kept(1, ANNA)) == []
     assert list(arbiter.kept(2, ANNA)) == [Tell(B, Decides("orders", "anna", A, True))]
