@@ -23,7 +23,7 @@ def of_vhosts() -> list[Finding]:
     from shmbroker.ipc.follower import gates
     from shmbroker.ipc.queue import aside, writer
     from shmbroker.ipc.vhost import vhost
-    from shmbroker.netbridge.clustered import ungrouped, unselected
+    from shmbroker.netbridge.clustered import too_far, ungrouped, unselected
 
     names = vhost.names()
     found = list(container.alone(names, container.pid_namespace()))
@@ -33,6 +33,7 @@ def of_vhosts() -> list[Finding]:
             found += aside.findings(broker)
             found += unselected.findings(broker)
             found += ungrouped.findings(broker)
+            found += too_far.findings(broker)
             found += container.of_broker(broker)
             found += gates.findings(broker)
     return found
@@ -59,8 +60,8 @@ def doctor(ctx: click.Context, fix: bool, yes: bool, as_json: bool) -> None:
     Looks for stale segments, a small /dev/shm, RemoveIPC, low limits of open files, locked memory
     and memory maps, queues that need a broker and have none, queues whose dead-letter or expiry
     queue is full, messages that no consumer's selector matches, queues with groups at a node of a
-    cluster without a consumer, gates that hold back what a queue could let go of, and containers
-    that do not see each other's processes.
+    cluster without a consumer, nodes of a chain that are further away than max-hops, gates that
+    hold back what a queue could let go of, and containers that do not see each other's processes.
     Exits with 1 if an error or a warning remains, with 0 if there are only notes.
     """
     from shmbroker.ipc.doctor.doctor import examine

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from threading import Thread
 
 from shmbroker.core.layout import BINDING_HERE
 from shmbroker.ipc.exchange.own_binding import own_bindings
 from shmbroker.ipc.instance.whole import read_whole
+from shmbroker.netbridge.broker.hosted import PROGRAM
+from shmbroker.netbridge.clustered.too_far import of_cluster
 from tests.cli.command import Shell
 from tests.netbridge.clustered.conftest import PATIENCE, Cluster
 from tests.netbridge.clustered.test_balancing import consumes, in_turn, on_their_way, until
@@ -121,6 +125,29 @@ def test_nothing_goes_further_than_max_hops(cluster: Cluster) -> None:
     shell = Shell(cluster.vhosts["east"])
     checked = shell("check", "cluster", str(cluster["east"].folder))
     assert "too far: north" in checked.out
+    [found] = of_cluster(cluster["east"].folder, cluster.told("east"))
+    assert found.problem.startswith("north: further away than max-hops")
+    assert "max-hops of [cluster.town] to 3" in found.remedy
+    assert list(of_cluster(cluster["west"].folder, cluster.told("west"))) == []
+
+
+def test_doctor_asks_the_broker_of_a_vhost_whether_some_are_too_far(cluster: Cluster) -> None:
+    in_a_row(cluster, *NAMES, hops=1)
+    cluster["east"].stop()
+    command = [sys.executable, "-c", PROGRAM, "run", cluster["east"].folder.name]
+    with subprocess.Popen(command, cwd=cluster["east"].folder.parent) as process:
+        try:
+            cluster["east"].becomes("live")
+            cluster.until("east", lambda told: {each["name"] for each in told["nodes"]} == {*NAMES})
+            until(lambda: too_far(cluster) == ["west"])
+        finally:
+            process.kill()
+
+
+def too_far(cluster: Cluster) -> list[str]:
+    told = Shell(cluster.vhosts["east"])("doctor", "--json").json
+    folder = str(cluster["east"].folder)
+    return [each["problem"].partition(":")[0] for each in told if folder in each["subject"]]
 
 
 def test_another_way_is_taken_when_nothing_is_on_the_former_one(cluster: Cluster) -> None:
