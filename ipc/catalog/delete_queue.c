@@ -36,10 +36,13 @@ void queue_remove(sb_connection *connection, int64_t reference)
 /* A queue that ships what was taken out of others; its publishers see the mark. */
 static int64_t shipped_code(const sb_connection *connection, sb_queue *queue)
 {
+    sb_port port;
     if (!is_on_its_way(queue->name))
         return SB_OK;
     sb_deletion_mark(queue->ring.memory);
-    if (connection->duties->is_empty(queue))
+    /* in this order: what a transaction has placed is seen when its series is free */
+    if (port_to_look(queue, &port) == SB_OK && !sb_port_series_is_held(&port) &&
+        connection->duties->is_empty(queue))
         return SB_OK;
     sb_deletion_unmark(queue->ring.memory);
     return fail(SB_INVALID, "queue '%s' has messages that are on their way to another broker: it "
