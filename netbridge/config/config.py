@@ -204,13 +204,7 @@ def network(folder: Path, given: Given) -> Network:
     folder = folder.absolute()
     place = instance.place_of(folder)
     whole, given = given, merged(given)
-    tables: dict[str, dict[str, Any]] = {}
-    for key, value in given.items():
-        if is_of_netbridge(key):
-            table, _, name = key.rpartition(".")
-            tables.setdefault(table, {})[name] = _parsed(key, value, place)
-    for table in instance.empty_tables(folder):
-        tables.setdefault(table, {})
+    tables = _tables(given, folder, place)
     _check_clusters(tables, place)
     _check_discovery(tables, place)
     for table, values in tables.items():
@@ -262,6 +256,18 @@ def network(folder: Path, given: Given) -> Network:
         agents=agents_of(_named(tables, agents.TABLE_ROOT), links, known, place, not_with=apart),
     )
     return _listening_for_cluster(_with_keys(found, place), place)
+
+
+def _tables(given: Given, folder: Path, place: Path) -> dict[str, dict[str, Any]]:
+    """Those of the network, by name; also those that have nothing in them."""
+    tables: dict[str, dict[str, Any]] = {}
+    for key, value in given.items():
+        if is_of_netbridge(key):
+            table, _, name = key.rpartition(".")
+            tables.setdefault(table, {})[name] = _parsed(key, value, place)
+    for table in instance.empty_tables(folder):
+        tables.setdefault(table, {})
+    return tables
 
 
 def _apart(given: Given, in_cluster: Cluster | None) -> str:

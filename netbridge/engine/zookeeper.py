@@ -119,6 +119,8 @@ class ZooKeeper:
             # two thirds of the time-out that the servers grant; kazoo keeps it to itself
             times = connect(*given, **named)
             self._granted_ms = times[0] * 1.5
+            if client.connected:  # it has told the listener already
+                self._connected.set()
             return times
 
         client._connection._connect = noting
@@ -128,7 +130,8 @@ class ZooKeeper:
     def _became(self, state: Any) -> None:
         """In a thread of kazoo."""
         if state == self._kazoo.protocol.states.KazooState.CONNECTED:
-            self._connected.set()
+            if self._granted_ms:  # else it is known in a moment
+                self._connected.set()
         else:
             self._connected.clear()
             self._was_lost = True
