@@ -284,6 +284,15 @@ class Membership:
             node = self.left[node].to
         return node
 
+    def waits_for_heir(self, node: Node) -> bool:
+        """It was scaled down, and who has what it has had is not met yet."""
+        seen: set[Node] = set()
+        end = node
+        while end in self.left and end not in seen:
+            seen.add(end)
+            end = self.left[end].to
+        return node in self.left and self.heir(node) is None and end not in self.forgotten
+
     def tick(self, now: float) -> Actions:
         for link, repeat in list(self._repeats.items()):
             if now >= repeat.due and self.me is not None:

@@ -152,9 +152,10 @@ class Groups:
         self._made = made
         for group, node in list(self._waiting.items()):
             self._route(group, node)
-        gone = {node: machine.heir(node) for node in machine.forgotten.keys() - nodes}
+        gone = {node: machine.heir(node) for node in machine.forgotten.keys() - nodes
+                if not machine.waits_for_heir(node)}  # fmt: skip
         now = time.monotonic()
-        self._behind.looks({node for node, heir in gone.items() if heir is not None})
+        self._behind.looks(machine.forgotten.keys() & machine.left.keys() - nodes)
         self._goes_behind(now)
         self._does(self.handler.looks(nodes, gone, queues, holders, now))
 
@@ -247,7 +248,8 @@ class Groups:
                 case Routed():
                     self._route(action.group, action.node)
                 case Unrouted():
-                    self._behind.ends(action.group)
+                    former = self._former(action.group)
+                    self._behind.ends(action.group, former, time.monotonic())
                     self._waiting.pop(action.group, None)
                     self._write(self._routes, key_of(action.group), "")
                 case Line():
@@ -276,8 +278,6 @@ class Groups:
 
     def _former(self, group: Group) -> Node:
         """To which node it goes; empty: it has no route."""
-        if not self._behind.has_gone:
-            return b""
         said = self._routes.value(key_of(group))
         return b"" if said is None or not said.body else self._node_of(bytes(said.body).decode())
 

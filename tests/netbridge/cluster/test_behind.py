@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from shmbroker.netbridge.cluster.behind import IDLE_SECONDS, NEVER, SETTLE_SECONDS, Behind
+from shmbroker.netbridge.cluster.behind import (
+    HEAR_SECONDS,
+    IDLE_SECONDS,
+    NEVER,
+    SETTLE_SECONDS,
+    Behind,
+)
 from shmbroker.netbridge.cluster.group import Group
 from tests.netbridge.cluster.talk import node_of
 
@@ -57,9 +63,39 @@ def test_one_that_comes_late_is_stopped_as_well_and_one_that_ends_goes_nowhere()
     assert way.behind.goes(BERT, C, A, 10.0)
     assert way.at(10.05) == ([], [])
     assert way.at(20.0) == ([ANNA, BERT], [])
-    way.behind.ends(ANNA)
+    way.behind.ends(ANNA, C, 20.0)
     assert way.behind.goes(BERT, b"", B, 20.0), "its successor has left as well"
     assert way.at(30.0) == ([], [(BERT, B)])
+
+
+def test_one_that_is_decided_anew_waits_as_well() -> None:
+    way = Way()
+    way.behind.ends(ANNA, C, 0.0)
+    assert way.behind.goes(ANNA, b"", A, 0.1)
+    way.behind.ends(BERT, C, 0.2)
+    way.depth = 0
+    assert way.at(10.0) == ([ANNA, BERT], [])
+    assert way.at(20.0) == ([], [(ANNA, A)])
+    assert not way.behind.goes(BERT, b"", B, 20.0)
+
+
+def test_that_it_has_gone_may_be_heard_later() -> None:
+    way = Way()
+    way.behind.looks(set())
+    assert way.behind.goes(ANNA, C, A, 0.0), "something is on its way there"
+    assert way.at(0.1) == ([ANNA], [])
+    way.behind.looks({C})
+    assert way.at(10.0) == ([], [])
+    way.depth = 0
+    assert way.at(20.0) == ([], [(ANNA, A)])
+
+
+def test_of_a_node_that_was_not_scaled_down_it_waits_for_a_while_only() -> None:
+    way = Way()
+    way.behind.looks(set())
+    assert way.behind.goes(ANNA, C, A, 0.0)
+    assert way.at(HEAR_SECONDS / 2) == ([ANNA], [])
+    assert way.at(HEAR_SECONDS) == ([], [(ANNA, A)])
 
 
 @pytest.mark.parametrize(("former", "node"), [(b"", A), (A, B), (C, C)])

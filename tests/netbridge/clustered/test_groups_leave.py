@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -95,9 +96,11 @@ def test_a_node_that_hears_of_it_late_keeps_the_order_also_when_the_former_one_i
     cluster["north"].kill()
     count = 1
 
-    def publishes(until: Callable[[], bool]) -> None:
+    def publishes(until: Callable[[], bool], pause: float = 0.0) -> None:
+        """`pause`: nobody consumes, and there is room for so many until then."""
         nonlocal count
         while not until():
+            time.sleep(pause)
             with suppress(GroupingTimeout):
                 north.queue("orders").publish(
                     f"north {count}".encode(), group="anna", confirm="shm"
@@ -109,7 +112,8 @@ def test_a_node_that_hears_of_it_late_keeps_the_order_also_when_the_former_one_i
         assert stop(cluster)[0] == 0, cluster.story()
         cluster["north"].start()
         orders = east.queue("orders")
-        publishes(lambda: orders.published > 3000)  # also while that which waited goes there
+        # also while that which waited goes there
+        publishes(lambda: orders.published > 3000, pause=0.002)
         until(lambda: groups(cluster, "north") == {"anna": "east"})
         first = count
         cluster["west"].start().becomes("live")
