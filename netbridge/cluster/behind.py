@@ -77,7 +77,7 @@ class Behind:
         return True
 
     def ends(self, group: Group, former: Node, now: float) -> None:
-        """It has no route any more; the next one waits for what is on its way to the former node."""
+        """It has no route any more; the next one waits for what is on its way by this one."""
         for way in self._ways.values():
             way.groups.pop(group, None)
         if former and not self._is_empty(former):
