@@ -319,21 +319,22 @@ def route_exchange(
     source = reference_of(word, exchange)
     total = NOT_FOUND
     for exclusive in range(flags & EXCHANGE_DIVERTS, -1, -1):
-        if total == NOT_FOUND:
-            total = route_bindings(
-                catalog,
-                source,
-                kind,
-                exclusive,
-                key,
-                key_length,
-                properties,
-                properties_length,
-                visited,
-                found,
-                capacity,
-                count,
-            )
+        total = route_bindings(
+            catalog,
+            source,
+            kind,
+            exclusive,
+            key,
+            key_length,
+            properties,
+            properties_length,
+            visited,
+            found,
+            capacity,
+            count,
+        )
+        if total != NOT_FOUND:
+            break
     if flags & EXCHANGE_FORWARDS:
         total = route_forwards(catalog, source, visited, found, capacity, count, total)
     if total != NOT_FOUND:

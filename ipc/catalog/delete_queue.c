@@ -34,17 +34,10 @@ void queue_remove(sb_connection *connection, int64_t reference)
 }
 
 /* A queue that ships what was taken out of others; its publishers see the mark. */
-static int64_t shipped_code(const sb_connection *connection, sb_queue *queue)
+static int64_t shipped_code(sb_queue *queue)
 {
-    sb_port port;
-    if (!is_on_its_way(queue->name))
+    if (!is_on_its_way(queue->name) || doomed_if_empty(queue))
         return SB_OK;
-    sb_deletion_mark(queue->ring.memory);
-    /* in this order: what a transaction has placed is seen when its series is free */
-    if (port_to_look(queue, &port) == SB_OK && !sb_port_series_is_held(&port) &&
-        connection->duties->is_empty(queue))
-        return SB_OK;
-    sb_deletion_unmark(queue->ring.memory);
     return fail(SB_INVALID, "queue '%s' has messages that are on their way to another broker: it "
                 "is deleted when it is empty", queue->name);
 }
@@ -76,7 +69,7 @@ static int64_t delete_locked(sb_connection *connection, const char *name, int64_
         return SB_IN_USE;
     if (code == SB_OK && word_load(queue->ring.memory, L_RING_CLOSED_AT) == L_CLOSED)
         return read_only_code(queue);
-    if (code == SB_OK && (code = shipped_code(connection, queue)) != SB_OK)
+    if (code == SB_OK && (code = shipped_code(queue)) != SB_OK)
         return code;
     queue_remove(connection, reference);
     if (code == SB_OK) { /* else its ring was damaged or gone: now the rest of it is gone too */

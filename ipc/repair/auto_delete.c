@@ -26,14 +26,12 @@ static bool is_over(sb_queue *queue)
 {
     if (!is_unused(queue) || word_load(queue->ring.memory, L_RING_CLOSED_AT))
         return false;
-    sb_port port;
-    sb_deletion_mark(queue->ring.memory);
-    /* in this order: what a transaction has placed is seen when its series is free */
-    if (port_to_look(queue, &port) == SB_OK && !sb_port_series_is_held(&port) &&
-        queue_is_empty(queue) && is_unused(queue))
-        return true;
-    sb_deletion_unmark(queue->ring.memory);
-    return false;
+    if (!doomed_if_empty(queue))
+        return false;
+    bool is_unused_yet = is_unused(queue);
+    if (!is_unused_yet)
+        sb_deletion_unmark(queue->ring.memory);
+    return is_unused_yet;
 }
 
 static void look_at(sb_connection *connection, int64_t row)

@@ -1,10 +1,22 @@
-/* Whether a queue was deleted for want of use while somebody published in it. */
+/* A queue that is deleted if it is empty, and who publishes there meanwhile: core/deletion.py. */
 
 #define _GNU_SOURCE
 
 #include "base/base.h"
 #include "ring/ring.h"
 #include "vhost/vhost.h"
+
+bool doomed_if_empty(sb_queue *queue)
+{
+    sb_port port;
+    sb_deletion_mark(queue->ring.memory);
+    /* in this order: what a transaction has placed is seen when its series is free */
+    if (port_to_look(queue, &port) == SB_OK && !sb_port_series_is_held(&port) &&
+        queue->connection->duties->is_empty(queue))
+        return true;
+    sb_deletion_unmark(queue->ring.memory);
+    return false;
+}
 
 int64_t auto_delete_outcome(sb_queue *queue, int64_t code)
 {

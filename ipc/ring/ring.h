@@ -272,6 +272,9 @@ void group_join(sb_queue *queue);
 
 /* --- doomed.c --------------------------------------------------------------------------------- */
 
+/* Under the catalog's lock: mark the queue, to be deleted now.  False: it is not empty, or is about
+ * not to be, and is not marked. */
+bool doomed_if_empty(sb_queue *queue);
 /* What a publish that went well is to answer, by a queue that may be about to be deleted. */
 int64_t auto_delete_outcome(sb_queue *queue, int64_t code);
 

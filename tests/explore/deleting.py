@@ -43,9 +43,8 @@ def lock(who: int) -> int:
 
 
 @program
-def confirming(who: int) -> int:
-    """Publish, as queue_published does."""
-    compare_exchange(MESSAGES + 8 * (who - 1), 0, 1)
+def outcome(who: int) -> int:
+    """1 if the queue is still there, as auto_delete_outcome says it."""
     lives = 1
     if deletion_is_marked(RING):
         lock(who)
@@ -53,7 +52,14 @@ def confirming(who: int) -> int:
         if lives:
             deletion_unmark(RING)
         store_release(LOCK, 0)
-    if lives:
+    return lives
+
+
+@program
+def confirming(who: int) -> int:
+    """Publish, as queue_published does."""
+    compare_exchange(MESSAGES + 8 * (who - 1), 0, 1)
+    if outcome(who):
         tell(CONFIRMED, who)
     return 0
 
@@ -63,14 +69,7 @@ def committing(who: int) -> int:
     """Commit, as ipc/commit/record.c does: the message is placed after the transaction is decided,
     and then the series is let go of."""
     compare_exchange(SERIES, 0, 1)
-    lives = 1
-    if deletion_is_marked(RING):
-        lock(who)
-        lives = load_acquire(LIVES)
-        if lives:
-            deletion_unmark(RING)
-        store_release(LOCK, 0)
-    if lives:
+    if outcome(who):
         tell(CONFIRMED, who)
         compare_exchange(MESSAGES, 0, 1)
     compare_exchange(SERIES, 1, 0)

@@ -1071,7 +1071,7 @@ MUTANTS: Final = (
     _one(
         "decided-without-a-look-at-the-mark",
         "deletion-committed",
-        "committing",
+        "outcome",
         "if deletion_is_marked(RING):",
         "if False:",
     ),
@@ -1085,14 +1085,14 @@ MUTANTS: Final = (
     _one(
         "confirmed-without-a-look-at-the-mark",
         "deletion",
-        "confirming",
+        "outcome",
         "if deletion_is_marked(RING):",
         "if False:",
     ),
     _one(
         "confirmed-without-waiting-for-the-deleter",
         "deletion",
-        "confirming",
+        "outcome",
         "        lock(who)\n",
         "",
     ),
