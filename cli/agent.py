@@ -6,15 +6,8 @@ import click
 
 from shmbroker.cli.connection import vhost_option
 from shmbroker.cli.group import Group
-from shmbroker.cli.link import fields, rows
-from shmbroker.cli.output import (
-    json_option,
-    names_option,
-    print_json,
-    print_names,
-    print_table,
-)
-from shmbroker.cli.units import format_duration
+from shmbroker.cli.link import fields, rows, shown, since
+from shmbroker.cli.output import json_option, names_option
 
 COLUMNS = ["EXCHANGE", "REMOTE", "MODE", "STATE", "SINCE", "PEER", "MESSAGES", "WAITING", "REFUSED",
            "REASON"]  # fmt: skip
@@ -47,13 +40,7 @@ def list_(vhost: str, as_json: bool, names: bool) -> None:
     have come, since the broker is live; WAITING is what the other broker has not confirmed, REFUSED
     what it has refused.  `shmbroker link stop` and `link start` take the names that --names prints.
     """
-    found = agents(vhost)
-    if names:
-        print_names(str(each["name"]) for each in found)
-    elif as_json:
-        print_json(found)
-    else:
-        print_table(COLUMNS, [cells(each) for each in found])
+    shown(agents(vhost), COLUMNS, cells, as_json, names)
 
 
 def agents(vhost: str) -> list[dict[str, object]]:
@@ -61,7 +48,5 @@ def agents(vhost: str) -> list[dict[str, object]]:
 
 
 def cells(of: dict[str, object]) -> list[object]:
-    seconds = of["seconds"]
-    since = format_duration(round(seconds)) if isinstance(seconds, float) else None
-    return [of["exchange"], of["plan"], of["mode"], of["state"], since, of["peer"],
+    return [of["exchange"], of["plan"], of["mode"], of["state"], since(of), of["peer"],
             of["messages"], of["lag"], of["set_aside"], of["reason"]]  # fmt: skip

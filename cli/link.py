@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -54,13 +55,22 @@ def list_(vhost: str, as_json: bool, names: bool) -> None:
     It reads shared memory, so it works as well if the broker hangs.  LAG is the number of messages
     that the far end has not confirmed.
     """
-    found = [fields(each, vhost) for each in rows(vhost)]
+    shown([fields(each, vhost) for each in rows(vhost)], COLUMNS, cells, as_json, names)
+
+
+def shown(
+    found: list[dict[str, object]],
+    columns: list[str],
+    cells_of: Callable[[dict[str, object]], list[object]],
+    as_json: bool,
+    names: bool,
+) -> None:
     if names:
         print_names(str(each["name"]) for each in found)
     elif as_json:
         print_json(found)
     else:
-        print_table(COLUMNS, [cells(each) for each in found])
+        print_table(columns, [cells_of(each) for each in found])
 
 
 def rows(vhost: str) -> tuple[Seen, ...]:
@@ -72,13 +82,13 @@ def rows(vhost: str) -> tuple[Seen, ...]:
 
 def fields(seen: Seen, vhost: str) -> dict[str, object]:
     text, histogram = dict(seen.text), seen.histogram
-    since = text.pop("since", None)
+    began = text.pop("since", None)
     return {
         **text,
-        "since": datetime.fromtimestamp(since, UTC).isoformat(timespec="milliseconds")
-        if since
+        "since": datetime.fromtimestamp(began, UTC).isoformat(timespec="milliseconds")
+        if began
         else None,
-        "seconds": round(time.time() - since, 3) if since else None,
+        "seconds": round(time.time() - began, 3) if began else None,
         "lag": depth_of(vhost, str(text.get("queue", ""))),
         **seen.counters,
         "append_confirm_ns": {
@@ -104,10 +114,14 @@ def cells(of: dict[str, object]) -> list[object]:
     times = of["append_confirm_ns"]
     assert isinstance(times, dict)
     p99 = format_duration(times["p99"] / 1e9) if times["messages"] else None
-    seconds = of["seconds"]
-    since = format_duration(round(seconds)) if isinstance(seconds, float) else None
-    return [of.get("name"), of.get("state"), since, of.get("peer"), of.get("member"),
+    return [of.get("name"), of.get("state"), since(of), of.get("peer"), of.get("member"),
             of["messages"], of["lag"], p99, of["attempts"], of.get("reason")]  # fmt: skip
+
+
+def since(of: dict[str, object]) -> str | None:
+    """For how long it has been what it is."""
+    seconds = of["seconds"]
+    return format_duration(round(seconds)) if isinstance(seconds, float) else None
 
 
 def ordered(verb: str, name: str, vhost: str, timeout: float, states: tuple[str, ...]) -> None:
