@@ -267,15 +267,15 @@ class Owner:
         if self._has_tables(ours) and (self._network is None or not self._network.is_live):
             self._serve(ours)
         elif ours.standing is Standing.LIVE and not self._has_tables(ours):
-            former.unbind(self._config.vhost)
-        if ours.standing is Standing.LIVE and self._network is None:
             self._drop()
         self._announce(ours)  # whoever hears it comes at once
 
     def _drop(self) -> None:
-        """What bridges of a former file have left: there is no network that does it."""
-        with connect(f"shm://{self._config.vhost}", name="gates") as broker:
-            gates.drop(broker, ())
+        """What bridges and agents of a former file have left; with a network, that drops gates."""
+        with connect(f"shm://{self._config.vhost}", name="former links") as broker:
+            former.unbind(broker)
+            if self._network is None:
+                gates.drop(broker, ())
 
     def _serve(self, ours: Identity) -> None:
         self._made(ours).serve(ours)

@@ -61,7 +61,8 @@ class NetworkThread(Closable):
         self.node = b""
         """Of the vhost, if messages for its queues come from other nodes."""
         self._sleeper: Sleeper | None = None
-        self._worker: Worker | None = None
+        self.worker = Worker(self.call, OPENERS)
+        """For links that are to pour into a queue."""
         self.context: zmq.Context[Any] = zmq.Context()
         self.context.set(zmq.MAX_SOCKETS, SOCKETS_MAX)
         self.members: list[Member] = []
@@ -98,13 +99,6 @@ class NetworkThread(Closable):
         if self._sleeper is None:
             self._sleeper = Sleeper(self._eventfd)
         return self._sleeper
-
-    @property
-    def worker(self) -> Worker:
-        """Made when a link is to pour into a queue."""
-        if self._worker is None:
-            self._worker = Worker(self.call, OPENERS)
-        return self._worker
 
     # --- from any thread ----------------------------------------------------------------------
 
@@ -209,8 +203,7 @@ class NetworkThread(Closable):
             raise
         finally:
             self._is_stopped = True
-            if self._worker is not None:
-                self._worker.close()
+            self.worker.close()
             if self._sleeper is not None:
                 self._sleeper.close()
             authenticator.close()

@@ -25,31 +25,38 @@ class Worker:
     ) -> None:
         """`call`: of the thread in which is told what came of it.
 
-        `nice`: so far it stands back behind other threads, as in nice(1).
+        `nice`: so far it stands back behind other threads, as in nice(1).  Its threads begin with
+        the first work.
         """
         self._call, self._nice = call, nice
         self._given: dict[Hashable, deque[_Work]] = {}
         """What is to be done, by what it is of: there as long as a thread has it, or is to."""
         self._begins: SimpleQueue[tuple[Hashable] | None] = SimpleQueue()
         self._lock = threading.Lock()
-        self._threads = [
-            threading.Thread(target=self._run, name="shmbroker-net-worker", daemon=True)
-            for _ in range(threads)
-        ]
-        for each in self._threads:
-            each.start()
+        self._is_closed = False
+        self._count = threads
+        self._threads: list[threading.Thread] = []
 
     def do(self, work: Callable[[], T], told: Told[T], of: Hashable = None) -> None:
         given: _Work = work, told  # type: ignore[assignment]  # told takes what work returns
         with self._lock:
+            self._begin()
             if of in self._given:
                 self._given[of].append(given)
             else:
                 self._given[of] = deque([given])
                 self._begins.put((of,))
 
+    def _begin(self) -> None:
+        while len(self._threads) < self._count and not self._is_closed:
+            new = threading.Thread(target=self._run, name="shmbroker-net-worker", daemon=True)
+            self._threads.append(new)
+            new.start()
+
     def close(self) -> None:
         """What was given before is done; nobody is told."""
+        with self._lock:
+            self._is_closed = True
         for _ in self._threads:
             self._begins.put(None)
         for each in self._threads:

@@ -63,7 +63,7 @@ class NetworkLinks(Closable):
         self._node = b""
         self._looking: Looking | None = None
         self._supplying: Supplying | None = None
-        self._worker: Worker | None = None
+        self._worker = Worker(thread.call)
         self._is_closed = False
         self.due = math.inf
         """When it is looked again who consumes here."""
@@ -85,10 +85,9 @@ class NetworkLinks(Closable):
             self._thread.ask(self.end)
         if self._supplying is not None:
             self._supplying.close()
-        if self._worker is not None:
-            if self._looking is not None:
-                self._worker.do(self._looking.close, lambda _: None)
-            self._worker.close()
+        if self._looking is not None:
+            self._worker.do(self._looking.close, lambda _: None)
+        self._worker.close()
 
     # --- of the network thread ----------------------------------------------------------------
 
@@ -100,12 +99,7 @@ class NetworkLinks(Closable):
     def woken(self, now: float) -> None:
         self.due = math.inf
         if self._looking is not None and not self._is_closed:
-            self._in_worker(self._looking.look, self._looked)
-
-    def _in_worker(self, work: Callable[[], Any], told: Callable[[Any], None]) -> None:
-        if self._worker is None:
-            self._worker = Worker(self._thread.call)
-        self._worker.do(work, told)
+            self._worker.do(self._looking.look, self._looked)
 
     def _looked(self, found: tuple[Here, ...] | Exception | None) -> None:
         if isinstance(found, Exception):
@@ -169,7 +163,7 @@ class NetworkLinks(Closable):
             link = handshake.link.removeprefix(NETWORK_LINK)
             party.ring = ring_of(handshake.peer.node, link)
             assert self._broker is not None, "a passive broker has no links"
-            self._in_worker(partial(made, self._broker, party.ring), partial(self._made, end))
+            self._worker.do(partial(made, self._broker, party.ring), partial(self._made, end))
         self._supply()
 
     def _made(self, end: End, ring: object) -> None:

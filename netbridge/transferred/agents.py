@@ -76,7 +76,7 @@ class Agents(Closable):
         self._broker: Broker | None = None
         self._node, self._name = b"", ""
         self._upstream: Upstream | None = None
-        self._worker: Worker | None = None
+        self._worker = Worker(thread.call)
         self._is_closed = False
         self.due = math.inf
         """When it is looked again which exchanges there are."""
@@ -113,8 +113,7 @@ class Agents(Closable):
             self.end()
         else:
             self._thread.ask(self.end)
-        if self._worker is not None:
-            self._worker.close()
+        self._worker.close()
 
     # --- of the network thread ----------------------------------------------------------------
 
@@ -126,18 +125,13 @@ class Agents(Closable):
     def woken(self, now: float) -> None:
         self.due = math.inf
         if self._upstream is not None and not self._is_closed:
-            self._in_worker(partial(self._upstream.carries, self._agents), self._looked)
+            self._worker.do(partial(self._upstream.carries, self._agents), self._looked)
             for end, party in list(self._parties.items()):
                 if party.asked is not None and party.is_open:
                     self._binds(end, party, party.asked)
 
     def _look(self) -> None:
         self.due = time.monotonic()
-
-    def _in_worker(self, work: Callable[[], Any], then: Callable[[Any], None]) -> None:
-        if self._worker is None:
-            self._worker = Worker(self._thread.call)
-        self._worker.do(work, then)
 
     def _looked(self, found: Seen | Exception) -> None:
         if self._is_closed:
@@ -170,7 +164,7 @@ class Agents(Closable):
         party = self._parties.pop(end, None)
         if party is not None and party.queue and not self._is_closed:
             assert self._broker is not None
-            self._in_worker(partial(subscriber.drop, self._broker, party.queue), self._dropped)
+            self._worker.do(partial(subscriber.drop, self._broker, party.queue), self._dropped)
 
     def _dropped(self, failure: Exception | None) -> None:
         """The next broker drops what this one could not."""
@@ -217,7 +211,7 @@ class Agents(Closable):
             party.joins, party.exchange = said.kind, said.exchange
             assert self._broker is not None, "a passive broker has no links"
             work = partial(answer, self._broker, self._name, said)
-            self._in_worker(work, partial(self._answers, end))
+            self._worker.do(work, partial(self._answers, end))
         elif isinstance(said, Wants):
             self._wanted(end, party, said)
         elif party.agent is None or not party.joins or party.is_joined:
@@ -263,7 +257,7 @@ class Agents(Closable):
                 subscriber.binds, self._broker, party.queue, party.exchange, asked.hops,
                 asked.wanted,
             )  # fmt: skip
-            self._in_worker(work, partial(self._bound, end))
+            self._worker.do(work, partial(self._bound, end))
 
     def _bound(self, end: End, failure: Exception | None) -> None:
         party = self._parties.get(end)
