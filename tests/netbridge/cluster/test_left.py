@@ -75,3 +75,18 @@ def test_the_heir_of_an_heir() -> None:
     assert town.members["a"].heir(node_of("x")) is None
     town.does("a", town.members["a"].leaves(Left(node_of("y"), 1, node_of("x"))))
     assert town.members["a"].heir(node_of("x")) is None
+
+
+def test_who_has_what_it_had_may_not_be_met_yet() -> None:
+    town = three()
+    leaves(town, "b", "c", "b")
+    town.dies("c")
+    town.add("d")
+    leaves(town, "d", "c", "b")
+    machine = town.members["d"]
+    assert machine.heir(node_of("c")) is None
+    assert machine.waits_for_heir(node_of("c"))
+    assert not machine.waits_for_heir(node_of("x"))
+    town.link("d", "a")
+    assert machine.heir(node_of("c")) == node_of("b")
+    assert not machine.waits_for_heir(node_of("c"))

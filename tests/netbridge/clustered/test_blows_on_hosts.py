@@ -12,31 +12,22 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from contextlib import ExitStack
-from random import Random
-from threading import Event
 
 import pytest
 
 from shmbroker.ipc.instance import status
 from shmbroker.ipc.instance.whole import read_whole
 from tests.netbridge.clustered.conftest import PATIENCE, Cluster
+from tests.support.blows import HostBlows, seeds_of
 from tests.support.counting import Programs
 from tests.support.hosts import Rack, has_hosts
 
 pytestmark = pytest.mark.skipif(not has_hosts(), reason="network namespaces are for root")
 
 
-def _seeds(text: str) -> list[int]:
-    first, _, last = text.partition("-")
-    return list(range(int(first), int(last or first) + 1))
-
-
-SEEDS = _seeds(os.environ.get("CLUSTER_HOST_SEEDS", "1-2"))
+SEEDS = seeds_of(os.environ.get("CLUSTER_HOST_SEEDS", "1-2"))
 BLOWS = int(os.environ.get("CLUSTER_HOST_BLOWS", "6"))
-BLOW_SECONDS = 2.0
-"""The longest."""
 LIVES = ("east", "west", "north", "south")
 BROKERS = ("east", "west", "west2", "north", "south")
 WITH_GROUPS = ("east", "west")
@@ -52,12 +43,10 @@ def queues_of(name: str) -> tuple[str, ...]:
     return ("orders", "grouped") if name in WITH_GROUPS else ("orders",)
 
 
-class Blows:
+class Blows(HostBlows):
     def __init__(self, cluster: Cluster, rack: Rack, programs: Programs, seed: int) -> None:
-        self._cluster, self._rack, self._programs = cluster, rack, programs
-        self._random = Random(seed)
-        self._consumers: dict[tuple[str, str], Event] = {}
-        self.struck: list[str] = []
+        super().__init__(cluster, BROKERS, rack, programs, seed)
+        self._cluster = cluster
 
     def strike(self) -> None:
         self._somebody_comes_or_goes()
@@ -68,12 +57,12 @@ class Blows:
         elif kind == "takeover":
             self._take_over()
         elif kind in ("kill", "stop", "still"):
-            self._strike(kind, name)
+            self.on_process(kind, name)
         else:
-            self._on_the_network(kind, name)
+            self.on_network(kind, name)
 
     def join(self) -> None:
-        self._start("south")
+        self.start("south")
         self._programs.publish("south", "orders")
 
     def end(self) -> None:
@@ -81,55 +70,22 @@ class Blows:
         self._programs.is_over.set()
         for name in LIVES:
             for queue in queues_of(name):
-                if (name, queue) not in self._consumers:
-                    self._comes(name, queue)
-
-    def close(self) -> None:
-        self._programs.is_over.set()
-        for each in self._consumers.values():
-            each.set()
+                self.stays(name, queue)
 
     def _running(self) -> list[str]:
         return [name for name in BROKERS if self._cluster[name].process is not None]
 
-    def _comes(self, name: str, queue: str) -> None:
-        leaves = self._consumers[name, queue] = Event()
-        self._programs.consume(name, queue, leaves)
-
     def _somebody_comes_or_goes(self) -> None:
         name, queue = self._random.choice(LIVES), self._random.choice(("orders", "grouped"))
-        if queue not in queues_of(name):
-            return
-        leaves = self._consumers.pop((name, queue), None)
-        if leaves is None:
-            self._comes(name, queue)
-        else:
-            leaves.set()
+        if queue in queues_of(name):
+            self.comes_or_goes(name, queue)
 
-    def _start(self, name: str) -> None:
+    def start(self, name: str) -> None:
         self._cluster[name].start()
         if name.startswith("west"):
             self._cluster.serves("west", "west2")
         else:
             self._cluster[name].becomes("live")
-
-    def _for_a_while(self) -> None:
-        time.sleep(self._random.uniform(0, BLOW_SECONDS))
-
-    def _strike(self, kind: str, name: str) -> None:
-        run = self._cluster[name]
-        if kind == "still":
-            assert run.process is not None
-            run.process.stop()
-            self._for_a_while()
-            run.process.go_on()
-            return
-        if kind == "kill":
-            run.kill()
-        else:
-            run.stop()
-        self._for_a_while()
-        self._start(name)
 
     def _leave(self) -> None:
         """What it has goes to another node; if that is not reached, it stays in its journal."""
@@ -139,26 +95,15 @@ class Blows:
         told = read_whole(north.folder / status.RUN / "scale-down")
         assert north.process.has_ended(PATIENCE), f"{told}\n{self._cluster.story()}"
         assert north.process.status in (0, 1)
-        self._for_a_while()
-        self._start("north")
+        self.for_a_while()
+        self.start("north")
 
     def _take_over(self) -> None:
         name = self._cluster.serves("west", "west2")
         self._cluster[name].kill()
         self._cluster.serves("west2" if name == "west" else "west")
-        self._for_a_while()
-        self._start(name)
-
-    def _on_the_network(self, kind: str, name: str) -> None:
-        other = self._random.choice([each for each in BROKERS if each != name])
-        if kind == "isolate":
-            self._rack.isolate(name)
-        elif kind == "lose":
-            self._rack[name].loses(20)
-        else:
-            self._rack.cut(name, other, both_ways=kind == "cut")
-        self._for_a_while()
-        self._rack.heal()
+        self.for_a_while()
+        self.start(name)
 
 
 def begun(cluster: Cluster, rack: Rack) -> None:

@@ -20,12 +20,9 @@ import json
 import os
 import subprocess
 import sysconfig
-import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from random import Random
-from threading import Event
 
 import pytest
 
@@ -33,6 +30,7 @@ from shmbroker.ipc.instance.status import NotRunning
 from shmbroker.perf.machine.port import free_port
 from tests.netbridge.networked.conftest import PASSWORD, PATIENCE, Brokers
 from tests.netbridge.replicated.test_partitions import lives_on
+from tests.support.blows import HostBlows, seeds_of
 from tests.support.counting import Programs
 from tests.support.guards import Witness
 from tests.support.hosts import Rack, has_hosts
@@ -40,15 +38,8 @@ from tests.support.hosts import Rack, has_hosts
 pytestmark = pytest.mark.skipif(not has_hosts(), reason="network namespaces are for root")
 
 
-def _seeds(text: str) -> list[int]:
-    first, _, last = text.partition("-")
-    return list(range(int(first), int(last or first) + 1))
-
-
-SEEDS = _seeds(os.environ.get("NETWORK_HOST_SEEDS", "1"))
+SEEDS = seeds_of(os.environ.get("NETWORK_HOST_SEEDS", "1"))
 BLOWS = int(os.environ.get("NETWORK_HOST_BLOWS", "5"))
-BLOW_SECONDS = 2.0
-"""The longest."""
 QUEUES = {"orders": {"durable": True, "max_deliveries": None, "slots": 1 << 14}}
 KINDS = ("kill", "kill", "stop", "still", "link", "isolate", "cut", "deafen", "lose")
 
@@ -85,15 +76,12 @@ SHAPES = {
 }
 
 
-class Blows:
+class Blows(HostBlows):
     def __init__(
         self, brokers: Brokers, shape: Shape, rack: Rack, programs: Programs, seed: int
     ) -> None:
-        self._brokers, self._shape, self._rack, self._programs = brokers, shape, rack, programs
-        self._random = Random(seed)
-        self._names = shape.names
-        self._consumers: dict[str, Event] = {}
-        self.struck: list[str] = []
+        super().__init__(brokers, shape.names, rack, programs, seed)
+        self._brokers, self._shape = brokers, shape
 
     def strike(self) -> None:
         self._is_whole()
@@ -106,39 +94,21 @@ class Blows:
         elif kind == "link":
             self._without_link()
         elif kind in ("kill", "stop", "still"):
-            self._strike(kind, name)
+            self.on_process(kind, name)
         else:
-            self._on_the_network(kind, name)
+            self.on_network(kind, name)
 
     def end(self) -> None:
         """Somebody consumes at each."""
         self._programs.is_over.set()
         for name in self._shape.lives:
-            if name not in self._consumers:
-                self._comes(name)
+            self.stays(name, "orders")
 
     def serving(self) -> list[str]:
         return sorted({self._serves(self._members(name)) for name in self._names})
 
-    def close(self) -> None:
-        self._programs.is_over.set()
-        for each in self._consumers.values():
-            each.set()
-
-    def _comes(self, name: str) -> None:
-        leaves = self._consumers[name] = Event()
-        self._programs.consume(name, "orders", leaves)
-
     def _somebody_comes_or_goes(self) -> None:
-        name = self._random.choice(self._shape.lives)
-        leaves = self._consumers.pop(name, None)
-        if leaves is None:
-            self._comes(name)
-        else:
-            leaves.set()
-
-    def _for_a_while(self) -> None:
-        time.sleep(self._random.uniform(0, BLOW_SECONDS))
+        self.comes_or_goes(self._random.choice(self._shape.lives), "orders")
 
     def _members(self, name: str) -> list[str]:
         """This one, its backup, or whose backup it is."""
@@ -155,7 +125,7 @@ class Blows:
                     return name
         return ""
 
-    def _start(self, name: str) -> None:
+    def start(self, name: str) -> None:
         self._brokers[name].start()
         self._serves(self._members(name))
         self._is_whole()
@@ -169,45 +139,19 @@ class Blows:
                 lambda told: all(each.startswith("in sync") for each in told),
             )
 
-    def _strike(self, kind: str, name: str) -> None:
-        run = self._brokers[name]
-        if kind == "still":
-            assert run.process is not None
-            run.process.stop()
-            self._for_a_while()
-            run.process.go_on()
-            return
-        if kind == "kill":
-            run.kill()
-        else:
-            run.stop()
-        self._for_a_while()
-        self._start(name)
-
     def _take_over(self) -> None:
         pair = self._members(self._random.choice(list(self._shape.backups)))
         name = self._serves(pair)
         self._brokers[name].kill()
         self._serves([each for each in pair if each != name])
-        self._for_a_while()
-        self._start(name)
+        self.for_a_while()
+        self.start(name)
 
     def _without_link(self) -> None:
         name = self._random.choice(list(self._shape.fetches))
         self._brokers.order(name, "stop")
-        self._for_a_while()
+        self.for_a_while()
         self._brokers.order(name, "start")
-
-    def _on_the_network(self, kind: str, name: str) -> None:
-        other = self._random.choice([each for each in self._names if each != name])
-        if kind == "isolate":
-            self._rack.isolate(name)
-        elif kind == "lose":
-            self._rack[name].loses(20)
-        else:
-            self._rack.cut(name, other, both_ways=kind == "cut")
-        self._for_a_while()
-        self._rack.heal()
 
 
 def of_members(
