@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from shmbroker.ipc.base.errors import (
     Error,
@@ -89,7 +89,6 @@ class Loop:
         self.process = process.this()
         self.reload: Callable[[Config], reloading.Reloaded] | None = None
         """Reads the configuration again."""
-        self.reloads = 0
         self.network: ordering.Networked | None = None
         """Where it listens, and what it ships while it is live."""
         self.told_epoch = -1
@@ -334,10 +333,14 @@ class Loop:
     def _reload(self) -> None:
         if self.reload is None:
             return
-        self.reloads += 1
-        answer: dict[str, object] = {"count": self.reloads, "pid": self.process.pid}
-        self.config = reloading.again(self.reload, self.config, self.log, answer)
-        place = self.config.folder / RUN / reloading.FILE
+        self.config, answer = reloading.again(self.reload, self.config, self.log)
+        if self.network is None:
+            self._reloaded(answer)
+        else:  # who hears the answer may use what the network has from then on
+            self._in_background(self.network.settles, lambda _: self._reloaded(answer))
+
+    def _reloaded(self, answer: dict[str, Any]) -> None:
+        place = self.config.folder / RUN / reloading.ANSWER
         self._written(place, lambda: write_whole(place, answer))
 
     def _asked_to(self) -> None:

@@ -55,6 +55,9 @@ class Networked(Protocol):
     def order(self, given: Mapping[str, object]) -> None:
         """Carry it out; an Error says why not."""
 
+    def settles(self) -> None:
+        """Returns when all that it was told before is carried out."""
+
     def counts(self) -> Mapping[str, Mapping[str, Counts]]:
         """What links have counted of queues, by their names and by kind; from any thread."""
 
@@ -64,7 +67,7 @@ def asked(folder: Path, wanted: Mapping[str, object], timeout: float) -> dict[st
     run = folder / RUN
     ends_at = time.monotonic() + timeout
     number = secrets.token_hex(8)
-    with _alone(run):
+    with alone(run):
         watch = Watch(run)
         try:
             write_whole(run / ORDER, {"id": number, **wanted})
@@ -79,7 +82,8 @@ def asked(folder: Path, wanted: Mapping[str, object], timeout: float) -> dict[st
 
 
 @contextmanager
-def _alone(run: Path) -> Iterator[None]:
+def alone(run: Path) -> Iterator[None]:
+    """One order at a time: the next would overwrite its id."""
     trust.make_folder(run)
     lock = trust.opened(run / "order.lock", os.O_RDWR | os.O_CREAT)
     try:

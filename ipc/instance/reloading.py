@@ -1,24 +1,33 @@
-"""What came of reading the configuration again; its answer stands in run/reload."""
+"""Reading the configuration again, at a SIGHUP, and what came of it; files in run/.
+
+reload.asked   JSON: the id of who waits for an answer
+reload         JSON: the same id, and what came of it
+"""
 
 from __future__ import annotations
 
+import secrets
 import signal
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from shmbroker.ipc.base import trust
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.instance import status
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.log import Log
+from shmbroker.ipc.instance.ordering import alone
 from shmbroker.ipc.instance.status import RUN
 from shmbroker.ipc.instance.watch import Watch
-from shmbroker.ipc.instance.whole import read_whole
+from shmbroker.ipc.instance.whole import read_whole, write_whole
 
-FILE: Final = "reload"
+ASKED: Final = "reload.asked"
+ANSWER: Final = "reload"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,35 +39,31 @@ class Reloaded:
 
 
 def again(
-    reload: Callable[[Config], Reloaded], config: Config, log: Log, answer: dict[str, object]
-) -> Config:
-    """The configuration from now on; what came of it is added to the answer.
-
-    An error in the configuration changes nothing.
-    """
+    reload: Callable[[Config], Reloaded], config: Config, log: Log
+) -> tuple[Config, dict[str, Any]]:
+    """The configuration from now on, and the answer.  An error in it changes nothing."""
+    # before the configuration, which was changed before its id was written
+    number = read_whole(config.folder / RUN / ASKED).get("id")
     try:
         found = reload(config)
     except (Error, OSError) as error:
-        answer["why"] = told(error)
-        log.write("reload refused", why=told(error))
-        return config
-    answer |= {"applied": found.applied, "ignored": found.ignored}
+        why = told(error)
+        log.write("reload refused", why=why)
+        return config, {"id": number, "why": why}
     log.write("reloaded", applied=found.applied, ignored=found.ignored)
-    return found.config
+    return found.config, {"id": number, "applied": found.applied, "ignored": found.ignored}
 
 
 def asked(folder: Path, timeout: float) -> dict[str, Any] | None:
     """The answer of a broker that was sent SIGHUP; None if it does not answer in time."""
-    place = folder / RUN / FILE
-    before = read_whole(place)
+    run = folder / RUN
     ends_at = time.monotonic() + timeout
-    watch = Watch(folder / RUN)
-    try:
+    number = secrets.token_hex(8)
+    with alone(run), closing(Watch(run)) as watch:
+        write_whole(run / ASKED, {"id": number})
         status.signalled(folder, signal.SIGHUP, 0)
-        while (answer := read_whole(place)) == before:
+        while (answer := read_whole(run / ANSWER, trust.seen_files())).get("id") != number:
             if time.monotonic() >= ends_at:
                 return None
             watch.wait(ends_at - time.monotonic())
         return answer
-    finally:
-        watch.close()

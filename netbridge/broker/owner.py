@@ -109,6 +109,10 @@ class Owner:
     def reload(self, wanted: Wanted, credentials: Credentials) -> None:
         self._orders.put(lambda: self._reload(wanted, credentials))
 
+    def settles(self) -> None:
+        """Returns when all that it was told before is carried out."""
+        self._asked(lambda: None)
+
     def order(self, given: Mapping[str, object]) -> None:
         """`link stop` or `link start`, or of queue replicas; an Error says why not."""
         if given.get("noun") == REPLICAS:

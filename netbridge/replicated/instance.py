@@ -70,7 +70,6 @@ class ReplicatedInstance:
         self.log = Log(config.log, config.name)
         self.why = ""
         self.reload: Callable[[Config], reloading.Reloaded] | None = None
-        self._reloads = 0
         self._process = process.this()
         self._lines = Lines(self.log.write, lambda: now())
         self._inbox: SimpleQueue[Callable[[], int | None]] = SimpleQueue()
@@ -280,11 +279,14 @@ class ReplicatedInstance:
     def _reload(self) -> None:
         if self.reload is None:
             return
-        self._reloads += 1
-        answer: dict[str, object] = {"count": self._reloads, "pid": self._process.pid}
-        self.config = reloading.again(self.reload, self.config, self.log, answer)
+        self.config, answer = reloading.again(self.reload, self.config, self.log)
+        # who hears the answer may use what the network has from then on
+        threading.Thread(target=self._answer, args=(answer,), daemon=True).start()
+
+    def _answer(self, answer: dict[str, Any]) -> None:
+        self.owner.settles()
         with suppress(OSError):
-            write_whole(self.config.folder / RUN / reloading.FILE, answer)
+            write_whole(self.config.folder / RUN / reloading.ANSWER, answer)
 
     def reloaded(self, network: Network, known: Credentials) -> None:
         self._network = network
