@@ -505,15 +505,16 @@ class Passive(Core):
     def _holds(self, member: str, grant: Grant, now: float) -> None:
         """An epoch was granted to this member, and nobody has begun it."""
         is_mine = grant.holder == self.me and grant.epoch > self.epoch
-        if not is_mine or self.candidate is not None or self.state not in LOOKING:
+        is_free = self.candidate is None and self.state in LOOKING
+        if not is_mine or not is_free or self.options.electorate is None:
             return
         hello = self.peers.get(member)
-        if self.options.electorate is None:
-            return
         theirs = hello.epoch if hello is not None and hello.is_listed else 0
         can_begin = theirs == grant.epoch - 1
         if self.is_eligible and not (can_begin and self.epoch < theirs):
             self._ask(Purpose.TAKE_OVER, now)
+        elif self._has_met_all:  # who says so has nothing more, and may be in doubt as well
+            self._ask(Purpose.START, now)
         elif can_begin:
             back = Grant(grant.epoch + 1, member, (Copy(member),))
             self.asks(Purpose.HAND_BACK, back, now)
@@ -570,8 +571,7 @@ class Passive(Core):
             return
         if self.is_comparing:
             self.is_comparing = False
-            rivals = self.others - {self.last.holder}
-            before = [each for each in sorted(rivals) if self._rank_before(each)]
+            before = [each for each in self.others - {self.last.holder} if self._rank_before(each)]
             if before and self.state is State.ASKING:
                 self.retry_at = now + RANK_SECONDS * len(before)
                 return

@@ -280,9 +280,10 @@ class Scene(Stage):
         self.world.later(self.world.between(1.0, 3.0), partial(self._is_forgotten, node))
 
     def _is_forgotten(self, node: Node) -> None:
-        """By a live, of which the others hear; then by those for which it was there when they did,
-        backups too."""
-        if self._is_forgotten_by_one(node, [each for each in self._all() if each.is_live]):
+        """By a live, of which the others hear, or by a backup if no live knows it any more; then by
+        those for which it was there when they did."""
+        first = sorted(self._all(), key=lambda each: not each.is_live)
+        if self._is_forgotten_by_one(node, first):
             self.world.later(TOLD_SECONDS, partial(self._is_forgotten_by_rest, node))
         else:
             self._to_be_forgotten -= 1

@@ -28,6 +28,7 @@ PARTS = 10
 MUTANT_SEEDS = 20
 SHOWN_BY_LIVES = 242
 SHOWN_BY_AN_OLD_LIST = 22001691
+SHOWN_BY_BOTH_IN_DOUBT = 23005696
 SEEDS_OF_LIVES = 200
 PARTS_OF_LIVES = 4
 ISOLATED_SEEDS = 40
@@ -70,6 +71,12 @@ def test_a_voter_that_the_live_could_not_reach_learns_its_list() -> None:
     with NOT_LEARNT.applied():
         assert "does not come to rest" in lives.simulate(SHOWN_BY_AN_OLD_LIST).wrong
     assert not lives.simulate(SHOWN_BY_AN_OLD_LIST).wrong
+
+
+def test_who_is_in_doubt_as_well_as_its_partner_begins_what_it_was_granted() -> None:
+    """Both hosts lost power, the newer one after it was granted the next epoch: it gave the role to
+    the other one, which lacked something, again and again."""
+    assert not simulate(SHOWN_BY_BOTH_IN_DOUBT).wrong
 
 
 def test_a_seed_is_the_same_run_each_time() -> None:
