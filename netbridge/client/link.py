@@ -72,6 +72,11 @@ class ProgramLink(Link):
         )
 
     @property
+    def why_not(self) -> str:
+        """What the members have said that were asked."""
+        return self._plan.why
+
+    @property
     def member(self) -> Single | None:
         """Whom the session is attached to."""
         return self._plan.present

@@ -350,7 +350,8 @@ class Session:
         for action in actions:
             self._carry_out(action)
         if not self._opened.is_set and (self.is_up or self.is_closed):
-            self._failure = "" if self.is_up else self._failure or "no broker has answered"
+            said = self._failure or (self.link.why_not if self.link is not None else "")
+            self._failure = "" if self.is_up else said or "no broker has answered"
             self._opened.set()
         if self._over is not None and self.is_closed:
             self._over.set()

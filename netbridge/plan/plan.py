@@ -182,12 +182,14 @@ class Plan:
         self._failed_rounds = self._failed_rounds + 1 if state is State.BACKOFF else 0
         if 0 < self.terms.warn_after <= self._failed_rounds:
             state = State.UNREACHABLE
-        yield from self._settle(state, now, self._why())
+        yield from self._settle(state, now, self.why)
         if self._left > 0:
             self._left -= 1
         yield from self._pause(now)
 
-    def _why(self) -> str:
+    @property
+    def why(self) -> str:
+        """What each member of this round has said so far."""
         if len(self._said) < 2:
             return next(iter(self._said.values()), "")
         return "; ".join(f"{member.peer}: {why}" for member, why in self._said.items())

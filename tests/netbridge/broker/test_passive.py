@@ -3,6 +3,7 @@ and goes on there when it serves."""
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections import Counter
@@ -107,6 +108,19 @@ def test_a_passive_broker_says_so_and_the_next_member_is_taken(group: Group) -> 
     assert told == [(group.address(1), "backup", ""), (group.address(0), "live", "first")]
     program.declare_queue("q").publish(b"to the live")
     assert not [each for each in group.backup.said() if each.get("what")], "no line for that"
+
+
+def test_who_reached_a_passive_broker_alone_hears_that(group: Group) -> None:
+    """The live that it names stands still."""
+    group.up()
+    listening(group.backup)
+    assert group.live.process is not None
+    group.live.process.send(signal.SIGSTOP)
+    try:
+        with pytest.raises(ConnectionClosed, match="passive"):
+            group.program(group.uri(1, more="&reconnect-deadline=2s"))
+    finally:
+        group.live.process.send(signal.SIGCONT)
 
 
 def test_it_names_the_live(group: Group) -> None:
