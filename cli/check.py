@@ -129,10 +129,14 @@ def reporting(report: Report, as_json: bool) -> Iterator[None]:
     examples="""
     shmbroker check vhost
     shmbroker check queue orders --depth-warning 100 --depth-critical 1000 --consumers-min 1
+    shmbroker check alive /var/lib/shmbroker/orders
     """,
 )
 def check() -> None:
-    """Check a vhost or a queue, for Nagios.
+    """Check a broker, a cluster, a vhost or a queue, for Nagios.
+
+    `alive`, `ready` and `standby` are three questions: a passive broker is alive, not ready, and
+    ready to take over once it is in sync.
 
     Exit codes: 0 ok, 1 warning, 2 critical, 3 unknown.
     """
@@ -211,6 +215,71 @@ def check_memory(report: Report, warning: int, critical: int) -> None:
     level = Level.CRITICAL if free < critical else Level.WARNING if free < warning else Level.OK
     if level:
         report.complain(level, f"/dev/shm has {format_size(free)} left")
+
+
+@check.command("alive", examples="shmbroker check alive /var/lib/shmbroker/orders")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--hangs-after", type=DURATION, default="10s", show_default=True,
+    help="A live whose journal writer stands still for this long is critical.")  # fmt: skip
+@json_option
+def check_alive(folder: Path, hangs_after: float, as_json: bool) -> None:
+    """Check whether the process of the broker in DIR is sane, whatever its state is.
+
+    It runs, is not stopped, and the journal writer of a live works.  A passive broker is alive.
+    A supervisor may restart a broker because of this check.
+    """
+    from shmbroker.ipc.instance import beat, process, status
+    from shmbroker.ipc.instance.config import config
+
+    report = Report("ALIVE", str(folder))
+    with reporting(report, as_json):
+        report.stage = "process"
+        configured, found = config.load(folder), status.read(folder)
+        if found.process is None:
+            why = f": {found.why}" if found.why else ""
+            report.complain(Level.CRITICAL, f"it is {found.state}{why}")
+            return
+        if process.stands_still(found.process.pid):
+            report.complain(Level.CRITICAL, "its process is stopped: kill -CONT goes on")
+        report.stage = "journal"
+        age = beat.age_of(configured.vhost, found.epoch) if found.state == "live" else None
+        if age is not None and age > hangs_after:
+            hangs = format_duration(round(age))
+            report.complain(Level.CRITICAL, f"its journal writer has stood still for {hangs}")
+        report.fact(found.state)
+        report.number("epoch", found.epoch)
+
+
+@check.command("ready", examples="shmbroker check ready /var/lib/shmbroker/orders")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@json_option
+def check_ready(folder: Path, as_json: bool) -> None:
+    """Check whether the broker in DIR serves clients now.
+
+    A passive broker is critical here, and it is as it should be: a supervisor that restarts a
+    broker because of this check is misconfigured.  Use `check alive` for that.
+    """
+    from shmbroker.cli import pairing
+    from shmbroker.ipc.instance import process, status
+    from shmbroker.ipc.instance.config import config
+
+    report = Report("READY", str(folder))
+    with reporting(report, as_json):
+        report.stage = "status"
+        policy, found = config.load(folder).policy, status.read(folder)
+        is_stopped = found.process is not None and process.stands_still(found.process.pid)
+        if is_stopped:
+            report.complain(Level.CRITICAL, "its process is stopped")
+        elif found.state != "live":
+            report.complain(Level.CRITICAL, f"it is {found.state}: do not restart it for that")
+        elif policy == "pair" and (state := pairing.shown(folder, found).get("pair")) != "active":
+            report.complain(Level.CRITICAL, f"it is {state}: do not restart it for that")
+        elif found.replication.startswith("suspended"):
+            report.complain(Level.CRITICAL, f"it confirms nothing: it is {found.replication}")
+        elif found.replication == "alone":
+            report.complain(Level.WARNING, "it is alone: no replica is in sync")
+        report.fact(found.state)
+        report.number("epoch", found.epoch)
 
 
 @check.command("standby", examples="shmbroker check standby /var/lib/shmbroker/backup")

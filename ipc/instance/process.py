@@ -117,3 +117,12 @@ def started(pid: int) -> int:
     except (FileNotFoundError, ProcessLookupError):
         return 0
     return int(line.rpartition(")")[2].split()[19])
+
+
+def stands_still(pid: int) -> bool:
+    """Whether a signal, or a debugger, has stopped the process."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return text.rpartition(")")[2].split()[0] in ("T", "t")
