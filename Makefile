@@ -30,7 +30,7 @@ demo-latency: $(VENV)/installed $(VENV)/latency  ## Merge two latency spools wit
 	$(BIN)/python examples/latency_demo.py
 
 # Two processes a core, because the tests wait for other processes half of the time.
-test: $(VENV)/installed $(VENV)/latency $(VENV)/postgres $(VENV)/zookeeper  ## Run lint, types and all tests, with a short exploration
+test: $(VENV)/installed $(VENV)/latency $(VENV)/postgres $(VENV)/zookeeper $(VENV)/prometheus  ## Run lint, types and all tests, with a short exploration
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n $(shell expr 2 \* $$(nproc)) --dist loadfile --no-loadscope-reorder
@@ -107,6 +107,10 @@ $(VENV)/postgres: $(VENV)/tools tools/postgres
 
 $(VENV)/zookeeper: $(VENV)/tools tools/zookeeper $(VENV)/latency
 	tools/zookeeper
+	touch $@
+
+$(VENV)/prometheus: $(VENV)/tools tools/prometheus
+	tools/prometheus
 	touch $@
 
 $(VENV)/installed: $(VENV)/tools $(SOURCES)

@@ -43,6 +43,7 @@ VERBS = {
     "latency": "latency:latency",
     "link": "link:link",
     "mask": "mask:mask",
+    "metrics": "metrics.command:metrics",
     "mta": "agent:mta",
     "participants": "participants:participants",
     "producer": "producer:producer",

@@ -62,12 +62,19 @@ class Networked(Protocol):
         """What links have counted of queues, by their names and by kind; from any thread."""
 
 
-def asked(folder: Path, wanted: Mapping[str, object], timeout: float) -> dict[str, Any] | None:
-    """The answer of a broker that runs; None if it does not answer in time."""
+def asked(
+    folder: Path, wanted: Mapping[str, object], timeout: float, *, waits: bool = True
+) -> dict[str, Any] | None:
+    """The answer of a broker that runs; None if it does not answer in time.
+
+    If somebody else gives an order now, this waits for its end; or with `waits` false it is None.
+    """
     run = folder / RUN
     ends_at = time.monotonic() + timeout
     number = secrets.token_hex(8)
-    with alone(run):
+    with alone(run, waits=waits) as is_alone:
+        if not is_alone:
+            return None
         watch = Watch(run)
         try:
             write_whole(run / ORDER, {"id": number, **wanted})
@@ -82,13 +89,20 @@ def asked(folder: Path, wanted: Mapping[str, object], timeout: float) -> dict[st
 
 
 @contextmanager
-def alone(run: Path) -> Iterator[None]:
-    """One order at a time: the next would overwrite its id."""
+def alone(run: Path, *, waits: bool = True) -> Iterator[bool]:
+    """One order at a time: the next would overwrite its id.
+
+    False: `waits` is false, and somebody gives one.
+    """
     trust.make_folder(run)
     lock = trust.opened(run / "order.lock", os.O_RDWR | os.O_CREAT)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
     finally:
         os.close(lock)
 

@@ -10,10 +10,12 @@ import pytest
 
 import shmbroker
 from shmbroker import ConnectionClosed
+from shmbroker.cli.metrics.exposition import text as text_of
 from shmbroker.ipc.base.trust import make_folder
 from shmbroker.ipc.instance.status import RUN
 from shmbroker.perf.machine.port import free_port
-from tests.cli.command import Shell
+from tests.cli.command import PATIENCE_SECONDS, Shell
+from tests.cli.metrics.samples import Samples
 from tests.conftest import vhost_for_a_while
 from tests.netbridge.paired.conftest import NAMES, PASSWORD, Made, reasons, waits
 from tests.support.runs import Run
@@ -87,6 +89,10 @@ def test_one_file_for_both(shared: tuple[Path, tuple[int, int], dict[str, Shared
     assert [shell("ha", "status", two, "--expect", each).code for each in ("pass", "act")] == [0, 1]
     assert shell("ha", "status", one, "--all").code == 2
     assert [shell("check", "standby", each).code for each in (one, two)] == [0, 0]
+    assert [shell("check", "ready", each).code for each in (one, two)] == [0, 2]
+    samples = Samples(text_of(runs["two"].folder))
+    assert samples.state("pair_state") == "passive"
+    assert 0 <= samples.of("pair_silence_seconds") < PATIENCE_SECONDS
     refused = shell("ha", "reset", str(runs["one"].folder))
     assert (refused.code, "no conflict to reset" in refused.said) == (1, True)
 

@@ -1,0 +1,39 @@
+"""The metrics of the links of a vhost's broker, from their table in shared memory."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from shmbroker.cli.metrics.histogram import Buckets
+from shmbroker.cli.metrics.sheet import Sheet
+from shmbroker.netbridge.broker.table import Seen, SeenTable
+
+COUNTERS: Final = {
+    "attempts": "link_attempts_total",
+    "losses": "link_losses_total",
+    "messages": "link_messages_total",
+    "bytes": "link_sent_bytes_total",
+    "confirmed": "link_confirmed_total",
+    "set_aside": "link_set_aside_total",
+    "credit_stalls": "link_credit_stalls_total",
+}
+
+
+def kind_of(seen: Seen) -> str:
+    if seen.text.get("mode"):
+        return "agent"
+    return "bridge" if seen.text.get("queue") else "network"
+
+
+def collect(sheet: Sheet, vhost: str, table: SeenTable) -> None:
+    """As the live has written them last: if it is dead, that is what they were at its end."""
+    for each in table.rows:
+        labels = (vhost, str(each.text.get("name", "")), kind_of(each))
+        sheet.put("link_up", each.text.get("state") == "up", *labels)
+        for counter, metric in COUNTERS.items():
+            sheet.put(metric, each.counters[counter], *labels)
+        waiting = each.counters["messages"] - each.counters["confirmed"]
+        sheet.put("link_waiting", max(0, waiting), *labels)
+        buckets = Buckets()
+        buckets.add(each.counts)
+        sheet.put_buckets("link_confirm_seconds", buckets.shown(), buckets.seconds, *labels)
