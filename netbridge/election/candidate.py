@@ -294,7 +294,8 @@ class Candidate:
     def _failed(self, now: float) -> Actions:
         later = sum(each.verdict is Verdict.LATER for each in self.answers.values())
         is_postponed = later > 0 and self._yes + later + self._missing >= self.electorate.needed
-        has_collided = any(each.ballot is not None for each in self.answers.values())
+        is_of_ballot = self.phase is not Phase.WOULD  # else what was promised before says nothing
+        has_collided = is_of_ballot and any(each.ballot for each in self.answers.values())
         told = tuple((voter, self._told(voter)) for voter in self.electorate.voters)
         if self.phase is not Phase.WOULD:
             self.answers = {}

@@ -34,7 +34,7 @@ from shmbroker.netbridge.election.question import (
 from shmbroker.netbridge.member.action import Action, Alert, Line, Tell, TellVoter
 from shmbroker.netbridge.member.options import MemberOptions
 from shmbroker.netbridge.member.said import Hello, Said
-from shmbroker.netbridge.member.standing import FOLLOWING, SERVING, Past, State
+from shmbroker.netbridge.member.standing import FOLLOWING, SERVING, Past, Position, State
 
 NEVER: Final = float("inf")
 HAND_OVER_PATIENCE: Final = Patience(retries=0, vote_wait=1.0)
@@ -174,6 +174,24 @@ class Core(ABC):
     def others(self) -> frozenset[str]:
         """On the list, beside this one."""
         return frozenset(copy.member for copy in self.copies) - {self.me}
+
+    @property
+    def has_met_all(self) -> bool:
+        """On the list, and nobody serves, or has more, or may get more."""
+        if not self.is_listed or not self.others <= self.peers.keys():
+            return False
+        for member in self.others:
+            hello = self.peers[member]
+            is_another = hello.node != self.node or hello.epoch > self.epoch
+            # what is not newer has nothing that is not here
+            is_newer = hello.is_listed and self.goes_before(member, hello.last)
+            if is_another or is_newer or hello.serves or hello.is_following:
+                return False
+        return True
+
+    def goes_before(self, member: str, last: Position) -> bool:
+        mine = -self.options.rank(self.me), self.me
+        return (last.age, (-self.options.rank(member), member)) > (self.last.age, mine)
 
     def as_holder(self, grant: Grant) -> Grant:
         """The first record of an epoch is synced, and with it all before: it outlives any boot."""

@@ -156,32 +156,16 @@ class Passive(Core):
 
     def _compare(self, now: float) -> None:
         """All on the list are here, and nobody else is asked, or helps: the newest one serves."""
+        if self.candidate is not None and self.state is State.ASKING and not self.is_eligible:
+            self.candidate.has_met_all |= self.has_met_all  # said in its next attempt
         can_ask = self.options.electorate is not None
         if self.state is not State.HELD or (can_ask and self.is_eligible):
             return
-        if self._has_met_all:
+        if self.has_met_all:
             if can_ask:
                 self._ask(Purpose.START, now)
             else:
                 self._begin(self._alone_grant)
-
-    @property
-    def _has_met_all(self) -> bool:
-        """On the list, and nobody serves, or has more, or may get more."""
-        if not self.is_listed or not self.others <= self.peers.keys():
-            return False
-        for member in self.others:
-            hello = self.peers[member]
-            is_another = hello.node != self.node or hello.epoch > self.epoch
-            # what is not newer has nothing that is not here
-            is_newer = hello.is_listed and self._goes_before(member, hello.last)
-            if is_another or is_newer or hello.serves or hello.is_following:
-                return False
-        return True
-
-    def _goes_before(self, member: str, last: Position) -> bool:
-        mine = -self.options.rank(self.me), self.me
-        return (last.age, (-self.options.rank(member), member)) > (self.last.age, mine)
 
     # --- becoming live ------------------------------------------------------------------------
 
@@ -197,7 +181,7 @@ class Passive(Core):
         self.becomes(State.ASKING)
         self.retry_at = NEVER
         if self.options.activates:
-            self.asks(purpose, self._alone_grant, now, has_met_all=self._has_met_all)
+            self.asks(purpose, self._alone_grant, now, has_met_all=self.has_met_all)
         else:
             self._hold("waits for shmbroker ha promote")
 
@@ -395,7 +379,7 @@ class Passive(Core):
     def _rank_before(self, member: str) -> bool:
         """A member that is linked, and goes first: by what it has, then by its rank."""
         hello = self.peers.get(member)
-        return hello is not None and self._goes_before(member, hello.last)
+        return hello is not None and self.goes_before(member, hello.last)
 
     def death_proven(self, member: str) -> None:
         """The kernel of this host says that the live's process is no more."""
@@ -493,7 +477,7 @@ class Passive(Core):
         If its host was restarted since, an older list may still call it eligible.
         """
         is_meant = any(copy.allows(self.me, self.boot) for copy in grant.copies)
-        has_all = (self.is_eligible and is_meant) or self._has_met_all
+        has_all = (self.is_eligible and is_meant) or self.has_met_all
         if grant.holder != self.me or grant.epoch <= self.epoch or not has_all:
             return False
         self.drop_vote()
@@ -513,7 +497,7 @@ class Passive(Core):
         can_begin = theirs == grant.epoch - 1
         if self.is_eligible and not (can_begin and self.epoch < theirs):
             self._ask(Purpose.TAKE_OVER, now)
-        elif self._has_met_all:  # who says so has nothing more, and may be in doubt as well
+        elif self.has_met_all:  # who says so has nothing more, and may be in doubt as well
             self._ask(Purpose.START, now)
         elif can_begin:
             back = Grant(grant.epoch + 1, member, (Copy(member),))
@@ -584,7 +568,7 @@ class Passive(Core):
         is_held = self.held_by is not None and self.held_by.epoch > self.epoch
         is_lost = not self.live and not is_held and self.handed_to in ("", self.me)
         is_doubtful = self.is_listed and not self.is_eligible
-        if may_ask and is_lost and is_doubtful and (not self.has_left or self._has_met_all):
+        if may_ask and is_lost and is_doubtful and (not self.has_left or self.has_met_all):
             self._hold_in_doubt(now)
             if self.state is State.HELD and self.options.electorate is not None:
                 self._ask(Purpose.START, now)  # the list at the voters may say that it counts

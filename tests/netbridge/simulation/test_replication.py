@@ -29,6 +29,7 @@ MUTANT_SEEDS = 20
 SHOWN_BY_LIVES = 242
 SHOWN_BY_AN_OLD_LIST = 22001691
 SHOWN_BY_BOTH_IN_DOUBT = 23005696
+SHOWN_BY_ASKING_BEFORE = 24000151
 SEEDS_OF_LIVES = 200
 PARTS_OF_LIVES = 4
 ISOLATED_SEEDS = 40
@@ -77,6 +78,12 @@ def test_who_is_in_doubt_as_well_as_its_partner_begins_what_it_was_granted() -> 
     """Both hosts lost power, the newer one after it was granted the next epoch: it gave the role to
     the other one, which lacked something, again and again."""
     assert not simulate(SHOWN_BY_BOTH_IN_DOUBT).wrong
+
+
+def test_who_asks_before_it_has_met_its_partner_says_when_it_has() -> None:
+    """Both hosts lost power, and an earlier vote had promises: both asked on for ever, as if they
+    had not met."""
+    assert not simulate(SHOWN_BY_ASKING_BEFORE).wrong
 
 
 def test_a_seed_is_the_same_run_each_time() -> None:
