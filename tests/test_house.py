@@ -78,6 +78,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/clustered/members.py": {"zmq", "time"},
     "netbridge/clustered/messages.py": {"time"},
     "netbridge/clustered/owner.py": {"secrets"},
+    "netbridge/clustered/remote_programs.py": set(),
     "netbridge/clustered/rows.py": set(),
     "netbridge/clustered/setup.py": set(),
     "netbridge/clustered/stand_ins.py": set(),

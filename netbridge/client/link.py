@@ -34,7 +34,7 @@ class Speaker(Protocol):
     link: ProgramLink | None
     learns: Callable[[tuple[Node, ...]], None]
 
-    def link_is_up(self) -> None: ...
+    def link_is_up(self, node: bytes) -> None: ...
 
     def link_is_lost(self, kind: Event, detail: str) -> None: ...
 
@@ -173,7 +173,7 @@ class ProgramLink(Link):
             if self.member is not None and peer is not None:
                 self.met[self.member] = peer
             self._attached = end
-            self._speaker.link_is_up()
+            self._speaker.link_is_up(peer.node if peer is not None else b"")
 
     def ended(self, end: End, how: Ending) -> None:
         was_attached = end is self._attached

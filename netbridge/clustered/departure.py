@@ -31,7 +31,7 @@ from shmbroker.netbridge.broker.gates import TOWARDS
 from shmbroker.netbridge.carrier.reached import serving
 from shmbroker.netbridge.cluster.said import Answers, Holds, Leaving, Makes, Offers, Replaces
 from shmbroker.netbridge.cluster.scale_down import ScaleDown, order_of
-from shmbroker.netbridge.clustered import streams
+from shmbroker.netbridge.clustered import remote_programs, streams
 from shmbroker.netbridge.clustered.inherited import IdsTold
 from shmbroker.netbridge.clustered.members import Members
 from shmbroker.netbridge.clustered.rows import pages, rows
@@ -191,7 +191,7 @@ class Departure:
         self, node: Node, uri: str, broker: Broker, parts: Callable[[str], None],
         ends: Callable[[Node, str, str], None],
     ) -> float:  # fmt: skip
-        """When they were gone.  Whoever comes there before it knows all ids waits."""
+        """When they were gone.  Whoever comes there before it knows all ids and numbers waits."""
         self._asked(node, lambda number: Holds(number, True))
         try:
             ends(node, self._progress.to, uri)
@@ -199,6 +199,10 @@ class Departure:
             parts(uri)
             parted = time.monotonic()
             self._told_of(node, broker)
+            queues = list(that_go(broker))
+            known = streams.rows(broker, queues), remote_programs.rows(broker, queues)
+            for page in pages(chain(*known)):
+                self._asked(node, partial(Makes, rows=page))
         finally:
             self._members.asks(node, lambda number: Holds(number, False))
         return parted

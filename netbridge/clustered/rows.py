@@ -1,5 +1,5 @@
 """Queues with their settings, exchanges and bindings: told by one broker, made by another one; and
-ids, numbers and streams that are known there (inherited.py, streams.py).
+ids, numbers and streams that are known there (inherited.py, remote_programs.py, streams.py).
 
 In the words of `Makes`: a MessagePack list of maps, so many in each as have room.
 """
@@ -23,7 +23,7 @@ from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.queue_replica.copy import match_of
 from shmbroker.netbridge.broker.own import OWN
 from shmbroker.netbridge.cluster.codec import MAKES_BYTES_MAX
-from shmbroker.netbridge.clustered import streams
+from shmbroker.netbridge.clustered import remote_programs, streams
 from shmbroker.netbridge.clustered.inherited import OF, remember
 
 DEPTH_MAX: Final = 16
@@ -98,6 +98,8 @@ def made(broker: Broker, page: bytes) -> str:
         for row in found:
             if streams.OF in row:
                 streams.resume(broker, row)
+            elif remote_programs.is_of_them(row):
+                remote_programs.remember(broker, row)
             elif OF not in row:
                 _make(broker, row)
         if ids:

@@ -26,7 +26,8 @@ TOGETHER: Final = 500
 
 
 def rows(broker: Broker, queues: Iterable[Queue]) -> Iterator[Row]:
-    """Those of remote producers are not among them: a session goes on with new ones."""
+    """Those of remote producers are not among them (remote_programs.py), but for what they have
+    published through exchanges: of that the queues know the highest number, and no other."""
     for queue in [*queues, *_marks(broker)]:
         with suppress(NotFound):  # deleted since
             found = [each for each in queue.origins() if each.position and not each.is_counted]
@@ -54,7 +55,10 @@ def resume(broker: Broker, row: Row) -> None:
         made.to_node()  # makes it
         made.close(forgets=True)
     queue = broker.queue(name)
+    known = {each.identity: each.position for each in queue.origins()}
     for identity, position in STREAM.iter_unpack(told):
+        if known.get(identity.hex(), 0) >= position:  # perhaps of a program that has come already
+            continue
         sink = Sink(broker, identity)
         try:
             if sink.to_queue(queue) < position:

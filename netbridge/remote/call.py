@@ -39,6 +39,8 @@ class Call:
     """Its outcome was told; what it takes is given back."""
     generation: int = 0
     """Of the deliveries that it settles."""
+    node: bytes = b""
+    """That it was said to first."""
     settles: tuple[int, ...] = ()
     """Of a transaction: deliveries that are acknowledged with it."""
 

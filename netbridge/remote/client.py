@@ -32,7 +32,7 @@ from shmbroker.netbridge.remote.broken import SessionBroken
 from shmbroker.netbridge.remote.call import MADE_AGAIN, NEVER, OF_DELIVERIES, STANDING, Call
 from shmbroker.netbridge.remote.calls import Calls
 from shmbroker.netbridge.remote.doubt import Doubt
-from shmbroker.netbridge.remote.fate import Fate, Loss, fate
+from shmbroker.netbridge.remote.fate import Fate, remade_at
 from shmbroker.netbridge.remote.moving import Moving
 from shmbroker.netbridge.remote.options import NO_LIMIT, Mode, SessionOptions
 from shmbroker.netbridge.remote.outcome import End, Outcome, Token, Why
@@ -53,15 +53,14 @@ class Client:
         self.phase = Phase.IDLE
         self.generation = 1
         """Of the session; deliveries and transactions are those of one generation."""
-        self.attempt = 0
-        self.seen = 0
+        self.attempt, self.node = 0, b""
+        self.seen = self.ids = 0
         self.has_session = False
         """A broker has made one of this generation, and may have it still."""
         self.resumes = False
         self.was_up = self.is_recovering = False
         self.until = NEVER
         """Of a recovery."""
-        self.ids = 0
         window = options.confirmation_window
         self.calls = Calls(WAITING_MEMORY if window == NO_LIMIT else window)
         self.standing: dict[int, Call] = {}
@@ -90,9 +89,10 @@ class Client:
             self._connects(now)
         return self._done()
 
-    def connected(self, now: float) -> list[Action]:
-        """A link is up."""
+    def connected(self, now: float, node: bytes = b"") -> list[Action]:
+        """A link is up, to this node."""
         if self.phase is Phase.CONNECTING:
+            self.node = node
             self.phase = Phase.ATTACHING
             self.assembly.clear()
             self._attach()
@@ -185,7 +185,8 @@ class Client:
             self.calls.wait_again(on_its_way, now + self._patience(None))
             return self._done()
         again = Call(id, first.verb, first.target, first.value, first.count, first.body)
-        again.demand, again.wait_ms, again.repeated = first.demand, first.wait_ms, True
+        again.demand, again.wait_ms = first.demand, first.wait_ms
+        again.repeated, again.node = True, first.node
         return self.call(again, now)
 
     def work(self, transaction: int) -> None:
@@ -322,7 +323,7 @@ class Client:
             is_made_again = call.is_internal and call.verb in MADE_AGAIN
             if call.is_abandoned or is_made_again or call is self.moving.end:
                 continue
-            what = fate(call.verb, call.was_sent or call.repeated, Loss.REMADE)
+            what = remade_at(self.node, call)
             if what in (Fate.AGAIN, Fate.ASKED):
                 call.settles = ()  # the next session counts its deliveries anew
                 self.calls.put(call)
@@ -377,8 +378,7 @@ class Client:
     def gives_up(self, event: Event, detail: str = "") -> None:
         for call in self.calls.withdraw():
             if not call.is_abandoned:
-                what = fate(call.verb, call.was_sent or call.repeated, Loss.GIVEN_UP)
-                self._finish(call, self.doubt.unanswered(call, what, Why.CLOSED))
+                self._finish(call, self.doubt.given_up(call, Why.CLOSED))
         for consumer in self.consumers:
             self.did.append(Drop(consumer))
         self.moving.ends()
@@ -395,10 +395,9 @@ class Client:
 
     def _abandon(self, call: Call, why: Why) -> None:
         """The program waits no longer."""
-        what = fate(call.verb, call.was_sent or call.repeated, Loss.GIVEN_UP)
         if not call.was_sent and call.verb in OF_DELIVERIES:
             self.settling.difference_update(call.numbers)
-        self._finish(call, self.doubt.unanswered(call, what, why))
+        self._finish(call, self.doubt.given_up(call, why))
         self.calls.abandon(call)
 
     def _finish(self, call: Call, outcome: Outcome) -> None:
@@ -442,6 +441,7 @@ class Client:
             body=call.body,
         )
         self.unsaid = 0
+        call.node = call.node or self.node
         self.did += map(Say, parted(command, self.options.frame_bytes))
 
     def _say(self, frame: Frame) -> None:
@@ -547,8 +547,7 @@ class Client:
             producing = self.producers.setdefault(call.target, Producing())
             producing.next = max(producing.next, frame.value + 1)
         elif call.verb is Verb.CONSUMER and not call.is_abandoned:
-            size = self.options.prefetch_bytes
-            flow = Prefetched(call.target, call.value, size)
+            flow = Prefetched(call.target, call.value, self.options.prefetch_bytes)
             flow = self.consumers.setdefault(call.target, flow)
             self._say(flow.telling())
         elif call.verb is Verb.COMMIT:
@@ -579,8 +578,9 @@ class Client:
             why = Why.REVOKED
         elif call.verb is Verb.COMMIT:
             self._dealt_with(call.settles)  # the broker has given them back
-            why = Why.ROLLED_BACK if frame.code == ENDED else why
-        if frame.code == UNCONFIRMED:
+            if frame.code == ENDED:  # it has no mark: another node need not have it
+                why = Why.ROLLED_BACK if call.node == self.node else Why.CLOSED
+        if frame.code == UNCONFIRMED or why is Why.CLOSED:
             token = self.doubt.begin(call)
             outcome = Outcome(End.UNKNOWN, why, frame.code, frame.value, token=token)
         else:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from shmbroker.core.codes import REVOKED
 from shmbroker.netbridge.remote.call import Call
-from shmbroker.netbridge.remote.fate import Fate
+from shmbroker.netbridge.remote.fate import Fate, given_up
 from shmbroker.netbridge.remote.numbers import OPEN_MAX
 from shmbroker.netbridge.remote.outcome import End, Outcome, Token, Why
 from shmbroker.netbridge.remote.producing import Producing
@@ -51,6 +51,9 @@ class Doubt:
         if call.verb is not Verb.PUBLISH or producing is None or not call.value:
             return None, {}
         return Token(call.target, call.value, call.count), producing.unknown
+
+    def given_up(self, call: Call, why: Why) -> Outcome:
+        return self.unanswered(call, given_up(call), why)
 
     def unanswered(self, call: Call, what: Fate, why: Why) -> Outcome:
         """How a call ends of which nothing was heard."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
+from shmbroker.netbridge.remote.call import Call
 from shmbroker.netbridge.wire.words import Verb
 
 
 class Loss(Enum):
     REATTACHED = "the session is there still"
     REMADE = "the session was made again"
+    ELSEWHERE = "the session was made again, at another node"
     GIVEN_UP = "nothing is made again: the deadline has passed, or the program decides itself"
 
 
@@ -27,12 +29,24 @@ class Fate(Enum):
 def fate(verb: Verb, was_sent: bool, loss: Loss) -> Fate:
     if loss is Loss.REATTACHED:
         return Fate.GOES_ON if was_sent else Fate.AGAIN
-    remade = loss is Loss.REMADE
+    remade = loss is not Loss.GIVEN_UP
+    if was_sent and loss is Loss.ELSEWHERE and verb in BY_PLACE:
+        return Fate.UNKNOWN
     if was_sent:
         return WHEN_SENT[verb][0 if remade else 1]
     if remade and verb in GONE_WITH_ITS_SESSION:
         return GONE_WITH_ITS_SESSION[verb]
     return Fate.AGAIN if remade else Fate.FAILED
+
+
+def given_up(call: Call) -> Fate:
+    return fate(call.verb, call.was_sent or call.repeated, Loss.GIVEN_UP)
+
+
+def remade_at(node: bytes, call: Call) -> Fate:
+    """The session is made again at this node."""
+    loss = Loss.REMADE if call.node in (b"", node) else Loss.ELSEWHERE
+    return fate(call.verb, call.was_sent or call.repeated, loss)
 
 
 GONE_WITH_ITS_SESSION: Final = {
@@ -42,6 +56,9 @@ GONE_WITH_ITS_SESSION: Final = {
     Verb.REJECT: Fate.REVOKED,
 }
 """Of calls that were not sent: deliveries of the next session have numbers of their own."""
+
+BY_PLACE: Final = frozenset({Verb.ACK, Verb.REJECT})
+"""Said again, they name places in a queue: at another node other messages have them."""
 
 _CHANGE: Final = (Fate.AGAIN, Fate.UNKNOWN)
 _LOOK: Final = (Fate.AGAIN, Fate.FAILED)

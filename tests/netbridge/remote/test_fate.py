@@ -5,14 +5,24 @@ from __future__ import annotations
 import pytest
 
 from shmbroker.core.codes import ENDED, FULL, REVOKED
+from shmbroker.netbridge.remote.client import Client
 from shmbroker.netbridge.remote.fate import WHEN_SENT
 from shmbroker.netbridge.remote.options import Mode
 from shmbroker.netbridge.remote.outcome import End, Outcome, Token, Why
 from shmbroker.netbridge.wire.words import Verb
-from tests.support.session_ends import Ends, ends
+from tests.support.session_ends import Ends, ends, options
 
 AUTOMATIC, APPLICATION = Mode.AUTOMATIC, Mode.APPLICATION
 PRODUCER, CONSUMER = 1, 2
+
+
+A, B = b"a" * 16, b"b" * 16
+
+
+def at_node(node: bytes) -> Ends:
+    of = Ends(Client(b"s" * 16, options()))
+    of.does(of.client.start(0.0))
+    return of.connect(node)
 
 
 def opened(mode: Mode) -> Ends:
@@ -156,6 +166,23 @@ def test_ack_in_flight_given_up_is_unknown(mode: Mode) -> None:
     assert told(of, call).end is End.UNKNOWN
 
 
+@pytest.mark.parametrize("verb", [Verb.ACK, Verb.REJECT])
+def test_ack_in_flight_is_unknown_at_another_node_where_its_place_is_that_of_another_message(
+    verb: Verb,
+) -> None:
+    of = at_node(A)
+    of.call(Verb.CONSUMER, target=CONSUMER, value=10)
+    of.deliver(CONSUMER)
+    call = of.call(verb, value=0, generation=of.client.generation, body=b"place")
+    of.broker_dies()
+    of.connect(A)
+    assert [each.verb for each in of.performed if each.repeated][-1] is verb, "it is the same node"
+    of.broker_dies()
+    of.connect(B)
+    assert told(of, call).end is End.UNKNOWN
+    assert verb not in [each.verb for each in of.performed]
+
+
 def test_ack_that_was_not_sent_automatic_is_revoked() -> None:
     of = opened(AUTOMATIC)
     of.broker_dies()
@@ -265,6 +292,29 @@ def test_commit_that_is_unknown_is_asked_for_by_its_token(mode: Mode, code: int,
     assert (asked.verb, asked.value, asked.repeated) == (Verb.COMMIT, 1, True)
     of.answer(asked, code)
     assert told(of, number).why is why
+
+
+def test_commit_that_another_node_does_not_know_is_unknown_there_and_whenever_asked_again() -> None:
+    of = at_node(A)
+    of.client.work(1)
+    call = of.call(Verb.COMMIT, value=1, body=b"all")
+    of.broker_dies()
+    of.connect(B)
+    assert of.performed[-1].repeated
+    of.answer(of.performed[-1], ENDED)
+    outcome = told(of, call)
+    assert (outcome.end, outcome.why) == (End.UNKNOWN, Why.CLOSED)
+    assert outcome.token is not None
+    number = of.client.next_id()
+    of.does(of.client.retry(outcome.token, number, of.now))
+    of.answer(of.performed[-1], ENDED)
+    assert told(of, number).end is End.UNKNOWN
+    of.broker_dies()
+    of.connect(A)
+    number = of.client.next_id()
+    of.does(of.client.retry(outcome.token, number, of.now))
+    of.answer(of.performed[-1], ENDED)
+    assert told(of, number).why is Why.ROLLED_BACK, "its own node knows"
 
 
 def test_commit_that_is_asked_again_settles_no_delivery_of_the_next_session() -> None:
