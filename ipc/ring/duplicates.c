@@ -153,7 +153,8 @@ static void identify(sb_queue *queue, const sb_outgoing *message, int64_t identi
     uint64_t hash[2];
     int64_t length = llabs(message->id_length);
     siphash_128(queue->key, message->id, length, hash);
-    hash[1] ^= (uint64_t)message->target << 1; /* at a node it may go to several places */
+    if (message->target >> 16 != OF_AGENT) /* at a node it may go to several places */
+        hash[1] ^= (uint64_t)message->target << 1;
     half(hash, identity);
     if (length && queue->connection->duties->was_published(queue, message->id, length))
         identity[0] = identity[1] = L_ID_ELSEWHERE;
@@ -238,6 +239,11 @@ static int64_t publish(sb_queue *queue, sb_port *port, const once *made, const i
         return sb_port_publish_with(port, &made->outgoing, extension);
     return is_known(port, made->identity, made->origin)
                ? refused(queue) : publish_checked(queue, port, made, extension);
+}
+
+int64_t target_with_id(int64_t target)
+{
+    return target >> 16 == OF_AGENT ? target | ID_IS_COMPARED : target;
 }
 
 int64_t once_publish_poured(sb_queue *queue, sb_port *port, const sb_outgoing *message,

@@ -11,7 +11,7 @@ const int64_t *message_extension(const sb_queue *queue, const sb_outgoing *messa
 {
     if (queue->grouped)
         extension[1] = group_of(message->properties, message->properties_length);
-    extension[3] = message->target;
+    extension[3] = message->id_length ? target_with_id(message->target) : message->target;
     return extension[0] | extension[1] | extension[3] ? extension : NULL;
 }
 

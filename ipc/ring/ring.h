@@ -309,6 +309,8 @@ int64_t producer_hash(const int64_t key[2], const void *name, int64_t length);
 /* A message with an id or a producer: its position, SB_DUPLICATE, or another code. */
 int64_t once_publish(sb_queue *queue, sb_port *port, const sb_outgoing *message,
                      const int64_t *extension);
+/* What goes to an agent says there whether ids are compared: a program may set that property. */
+int64_t target_with_id(int64_t target);
 /* A message of a stream from elsewhere, with the number that the port is at: if its properties have
  * an id, it is compared. */
 int64_t once_publish_poured(sb_queue *queue, sb_port *port, const sb_outgoing *message,

@@ -54,7 +54,7 @@ void record_answered(stretch *part, const poured_record *record, int64_t what)
 /* --- one by one ------------------------------------------------------------------------------- */
 
 static int64_t publish(outlet *to, lane *in, const sb_outgoing *message,
-                       const poured_record *record)
+                       const poured_record *record, bool compares)
 {
     sb_queue *queue = to->queue;
     if (outlet_is_schedule(to))
@@ -66,18 +66,19 @@ static int64_t publish(outlet *to, lane *in, const sb_outgoing *message,
     *port_field(&in->port, L_PORT_SEQUENCE) = record->sequence - 1;
     *port_field(&in->port, L_PORT_PUBLISHED) = word_load(record->chunk, L_CHUNK_PUBLISHED_AT);
     const int64_t *more = message_extension(queue, message, extension);
-    code = to->checks ? once_publish_poured(queue, &in->port, message, more)
-                      : sb_port_publish_with(&in->port, message, more);
+    code = compares ? once_publish_poured(queue, &in->port, message, more)
+                    : sb_port_publish_with(&in->port, message, more);
     if (code >= 0 && extension[0])
         expiry_note(queue, extension[0]);
     return code;
 }
 
-static int64_t offer(outlet *to, lane *in, const sb_outgoing *message, const poured_record *record)
+static int64_t offer(outlet *to, lane *in, const sb_outgoing *message,
+                     const poured_record *record, bool compares)
 {
-    int64_t code = publish(to, in, message, record);
+    int64_t code = publish(to, in, message, record, compares);
     while (code == SB_FULL && queue_make_room(to->queue, in, message))
-        code = publish(to, in, message, record);
+        code = publish(to, in, message, record, compares);
     return code;
 }
 
@@ -112,17 +113,21 @@ static int64_t append_one(outlet *to, lane *in, stretch *part)
         message.target = to->target == 0 && part->sink->travels ? SB_TRAVELLED : to->target;
     if (code == SB_OK && part->journey)
         journey_says(part->journey, to, &message);
+    bool compares = to->checks || (part->journey && journey_compares(part->journey));
+    if (compares)
+        message.target = target_with_id(message.target);
     if (code == SB_OK && to->queue->grouped && !part->sink->arrives)
         code = grouped_stays(to->queue, &message);
     if (code == SB_OK)
-        code = offer(to, in, &message, &record);
+        code = offer(to, in, &message, &record, compares);
     if (code >= 0 && record.sequence > to->last)
         to->last = record.sequence;
+    bool is_there = code == SB_DUPLICATE && part->journey; /* an id that was published before */
     bool is_refused = code == SB_INVALID || code == SB_TOO_LARGE || code == SB_DUPLICATE ||
                       (code == SB_FULL && to->queue->when_full == L_FAIL);
     if (code < 0 && !is_refused)
         return code;
-    if (is_refused && part->sink->stops) {
+    if (is_refused && !is_there && part->sink->stops) {
         part->told->refused = 1;
         return code;
     }

@@ -3,7 +3,8 @@
  * They say it only on their way, in a queue of an agent and on the wire: by the word for the
  * target,
  *
- *     "mta" << 16 | over how many agents it may go << 8 | over how many it has gone
+ *     "mta" << 16 | over how many agents it may go << 8 | an id was given << 7 |
+ *     over how many it has gone
  *
  * and, if it has gone over any, by the last of its properties: "$mta", the ids of the nodes where
  * it was published, in their order.  Whoever takes it here sees neither. */
@@ -14,10 +15,11 @@
 
 #include "base/base.h"
 #include "catalog/catalog.h"
+#include "message/message.h"
 #include "ring/ring.h"
 #include "sink/sink.h"
 
-#define OF_AGENT INT64_C(0x6D7461)
+#define HOPS_MASK 0x7F
 #define NODE_BYTES 16
 #define NODES_MAX 15 /* more than that is more than one byte can count */
 #define NAME "\xA4$mta\xC4" /* text of 4 bytes; bytes, of a length in one byte */
@@ -37,6 +39,7 @@ typedef struct made {
 struct journey {
     char here[NODE_BYTES], from[NODE_BYTES];
     int64_t hops; /* up to here */
+    bool compares; /* their ids, as where they were published */
     made plain, onward;
 };
 
@@ -112,7 +115,8 @@ static bool was_here(const journey *been, const char *nodes, int64_t hops)
 int64_t journey_read(sb_sink *sink, const sb_outgoing *message)
 {
     journey *been = sink->journey;
-    int64_t head, hops = message->target >> 16 == OF_AGENT ? message->target & 0xFF : 0;
+    bool is_agents = message->target >> 16 == OF_AGENT;
+    int64_t head, hops = is_agents ? message->target & HOPS_MASK : 0;
     int64_t count = map_count(message->properties, message->properties_length, &head);
     const char *nodes = hops > 0 ? nodes_of(message, hops) : "";
     if (count < (hops > 0) || !nodes)
@@ -122,6 +126,7 @@ int64_t journey_read(sb_sink *sink, const sb_outgoing *message)
     int64_t entry = hops > 0 ? BEFORE + hops * NODE_BYTES : 0;
     int64_t users = count - (hops > 0);
     been->hops = hops + 1;
+    been->compares = is_agents && message->target & ID_IS_COMPARED;
     been->onward.length = 0;
     map_copy(&been->plain, message->properties, message->properties_length, head, users, entry);
     if (been->hops > NODES_MAX)
@@ -141,6 +146,11 @@ bool journey_goes_on(const journey *been, const sb_queue *queue, int64_t target)
 {
     return !leads_to_agent(queue->name) ||
            (been->hops < (target >> 8 & 0xFF) && been->hops <= NODES_MAX);
+}
+
+bool journey_compares(const journey *been)
+{
+    return been->compares;
 }
 
 void journey_says(const journey *been, const outlet *to, sb_outgoing *message)

@@ -145,6 +145,8 @@ int64_t destination_marks(sb_sink *sink, const char *name, outlet **marks);
 int64_t journey_read(sb_sink *sink, const sb_outgoing *message);
 /* Whether they may go on towards this queue, with the target that its binding has. */
 bool journey_goes_on(const journey *been, const sb_queue *queue, int64_t target);
+/* Whether their ids are compared, as when a program publishes here. */
+bool journey_compares(const journey *been);
 /* As a record goes into this ring. */
 void journey_says(const journey *been, const outlet *to, sb_outgoing *message);
 

@@ -128,19 +128,41 @@ def test_it_outlives_the_machine(brokers: Brokers) -> None:
     assert got(there, 21) == [*range(21)]
 
 
-def test_ids_are_compared_unless_it_pages(brokers: Brokers) -> None:
-    add(brokers, "far").start().becomes("live")
-    given = [{"name": each, "to": "far", "mode": 2, "overflow": each} for each in ("block", "page")]
+def test_an_id_is_there_once_also_if_what_waits_is_in_pages(brokers: Brokers) -> None:
+    """An agent refuses no publisher because of an id; beyond the next broker it is once as well."""
+    add(brokers, "end").start().becomes("live")
+    add(brokers, "far", {"name": "page", "to": "end", "mode": 2}).start().becomes("live")
+    far, end = brokers.at("far"), brokers.at("end")
+    names = ("block", "page")
+    queues = {each: bound(far, each, "topic", each, key="#") for each in names}
+    queues["beyond"] = bound(end, "page", "topic", "beyond", key="#")
+    forwarded(brokers, far, "page")
+    brokers["far"].kill()
+    given = [
+        {"name": each, "to": "far", "mode": 2, "overflow": each, "max_messages": 8}
+        for each in names
+    ]
     add(brokers, "near", *given).start().becomes("live")
-    near, far = brokers.at("near"), brokers.at("far")
-    there = bound(far, "block", "topic", key="#")
-    for name in ("block", "page"):
-        forwarded(brokers, near, name, "topic")
+    near = brokers.at("near")
+    here = bound(near, "page", "topic", key="#")
+    for exchange in [forwarded(brokers, near, each, "topic") for each in names]:
+        for _ in range(2):
+            for each in range(4):
+                exchange.publish(b"%d" % each, key="k", message_id=f"id {each}", timeout=60)
+    page = near.exchange("page")
     for _ in range(2):
-        near.exchange("block").publish(b"7", key="k", message_id="seven", timeout=60)
-    assert got(there, 1) == [7]
-    with pytest.raises(shmbroker.InvalidArgument, match=r"queue '\$mta.page.* pages"):
-        near.exchange("page").publish(b"7", key="k", message_id="seven", timeout=60)
+        for each in range(4, 20):
+            page.publish(b"%d" % each, key="k", message_id=f"id {each}", timeout=60)
+        with near.transaction() as tx:
+            tx.publish(page, b"20", key="k", message_id="id 20")
+    assert got(here, 21) == [*range(21)]
+    brokers["far"].start().becomes("live")
+    assert got(queues["block"], 4) == [*range(4)]
+    assert got(queues["page"], 21) == got(queues["beyond"], 21) == [*range(21)]
+    for _ in range(2):  # no id was given, so nobody compares
+        page.publish(b"21", key="k", properties={"JMSMessageID": "id 21"}, timeout=60)
+    for each in (here, queues["page"], queues["beyond"]):
+        assert got(each, 2) == [21, 21]
 
 
 def test_what_waits_while_the_other_is_away_comes_in_order(brokers: Brokers) -> None:
