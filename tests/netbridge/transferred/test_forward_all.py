@@ -163,6 +163,8 @@ def test_an_id_is_there_once_also_if_what_waits_is_in_pages(brokers: Brokers) ->
         page.publish(b"21", key="k", properties={"JMSMessageID": "id 21"}, timeout=60)
     for each in (here, queues["page"], queues["beyond"]):
         assert got(each, 2) == [21, 21]
+    refused = [each.depth for each in near.queues() if each.name == "mta.undeliverable"]
+    assert sum(refused) == 0, "an id that is there is no message that was refused"
 
 
 def test_what_waits_while_the_other_is_away_comes_in_order(brokers: Brokers) -> None:
