@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find core ipc netbridge perf cli src -name '*.py' -not -path '*/__pycache__/*') \
-           $(shell find ipc perf -name '*.[ch]') setup.py pyproject.toml
+           $(shell find ipc perf -name '*.[ch]') $(wildcard cli/console/pages/*) setup.py pyproject.toml
 
 # compiled modules and rewritten tests are kept, whatever the environment says: each test process
 # would compile all tests anew
@@ -30,7 +30,7 @@ demo-latency: $(VENV)/installed $(VENV)/latency  ## Merge two latency spools wit
 	$(BIN)/python examples/latency_demo.py
 
 # Two processes a core, because the tests wait for other processes half of the time.
-test: $(VENV)/installed $(VENV)/latency $(VENV)/postgres $(VENV)/zookeeper $(VENV)/prometheus  ## Run lint, types and all tests, with a short exploration
+test: $(VENV)/installed $(VENV)/latency $(VENV)/postgres $(VENV)/zookeeper $(VENV)/prometheus $(VENV)/chromium  ## Run lint, types and all tests, with a short exploration
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n $(shell expr 2 \* $$(nproc)) --dist loadfile --no-loadscope-reorder
@@ -111,6 +111,10 @@ $(VENV)/zookeeper: $(VENV)/tools tools/zookeeper $(VENV)/latency
 
 $(VENV)/prometheus: $(VENV)/tools tools/prometheus
 	tools/prometheus
+	touch $@
+
+$(VENV)/chromium: $(VENV)/tools tools/chromium
+	tools/chromium
 	touch $@
 
 $(VENV)/installed: $(VENV)/tools $(SOURCES)

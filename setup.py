@@ -74,6 +74,7 @@ setup(
         "shmbroker": ["py.typed"],
         "shmbroker.perf": ["raw/*.c"],
         "shmbroker.perf.native": ["*.[ch]"],
+        "shmbroker.cli.console": ["pages/*"],
     },
     ext_modules=[
         Extension("shmbroker.ipc._dropped", ["ipc/message/dropped.c"], py_limited_api=True),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shmbroker.cli.connection import observed, vhost_option
+from shmbroker.cli.connection import SHARED, vhost_option
 from shmbroker.cli.group import Group
 from shmbroker.cli.output import (
     json_option,
@@ -102,11 +102,12 @@ def fields(seen: Seen, vhost: str) -> dict[str, object]:
 def depth_of(vhost: str, queue: str) -> int | None:
     """None if there is no such queue."""
     from shmbroker.ipc.base.errors import Error
+    from shmbroker.ipc.connection.broker import connect
 
     try:
-        with observed(vhost) as broker:
+        with connect(f"{SHARED}{vhost}", observe=True) as broker:
             return len(broker.queue(queue))
-    except (Error, click.ClickException):
+    except Error:
         return None
 
 

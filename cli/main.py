@@ -29,6 +29,7 @@ VERBS = {
     "cluster": "cluster:cluster",
     "completion": "completion:completion",
     "config": "config:config",
+    "console": "console.command:console",
     "consumer": "consumer:consumer",
     "create": "instance:create",
     "divert": "divert:divert",

@@ -27,11 +27,12 @@ def order(
         raise click.ClickException(str(why))
 
 
-def ask_to_show(folder: Path, noun: str) -> None:
-    """If it hangs, what it has shown last stays."""
+def ask_to_show(folder: Path, noun: str) -> bool:
+    """Whether it answers; if it hangs, what it has shown last stays."""
     from shmbroker.ipc.instance import ordering
 
-    ordering.asked(folder, {"noun": noun, "verb": "show"}, SHOWN_SECONDS)
+    wanted = {"noun": noun, "verb": "show"}
+    return ordering.asked(folder, wanted, SHOWN_SECONDS) is not None
 
 
 def shown(folder: Path, file: str) -> dict[str, Any]:

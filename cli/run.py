@@ -22,6 +22,7 @@ from shmbroker.cli.output import say
 from shmbroker.cli.units import DURATION, SIZE, format_size
 
 if TYPE_CHECKING:
+    from shmbroker.cli.console.supervised import Supervised
     from shmbroker.ipc.instance.config.config import Config
     from shmbroker.ipc.instance.instance import Instance
     from shmbroker.ipc.spool.spool import Spool
@@ -146,16 +147,43 @@ def run_instance(folder: Path, moved: bool, flags: dict[str, object]) -> None:
         click.echo(f"shmbroker: warning: {warning}", err=True)
     if network.logins:
         keep_out_of_cores()
+    if network.console is not None:
+        check_console()
     made = replicated if config.policy == "replication" else sharing
     role = config.role if network.pair is None else pairing.role_of(config, network)
     instance = made(config, network, known, folder, flags, moved=moved)
     say(f"{role} {config.name!r} of vhost {config.vhost!r}: programs connect to "
         f"shm://{config.vhost}; journal in {config.store}, log in {config.log}; "
         f"end it: shmbroker stop {folder}")  # fmt: skip
+    console = begun_console(network, folder, flags)
     if code := instance.run():
         click.echo(f"shmbroker: {instance.why}", err=True)
+    elif console is not None:
+        console.end()
     sys.stdout.flush()
     os._exit(code)  # its threads sleep in the kernel, so a normal exit would wait for them
+
+
+def check_console() -> None:
+    from shmbroker.cli.console import supervised
+
+    supervised.check()
+
+
+def begun_console(network: Network, folder: Path, flags: dict[str, object]) -> Supervised | None:
+    """One of before is ended, also if there is to be none now."""
+    from shmbroker.ipc.instance.status import RUN
+
+    if network.console is None and not (folder / RUN / "console").exists():
+        return None
+    from shmbroker.cli.console import supervised
+
+    if network.console is None:
+        supervised.end(folder)
+        return None
+    console = supervised.Supervised(folder, flags)
+    console.begin()
+    return console
 
 
 def sharing(

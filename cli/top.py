@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +14,7 @@ import click
 from shmbroker.cli.connection import observed, vhost_option
 from shmbroker.cli.group import Verb
 from shmbroker.cli.output import json_option, print_json, table_lines, visible
+from shmbroker.cli.rates import read, rows
 from shmbroker.cli.units import DURATION, format_count, format_number
 
 if TYPE_CHECKING:
@@ -32,65 +32,6 @@ HEADERS = [
     "PRODUCERS",
     "OPEN IN",
 ]
-
-
-@dataclass(frozen=True)
-class Reading:
-    """The queues, and the participants that have each open, at one moment."""
-
-    at: float
-    queues: dict[str, Any]
-    holders: dict[str, list[str]]
-    critical: dict[str, str]
-    """What is wrong with queues that have not their live writer."""
-
-
-def read(broker: Broker) -> Reading:
-    from shmbroker.ipc.queue.writer import without_writer
-
-    holders: dict[str, list[str]] = {}
-    for participant in broker.participants():
-        if participant.id == broker.participant:
-            continue
-        dead = "" if participant.state == "live" else f" ({participant.state})"
-        for name in participant.queues:
-            holders.setdefault(name, []).append(f"{participant.name}[{participant.pid}]{dead}")
-    queues = {queue.name: queue for queue in broker.queues()}
-    return Reading(time.monotonic(), queues, holders, without_writer(broker))
-
-
-def rows(before: Reading, after: Reading) -> list[dict[str, Any]]:
-    """The rates between two readings: queues without their writer first, then the busiest."""
-    seconds = max(after.at - before.at, 1e-9)
-    found = []
-    for name, queue in after.queues.items():
-        earlier = before.queues.get(name)
-        if earlier is None or earlier.id != queue.id:  # a new queue has no earlier reading
-            earlier = queue
-        came = queue.published - earlier.published
-        went = came - (queue.depth - earlier.depth)
-        found.append(
-            {
-                "name": name,
-                "depth": queue.depth,
-                "slots": queue.slots,
-                "paused": queue.paused,
-                "in_per_second": came / seconds,
-                "out_per_second": max(went, 0) / seconds,
-                "consumers": queue.consumers,
-                "producers": queue.producers,
-                "open_in": after.holders.get(name, []),
-                "critical": after.critical.get(name),
-            }
-        )
-    found.sort(
-        key=lambda row: (
-            row["critical"] is None,
-            -row["in_per_second"] - row["out_per_second"],
-            -row["depth"],
-        )
-    )
-    return found
 
 
 def lines(vhost: str, found: list[dict[str, Any]]) -> list[str]:

@@ -31,7 +31,9 @@ from shmbroker.netbridge.cluster import option as cluster_option
 from shmbroker.netbridge.cluster.grouping import GROUPINGS, Grouping
 from shmbroker.netbridge.cluster.option import CLUSTERS, Cluster
 from shmbroker.netbridge.cluster.scale_down import SCALE_DOWN, ScaleDown
+from shmbroker.netbridge.config import console as consoles
 from shmbroker.netbridge.config.colocated import COLOCATED, Colocated, merged
+from shmbroker.netbridge.config.console import CONSOLE, Console
 from shmbroker.netbridge.config.of_agents import agents_of
 from shmbroker.netbridge.config.of_bridges import Bridge, bridges_of, defaults, network_links_of
 from shmbroker.netbridge.config.of_cluster import colocated_of, grouping_of, scale_down_of
@@ -77,6 +79,7 @@ OURS: Final = (
     *COLOCATED,
     *BROADCASTS,
     *DISCOVERIES,
+    *CONSOLE,
 )
 ALL: Final = (*OPTIONS, *OURS)
 """Every option of shmbroker.toml."""
@@ -155,6 +158,8 @@ class Network:
     """[[mta]], those that are not off, by the name that is shown."""
     broadcasts: Mapping[str, Broadcast] = field(default_factory=dict)
     discoveries: Mapping[str, Discovery] = field(default_factory=dict)
+    console: Console | None = field(default=None, kw_only=True)
+    """[console]; None: it has none."""
     between: tuple[Single, ...] = ()
     """Addresses by which the members of its cluster reach each other, its own first, and programs
     do not."""
@@ -254,6 +259,7 @@ def network(folder: Path, given: Given) -> Network:
             _named(tables, networks.ROOT), links, known, bridges, place, not_with=apart
         ),
         agents=agents_of(_named(tables, agents.TABLE_ROOT), links, known, place, not_with=apart),
+        console=consoles.of(tables.get(consoles.TABLE), logins, folder, place),
     )
     return _listening_for_cluster(_with_keys(found, place), place)
 

@@ -26,6 +26,8 @@ HOST: Final = "colocated-host"
 PATHS: Final = ("security.key-file", "security.known-keys")
 REGISTRY: Final = "registry"
 ELSEWHERE: Final = ("ha.members", "store.journal", "store.pages", "spool.path")
+OF_HOST: Final = ("ha.scale-down.", "console.")
+"""Tables of the live alone."""
 REPLICA: Final = Role.REPLICA.value
 LOG: Final = "log/shmbroker.log"
 Given = dict[str, object]
@@ -60,7 +62,7 @@ def given_of(found: Colocated, host: Host, number: int, wanted: Requests) -> Giv
     given = {
         key: _moved(key, value, found, number) if key.endswith(".uri") else value
         for key, value in found.inherited.items()
-        if key not in ELSEWHERE and not key.startswith("ha.scale-down.")
+        if key not in ELSEWHERE and not key.startswith(OF_HOST)
     }
     given = {key: _absolute(key, value, folder) for key, value in given.items()}
     given |= _knowing(given, host.connector)

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from shmbroker.netbridge.config.config import Login, Network
 from shmbroker.netbridge.security import password
 from shmbroker.netbridge.security.credential import Credential, Credentials
 from shmbroker.netbridge.security.stretched import Stretched
 
 
-def credentials(network: Network) -> tuple[Credentials, tuple[str, ...]]:
-    """Also what is to be warned of at each start; SecretRefused or PasswordRefused."""
+def credentials(
+    network: Network, names: Collection[str] | None = None
+) -> tuple[Credentials, tuple[str, ...]]:
+    """Also what is to be warned of at each start; SecretRefused or PasswordRefused.
+
+    `names`: of these alone; None, of all.
+    """
     warnings: list[str] = []
-    found = [_credential(login, network, warnings) for login in network.logins.values()]
+    wanted = [each for each in network.logins.values() if names is None or each.name in names]
+    found = [_credential(login, network, warnings) for login in wanted]
     return Credentials(found), tuple(warnings)
 
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 import shmbroker
-from shmbroker.cli.top import Reading, rows
+from shmbroker.cli.rates import Reading, rows
 from tests.cli.command import Shell, eventually
 
 Start = Callable[..., subprocess.Popen[bytes]]

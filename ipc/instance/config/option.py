@@ -34,7 +34,7 @@ NAMED_TABLES: Final = (
 """Any number of each, with names: [connectors.NAME]; of [[mta]] those without one are numbered."""
 LISTED_TABLE: Final = "mta"
 """May stand there as [[mta]]."""
-NETBRIDGE_TABLES: Final = (*NAMED_TABLES, "link-defaults", "security")
+NETBRIDGE_TABLES: Final = (*NAMED_TABLES, "link-defaults", "security", "console")
 """Read by netbridge/config/; here it is only known that they are there."""
 PARTS_OF_HA: Final = ("replication", "zookeeper", "pair", "scale-down", "colocated")
 """Tables inside of [ha], read by netbridge/config/, too: [ha.replication]."""

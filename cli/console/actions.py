@@ -1,0 +1,117 @@
+"""What an admin does with queues: publish, move, retry, purge, pause, resume.
+
+Each is done by a connection of its own, as the verbs of the command line do it, and never waits for
+long: a full queue, or a broker that hangs, is told.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from shmbroker.cli.console.refusal import Refused
+from shmbroker.ipc.base.errors import Unconfirmed
+from shmbroker.ipc.selector.selector import Selector
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.connection.broker import Broker
+
+SECONDS: Final = 5.0
+Given = Mapping[str, Any]
+
+
+def _text(given: Given, name: str) -> str:
+    found = given.get(name)
+    if not isinstance(found, str) or not found:
+        raise Refused(400, "request", f"{name} is text")
+    return found
+
+
+def _count(given: Given) -> int | None:
+    found = given.get("count")
+    if found is None:
+        return None
+    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
+        raise Refused(400, "request", "count is a number of messages, from 1")
+    return found
+
+
+def _body(given: Given) -> bytes:
+    body, encoding = given.get("body", ""), given.get("encoding", "utf-8")
+    if not isinstance(body, str) or encoding not in ("utf-8", "base64"):
+        raise Refused(400, "request", 'body is text, and encoding "utf-8" or "base64"')
+    try:
+        return body.encode() if encoding == "utf-8" else b64decode(body, validate=True)
+    except ValueError as error:
+        raise Refused(400, "request", f"body is no {encoding}: {error}") from None
+
+
+def _options(given: Given) -> dict[str, Any]:
+    """Those of a publish that are given; their values are checked there."""
+    found: dict[str, Any] = {}
+    for name, kind in (("key", str), ("group", str), ("priority", int), ("properties", dict)):
+        value = given.get(name)
+        if value is None or value in ("", {}):
+            continue
+        if type(value) is not kind:
+            raise Refused(400, "request", f"{name} is not {value!r:.100}")
+        found[name] = value
+    ttl = given.get("ttl")
+    if ttl is not None:
+        if isinstance(ttl, bool) or not isinstance(ttl, int | float) or not 0 < ttl < 1e9:
+            raise Refused(400, "request", "ttl is a time in seconds")
+        found["ttl"] = float(ttl)
+    return found
+
+
+def publish(broker: Broker, given: Given) -> dict[str, Any]:
+    queue = broker.queue(_text(given, "queue"))
+    try:
+        position = queue.publish(_body(given), timeout=SECONDS, **_options(given))
+    except Unconfirmed:
+        raise Refused(
+            504, "unconfirmed", f"it is in queue {queue.name!r}, and not confirmed after "
+            f"{SECONDS:g} s: its broker may hang; to publish it again would double it"
+        ) from None  # fmt: skip
+    return {"position": position}
+
+
+def move(broker: Broker, given: Given) -> dict[str, Any]:
+    source, target = _text(given, "queue"), _text(given, "to")
+    if source == target:
+        raise Refused(400, "request", "messages are moved to another queue")
+    text = given.get("selector")
+    selector = Selector(text) if isinstance(text, str) and text else None
+    queue, other = broker.queue(source), broker.queue(target)
+    moved = queue.move_to(other, _count(given), selector, timeout=0)
+    return {"messages": moved}
+
+
+def retry(broker: Broker, given: Given) -> dict[str, Any]:
+    done = broker.queue(_text(given, "queue")).retry(_count(given))
+    return {"messages": done.sent, "stayed": done.stayed}
+
+
+def purge(broker: Broker, given: Given) -> dict[str, Any]:
+    return {"messages": broker.queue(_text(given, "queue")).purge()}
+
+
+def pause(broker: Broker, given: Given) -> dict[str, Any]:
+    broker.queue(_text(given, "queue")).pause()
+    return {}
+
+
+def resume(broker: Broker, given: Given) -> dict[str, Any]:
+    broker.queue(_text(given, "queue")).resume()
+    return {}
+
+
+ACTIONS: Final[dict[str, Callable[[Broker, Given], dict[str, Any]]]] = {
+    "publish": publish,
+    "move": move,
+    "retry": retry,
+    "purge": purge,
+    "pause": pause,
+    "resume": resume,
+}

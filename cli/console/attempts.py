@@ -1,0 +1,61 @@
+"""Attempts to log in: after some that failed, the next one from there has to wait.
+
+By the address that they come from, and by the user that they name, with a shorter limit: whoever
+guesses from many addresses is slowed, and whose name is used so can still log in between.  Pure: it
+is told the time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+FREE: Final = 3
+"""So many may fail without a pause."""
+ADDRESS_PAUSE_MAX: Final = 60.0
+USER_PAUSE_MAX: Final = 5.0
+PLACES_MAX: Final = 1024
+FORGOTTEN_SECONDS: Final = 900.0
+
+
+@dataclass(slots=True)
+class _Failures:
+    count: int
+    at: float
+    """The last one."""
+
+    def until(self, most: float) -> float:
+        if self.count < FREE:
+            return 0.0
+        return self.at + min(most, 2.0 ** min(self.count - FREE, 16))
+
+
+class Attempts:
+    def __init__(self) -> None:
+        self._of: dict[tuple[str, str], _Failures] = {}
+
+    def pause(self, address: str, user: str, now: float) -> float:
+        """Seconds until this one may be tried; 0: now."""
+        ends = 0.0
+        for key, most in _keys(address, user):
+            found = self._of.get(key)
+            if found is not None and now - found.at < FORGOTTEN_SECONDS:
+                ends = max(ends, found.until(most))
+        return max(0.0, ends - now)
+
+    def failed(self, address: str, user: str, now: float) -> None:
+        for key, _ in _keys(address, user):
+            found = self._of.pop(key, None)
+            is_new = found is None or now - found.at >= FORGOTTEN_SECONDS
+            count = 1 if is_new or found is None else found.count + 1
+            self._of[key] = _Failures(count, now)  # the last one in order
+            while len(self._of) > PLACES_MAX:
+                del self._of[next(iter(self._of))]
+
+    def succeeded(self, address: str, user: str) -> None:
+        for key, _ in _keys(address, user):
+            self._of.pop(key, None)
+
+
+def _keys(address: str, user: str) -> tuple[tuple[tuple[str, str], float], ...]:
+    return (("address", address), ADDRESS_PAUSE_MAX), (("user", user), USER_PAUSE_MAX)

@@ -1,0 +1,82 @@
+"""Messages of a queue, looked at without being taken."""
+
+from __future__ import annotations
+
+import time
+from base64 import b64encode
+from typing import TYPE_CHECKING, Any, Final
+
+from shmbroker.cli.console.refusal import Refused
+from shmbroker.cli.output import excerpt
+from shmbroker.cli.selector import selects
+from shmbroker.ipc.selector.selector import Selector
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.connection.broker import Broker
+    from shmbroker.ipc.message.copied import CopiedMessage
+
+PAGE: Final = 50
+PAGE_MAX: Final = 500
+EXCERPT: Final = 120
+BODY_MAX: Final = 1 << 20
+"""Bytes of a body that are shown."""
+SECONDS: Final = 5.0
+"""Then it answers what it has found, and how far it is."""
+
+
+def page(broker: Broker, name: str, selector: str, after: int, count: int) -> dict[str, Any]:
+    """Those behind this position, in order."""
+    chosen = Selector(selector) if selector else None
+    ends_at, last, is_whole = time.monotonic() + SECONDS, after, True
+    found: list[dict[str, Any]] = []
+    for message in broker.queue(name).browse():
+        if message.position <= after:
+            continue
+        if len(found) == min(count, PAGE_MAX) or time.monotonic() > ends_at:
+            is_whole = False
+            break
+        last = message.position
+        if selects(chosen, message):
+            found.append(row(message))
+    return {"messages": found, "last": last, "more": not is_whole}
+
+
+def row(message: CopiedMessage) -> dict[str, Any]:
+    return {
+        "position": message.position,
+        "key": message.key,
+        "published_at": message.published_at,
+        "deliveries": message.deliveries,
+        "taken": message.is_taken,
+        "priority": message.priority,
+        "bytes": len(message.body),
+        "excerpt": excerpt(message.body, EXCERPT),
+    }
+
+
+def whole(broker: Broker, name: str, position: int) -> dict[str, Any]:
+    """One message, with properties and body."""
+    for message in broker.queue(name).browse():
+        if message.position == position:
+            expires = message.expires_at
+            return {
+                **row(message),
+                "properties": {key: plain(each) for key, each in message.properties.items()},
+                "expires_at": None if expires is None else expires.isoformat(),
+                "body": b64encode(message.body[:BODY_MAX]).decode(),
+                "cut": len(message.body) > BODY_MAX,
+            }
+        if message.position > position:
+            break
+    raise Refused(404, "gone", f"queue {name!r} has no message {position} any more")
+
+
+def plain(value: object) -> object:
+    """As JSON has it: bytes are shown as Python writes them, large numbers as text."""
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int):
+        return value if abs(value) < 1 << 53 else str(value)
+    if isinstance(value, float):
+        return value if value == value and abs(value) != float("inf") else str(value)
+    return repr(value)

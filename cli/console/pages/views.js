@@ -1,0 +1,119 @@
+// The pages that are not of one queue: overview, node, cluster, links, log and errors.
+import { read } from "./api.js";
+import { el, pairs, put, table } from "./dom.js";
+import { duration, instant, number, size } from "./units.js";
+
+const N = (title) => ({ title, number: true });
+
+export function overview(main, live) {
+  const filter = el("input", { type: "search", placeholder: "Filter by name",
+                               "aria-label": "Filter queues by name", oninput: draw });
+  const sums = el("section", { class: "cards" }), list = el("section");
+  put(main, el("h1", {}, "Queues"), sums, filter, list);
+  function draw() {
+    const state = live.state ?? {};
+    put(sums, [["queues", number(state.queues)], ["messages", number(state.depth)],
+               ["in/s", number(state.in_per_second)], ["out/s", number(state.out_per_second)],
+               ["critical", number(state.critical)]].map(([title, value]) =>
+      el("div", { class: title === "critical" && state.critical ? "card bad" : "card" },
+        el("span", {}, title), el("strong", {}, value))));
+    const wanted = filter.value.toLowerCase();
+    const rows = [...live.rows.values()]
+      .filter((row) => row.name.toLowerCase().includes(wanted))
+      .sort((a, b) => (b.critical !== null) - (a.critical !== null)
+        || b.in_per_second + b.out_per_second - a.in_per_second - a.out_per_second
+        || b.depth - a.depth || (a.name < b.name ? -1 : 1));
+    const shown = rows.slice(0, 200);
+    put(list, table(["Name", N("Depth"), N("In/s"), N("Out/s"), N("Consumers"), N("Producers"),
+                     "State"],
+      shown.map((row) => [
+        el("a", { href: `#queue=${encodeURIComponent(row.name)}` }, row.name),
+        number(row.depth), number(row.in_per_second), number(row.out_per_second),
+        number(row.consumers), number(row.producers),
+        row.critical ? el("span", { class: "bad", title: row.critical }, "critical")
+          : row.paused ? "paused" : "running"])),
+      rows.length > shown.length ? el("p", {}, `and ${number(rows.length - shown.length)} more: `
+        + "filter by name") : null);
+  }
+  draw();
+  return { draw };
+}
+
+export async function node(main) {
+  const told = await read("ha"), of = told.told;
+  const notes = [];
+  if (of.answers === false) {
+    notes.push(el("p", { class: "notice" },
+      "The broker does not answer: this is what it has said last."));
+  }
+  put(main, el("h1", {}, "Node"), notes,
+    told.mode === "passive" ? el("p", { class: "notice" },
+      `This broker is passive: ${told.replication || told.state}. `
+      + (told.live ? `Its live is at ${told.live}.` : "Its live is not known.")) : null,
+    pairs({ name: told.name, state: told.state, policy: told.policy, role: told.role,
+            replication: told.replication, epoch: number(told.epoch), "node id": of.node,
+            level: of.level, live: of.live ?? told.live, process: told.process ?? "none",
+            why: told.why }),
+    of.replicas ? [el("h2", {}, "Replicas"), table(
+      ["Replica", "In sync", "State", N("Lag"), N("ms")], of.replicas.map((each) =>
+        [each.member, each["in-sync"] ? "yes" : "no", each.state, size(each["lag-bytes"] ?? 0),
+         number(each["lag-ms"] ?? 0)]))] : null,
+    of.members ? [el("h2", {}, "Members"), table(["Member", "Linked", "State", "In sync"],
+      of.members.map((each) => [each.member, each.linked ? "yes" : "no", each.state,
+                                each["in-sync"] ? "yes" : "no"]))] : null,
+    of.voters ? [el("h2", {}, "Voters"), table(["Voter", "State"],
+      Object.entries(of.voters))] : null);
+  return {};
+}
+
+export async function cluster(main) {
+  const { told, configured } = await read("cluster");
+  const nodes = told.nodes ?? [];
+  put(main, el("h1", {}, "Cluster"),
+    nodes.length ? el("ul", { class: "map" }, nodes.map((each) =>
+      el("li", { class: each.state === "missing" ? "bad" : null },
+        el("strong", {}, each.name), el("span", {}, each.address),
+        el("span", {}, `${each.state}, ${number(each.waiting ?? 0)} on their way`),
+        Object.keys(each.backups ?? {}).map((name) => el("span", {}, `backup ${name}`)))))
+      : el("p", {}, "This broker is in no cluster, or does not know it yet."),
+    configured.children.map((part) => [el("h2", {}, part.name),
+      part.children.length ? el("ul", {}, part.children.map((each) =>
+        el("li", {}, each.title ? `${each.name}: ${each.title}` : each.name)))
+        : el("p", {}, "none")]));
+  return {};
+}
+
+export async function links(main) {
+  const found = await read("links");
+  put(main, el("h1", {}, "Links"), found.length ? table(
+    ["Link", "State", "Peer", N("Sent"), N("Lag"), N("p99"), N("Attempts"), "Reason"],
+    found.map((each) => [each.name, each.state, each.peer, number(each.messages),
+      number(each.lag), each.append_confirm_ns.messages
+        ? duration(each.append_confirm_ns["p99"]) : "–", number(each.attempts), each.reason]))
+    : el("p", {}, "This broker has no links."));
+  return {};
+}
+
+export async function log(main) {
+  const lines = await read("log");
+  const errors = await read("errors").catch(() => []);
+  put(main, el("h1", {}, "Log and errors"),
+    el("h2", {}, "Errors"), errors.length ? table([N("Count"), "First", "Last", "Error"],
+      errors.map((each) => [number(each.count), instant(each.first_at), instant(each.last_at),
+                            each.text])) : el("p", {}, "none"),
+    el("h2", {}, "Log"), table(["Time", "Event", "More"], lines.map((each) => {
+      const { time, event, instance, ...more } = each;
+      return [time, event, Object.entries(more).map(([key, value]) =>
+        `${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`).join(", ")];
+    })));
+  return {};
+}
+
+export async function participants(main) {
+  const found = await read("participants");
+  put(main, el("h1", {}, "Participants"), table(
+    [N("Id"), "Name", N("Process"), "State", N("Holds"), N("Queues")],
+    found.map((each) => [each.id, each.name, each.pid, each.state, size(each.bytes),
+                         number(each.queues)])));
+  return {};
+}

@@ -1,0 +1,158 @@
+"""The one reader of a console: it reads once a second for all who look, and not if nobody does."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from shmbroker.cli.console.memory import Memory
+from shmbroker.cli.console.queue import Watched
+from shmbroker.cli.console.snapshot import Change, Row, Snapshot
+from shmbroker.cli.console.standing import Standing, standing
+from shmbroker.cli.rates import Reading, queues_of, rows
+from shmbroker.ipc.base.errors import Error
+from shmbroker.ipc.queue.writer import without_writer
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.connection.broker import Broker
+    from shmbroker.ipc.instance.config.config import Config
+
+INTERVAL: Final = 1.0
+CRITICAL_INTERVAL: Final = 10.0
+"""To see which queues are without their writer takes longer, with thousands of them."""
+COUNTED: Final = ("depth", "in_per_second", "out_per_second", "consumers", "producers")
+
+
+class Reader:
+    """From any thread."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.memory = Memory(config.vhost)
+        self.standing: Standing = standing(config)
+        self._lock = threading.RLock()
+        self._snapshot = Snapshot()
+        self._before: Reading | None = None
+        self._why = ""
+        self._critical: dict[str, str] = {}
+        self._critical_at = float("-inf")
+        self._read_at = float("-inf")
+        self._watched: Counter[str] = Counter()
+        self._details: dict[str, Watched] = {}
+        self._listeners: set[Callable[[], None]] = set()
+        self._wakes = threading.Event()
+        threading.Thread(target=self._run, name="console reader", daemon=True).start()
+
+    # --- for who asks -------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Of the instance, and the sums of all queues."""
+        with self._lock:
+            found = self._snapshot.rows.values()
+            sums = {name: round(sum(row[name] for row in found), 1) for name in COUNTED}
+            return {
+                **self.standing.fields,
+                "queues": len(self._snapshot.rows),
+                "critical": sum(row["critical"] is not None for row in found),
+                "unread": self._why,
+                **sums,
+            }
+
+    def since(self, number: int) -> Change:
+        with self._lock:
+            return self._snapshot.since(number)
+
+    def rows(self) -> list[Row]:
+        return self.since(0).rows
+
+    def critical(self, name: str) -> str | None:
+        with self._lock:
+            return self._critical.get(name)
+
+    def detail(self, name: str) -> dict[str, Any] | None:
+        """Of a queue that is watched."""
+        with self._lock:
+            found = self._details.get(name)
+            return None if found is None else found.shown
+
+    def fresh(self) -> None:
+        """What is known is at most an interval old, with or without listeners."""
+        with self._lock:
+            if time.monotonic() - self._read_at >= INTERVAL:
+                self._read()
+
+    @contextmanager
+    def listening(self, heard: Callable[[], None], queue: str | None) -> Iterator[None]:
+        """`heard` is called, in the thread of the reader, after each reading."""
+        with self._lock:
+            self._listeners.add(heard)
+            if queue is not None:
+                self._watched[queue] += 1
+        self._wakes.set()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._listeners.discard(heard)
+                if queue is not None:
+                    self._watched[queue] -= 1
+                    if self._watched[queue] <= 0:
+                        del self._watched[queue]
+                        self._details.pop(queue, None)
+
+    # --- the thread ---------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                listeners = list(self._listeners)
+                if listeners:
+                    self._read()
+            for heard in listeners:
+                heard()
+            self._wakes.clear()
+            if self._listeners:
+                threading.Event().wait(INTERVAL)
+            else:
+                self._wakes.wait()
+
+    def _read(self) -> None:
+        self.standing = standing(self.config)
+        self._read_at = time.monotonic()
+        self._why = ""
+        found: dict[str, Row] = {}
+        if self.standing.shows_queues:
+            try:
+                with self.memory.opened() as broker:
+                    found = self._rows(broker)
+                    self._look_closer(broker)
+            except (Error, OSError) as error:
+                self._why, self._before = str(error), None
+        else:
+            self._before, self._details = None, {}
+        self._snapshot.take(found)
+
+    def _rows(self, broker: Broker) -> dict[str, Row]:
+        now = time.monotonic()
+        queues = queues_of(broker)
+        if now - self._critical_at >= CRITICAL_INTERVAL or self._before is None:
+            self._critical, self._critical_at = without_writer(broker), now
+        reading = Reading(now, queues, {}, self._critical)
+        before, self._before = self._before or reading, reading
+        return {row["name"]: _shown(row, queues) for row in rows(before, reading)}
+
+    def _look_closer(self, broker: Broker) -> None:
+        for name in list(self._watched):
+            detail = self._details.setdefault(name, Watched(name))
+            detail.read(broker, self._critical.get(name))
+
+
+def _shown(row: dict[str, Any], queues: dict[str, Any]) -> Row:
+    shown = {name: each for name, each in row.items() if name != "open_in"}
+    for name in ("in_per_second", "out_per_second"):
+        shown[name] = round(shown[name], 1)
+    return shown | {"durable": queues[row["name"]].durable}

@@ -1,0 +1,139 @@
+"""The process of a console: one for each instance, by a lock in run/, until it is told to end.
+
+console.lock   locked for as long as it runs
+console        JSON: its process, and where it listens
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final
+
+from shmbroker.ipc.base import trust
+from shmbroker.ipc.base.errors import InUse, SystemRefused
+from shmbroker.ipc.instance import process
+from shmbroker.ipc.instance.lock import ofd
+from shmbroker.ipc.instance.log import Log
+from shmbroker.ipc.instance.process import Process
+from shmbroker.ipc.instance.status import RUN
+from shmbroker.ipc.instance.whole import read_whole, write_whole
+from shmbroker.netbridge.config.config import load
+from shmbroker.netbridge.config.logins import credentials
+
+if TYPE_CHECKING:
+    from shmbroker.netbridge.config.console import Console
+
+LOCK: Final = "console.lock"
+SHOWN: Final = "console"
+END_SECONDS: Final = 1
+BACKLOG: Final = 64
+CONNECTIONS_MAX: Final = 200
+
+
+def running(folder: Path) -> tuple[Process, str] | None:
+    """Its process and its address; None: there is none."""
+    told = read_whole(folder / RUN / SHOWN, trust.seen_files())
+    try:
+        found = process.of_fields(told.get("process"))
+    except TypeError:
+        return None
+    url = told.get("url")
+    if found is None or found.has_ended or not isinstance(url, str):
+        return None
+    return found, url
+
+
+def listening(console: Console) -> socket.socket:
+    """SystemRefused: the address is not there, or another process has it."""
+    family = socket.AF_INET6 if ":" in console.host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((console.host, console.port))
+        made.listen(BACKLOG)
+    except OSError as error:
+        made.close()
+        raise SystemRefused(
+            f"the console cannot listen on {console.host}:{console.port}: {error.strerror}: see "
+            "who has it by ss -ltnp, or set console.listen"
+        ) from error
+    return made
+
+
+def address_of(console: Console, port: int) -> str:
+    host = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(
+        console.host, f"[{console.host}]" if ":" in console.host else console.host
+    )
+    return f"{'https' if console.is_secure else 'http'}://{host}:{port}/"
+
+
+def run(folder: Path, flags: Mapping[str, object]) -> None:
+    """Until SIGTERM.  InUse: there is one already."""
+    config, network = load(folder, flags)
+    console = network.console
+    if console is None:
+        raise SystemRefused(f"{folder} has no [console]: docs/console.md")
+    log = Log(config.log, config.name)
+    trust.make_folder(config.folder / RUN)
+    lock = trust.opened(config.folder / RUN / LOCK, os.O_RDWR | os.O_CREAT)
+    if not ofd.try_lock(lock, 0):
+        os.close(lock)
+        raise InUse(f"the console of {folder} runs already: shmbroker console status {folder}")
+    try:
+        known, _ = credentials(network, console.credentials)
+        with listening(console) as made:
+            port = made.getsockname()[1]
+            url = address_of(console, port)
+            from shmbroker.cli.console.application import Application
+
+            application = Application(config, network, console, known, port, log)
+            told = {"process": asdict(process.this()), "url": url}
+            write_whole(config.folder / RUN / SHOWN, told)
+            log.write("console", url=url)
+            _serve(application.guard, console, made, log)
+            application.refusals.close()
+    except SystemRefused as error:
+        log.write("console failed", why=str(error))
+        raise
+    finally:
+        os.close(lock)
+    log.write("console ended", url=url)
+
+
+class _ToLog(logging.Handler):
+    """What uvicorn has to say goes where people look."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._log.write("console warning", why=self.format(record)[:4000])
+
+
+def _serve(application: Any, console: Console, made: socket.socket, log: Log) -> None:
+    import uvicorn
+
+    logger = logging.getLogger("uvicorn.error")
+    logger.handlers, logger.propagate = [_ToLog(log)], False
+    logger.setLevel(logging.WARNING)
+    config = uvicorn.Config(
+        application, http="h11", ws="none", loop="asyncio", lifespan="off", log_config=None,
+        access_log=False, proxy_headers=False, server_header=False,
+        limit_concurrency=CONNECTIONS_MAX, timeout_graceful_shutdown=END_SECONDS,
+        ssl_certfile=console.certificate, ssl_keyfile=console.key,
+    )  # fmt: skip
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _end)  # uvicorn raises it anew when it has ended
+    uvicorn.Server(config).run(sockets=[made])
+
+
+def _end(_number: int, _frame: FrameType | None) -> None:
+    """What there is to do is done after `_serve`."""

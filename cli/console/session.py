@@ -1,0 +1,81 @@
+"""Who is logged in: sessions, in the memory of the console alone.
+
+The cookie has a random token, of which only the digest is kept here.  A session also has a token
+against requests that other sites make (CSRF), which the pages send with whatever changes something.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+IDLE_SECONDS: Final = 3600.0
+AGE_SECONDS: Final = 12 * 3600.0
+SESSIONS_MAX: Final = 500
+TOKEN_BYTES: Final = 32
+
+
+@dataclass(slots=True)
+class Session:
+    user: str
+    role: str
+    """admin or viewer."""
+    csrf: str
+    began: float
+    used: float
+
+    @property
+    def is_admin(self) -> bool:
+        return self.role == "admin"
+
+    def has_sent(self, token: str) -> bool:
+        return hmac.compare_digest(self.csrf.encode(), token.encode(errors="replace"))
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode(errors="replace")).digest()
+
+
+class Sessions:
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._all: dict[bytes, Session] = {}
+
+    def begin(self, user: str, role: str) -> tuple[str, Session]:
+        """Its token, for the cookie.  Of too many the one goes that was not used for longest."""
+        token, now = secrets.token_urlsafe(TOKEN_BYTES), self._clock()
+        made = Session(user, role, secrets.token_urlsafe(TOKEN_BYTES), now, now)
+        with self._lock:
+            self._drop_old(now)
+            if len(self._all) >= SESSIONS_MAX:
+                del self._all[min(self._all, key=lambda each: self._all[each].used)]
+            self._all[_digest(token)] = made
+        return token, made
+
+    def of(self, token: str, *, looks: bool = False) -> Session | None:
+        """None: there is none, or it is over.  `looks`: it is not used by that."""
+        with self._lock:
+            now = self._clock()
+            found = self._all.get(_digest(token))
+            if found is None or self._is_old(found, now):
+                return None
+            if not looks:
+                found.used = now
+            return found
+
+    def end(self, token: str) -> None:
+        with self._lock:
+            self._all.pop(_digest(token), None)
+
+    def _is_old(self, of: Session, now: float) -> bool:
+        return now - of.used > IDLE_SECONDS or now - of.began > AGE_SECONDS
+
+    def _drop_old(self, now: float) -> None:
+        for key in [key for key, each in self._all.items() if self._is_old(each, now)]:
+            del self._all[key]

@@ -1,0 +1,105 @@
+"""The console beside a broker: begun with it, begun again if it fails, ended by an orderly stop.
+
+It is a process of its own, in a session of its own, so that it goes on when the broker hangs or is
+killed.  The next start of the broker ends the one that is there, and begins another one, which
+listens where it did.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from shmbroker.cli.console.server import running
+from shmbroker.ipc.base.errors import SystemRefused
+from shmbroker.netbridge.broker.hosted import PROGRAM
+
+NEEDED: Final = ("starlette", "uvicorn")
+END_SECONDS: Final = 10.0
+PAUSE: Final = 1.0
+PAUSE_MAX: Final = 30.0
+
+
+def check() -> None:
+    """SystemRefused: what it needs is not installed."""
+    missing = [each for each in NEEDED if find_spec(each) is None]
+    if missing:
+        raise SystemRefused(
+            f"[console] needs {' and '.join(missing)}: pip install 'shmbroker[console]', or remove "
+            "the table"
+        )
+
+
+def end(folder: Path) -> bool:
+    """Whether there was one; it has ended when this returns."""
+    found = running(folder)
+    file = None if found is None else found[0].descriptor()
+    if found is None or file is None:
+        return False
+    try:
+        signal.pidfd_send_signal(file, signal.SIGTERM)
+        if not select.select([file], [], [], END_SECONDS)[0]:
+            found[0].kill()
+    except ProcessLookupError:  # it was faster
+        return True
+    finally:
+        os.close(file)
+    return True
+
+
+class Supervised:
+    def __init__(self, folder: Path, flags: Mapping[str, object]) -> None:
+        """`flags`: those that the broker was started with."""
+        self._folder = folder
+        self._flags = flags
+        self._ends = threading.Event()
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def begin(self) -> None:
+        end(self._folder)
+        threading.Thread(target=self._run, name="console", daemon=True).start()
+
+    def end(self) -> None:
+        with self._lock:
+            self._ends.set()
+            process = self._process
+        if process is None:
+            return
+        process.terminate()
+        try:
+            process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def _run(self) -> None:
+        pause = PAUSE
+        while (process := self._begun()) is not None:
+            code = process.wait()
+            if code == 0 or self._ends.wait(pause):
+                return
+            pause = min(2 * pause, PAUSE_MAX)
+
+    def _begun(self) -> subprocess.Popen[bytes] | None:
+        words = [f"{key}={json.dumps(each)}" for key, each in self._flags.items()]
+        settings = [word for each in words for word in ("--set", each)]
+        with self._lock:
+            if self._ends.is_set():
+                return None
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", PROGRAM, "console", "run", str(self._folder),
+                 *settings],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )  # fmt: skip
+            return self._process

@@ -1,0 +1,147 @@
+"""Who gets into a console: by password, by a link that is good once, and who does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from shmbroker.cli.console import session
+from shmbroker.cli.console.attempts import ADDRESS_PAUSE_MAX, FREE, USER_PAUSE_MAX, Attempts
+from shmbroker.cli.console.refusal import LINES_MAX, Refusals
+from shmbroker.cli.console.session import AGE_SECONDS, IDLE_SECONDS, SESSIONS_MAX, Sessions
+from tests.cli.console.conftest import ADMIN, VIEWER, Site
+from tests.cli.console.visitor import Visitor, refused
+
+
+def test_the_roles_of_those_who_log_in(site: Site) -> None:
+    for user, password, role in (("operator", ADMIN, "admin"), ("guest", VIEWER, "viewer")):
+        visitor = Visitor(site.url)
+        answer = visitor.log_in(user=user, password=password)
+        assert answer.json["role"] == role
+        told = visitor.reads("/api/session")
+        assert (told["user"], told["role"], told["passwords"]) == (user, role, True)
+        assert visitor.reads("/api/state")["state"] == "live"
+    assert {each["user"] for each in site.lines("console login")} >= {"operator", "guest"}
+
+
+def test_the_cookie_is_for_this_console_and_for_no_script(site: Site) -> None:
+    visitor = Visitor(site.url)
+    cookie = visitor.log_in(link=site.link()).headers["Set-Cookie"]
+    port = site.url.rstrip("/").rpartition(":")[2]
+    assert cookie.startswith(f"shmbroker-console-{port}=")
+    assert {"httponly", "samesite=strict", "path=/"} <= set(cookie.lower().split("; "))
+
+
+def test_a_link_is_good_once_and_for_its_role(site: Site) -> None:
+    token = site.link("viewer")
+    first, second = Visitor(site.url), Visitor(site.url)
+    assert first.log_in(link=token).json["role"] == "viewer"
+    refused(second.log_in(link=token), 401, "link")
+    refused(second.log_in(link="../../shmbroker.toml-and-more"), 401, "link")
+    refused(second.get("/api/state"), 401, "session")
+
+
+def test_a_session_that_ends_is_over(site: Site) -> None:
+    visitor = site.visitor()
+    assert visitor.reads("/api/queues")
+    assert visitor.post("/api/logout", {}).status == 200
+    refused(visitor.get("/api/queues"), 401, "session")
+
+
+def test_a_viewer_ends_a_session_too(site: Site) -> None:
+    assert site.visitor("viewer").post("/api/logout", {}).status == 200
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_sessions_end_by_themselves() -> None:
+    clock = Clock()
+    sessions = Sessions(clock)
+    token, made = sessions.begin("operator", "admin")
+    assert sessions.of("another") is None
+    while clock.now < AGE_SECONDS - IDLE_SECONDS:
+        clock.now += IDLE_SECONDS
+        assert sessions.of(token) is made
+    clock.now = AGE_SECONDS + 1
+    assert sessions.of(token) is None
+    token, _ = sessions.begin("operator", "admin")
+    clock.now += IDLE_SECONDS / 2
+    assert sessions.of(token, looks=True) is not None  # a page that only listens does not count
+    clock.now += IDLE_SECONDS / 2 + 1
+    assert sessions.of(token) is None
+
+
+def test_sessions_have_a_limit() -> None:
+    clock = Clock()
+    sessions = Sessions(clock)
+    first, _ = sessions.begin("operator", "admin")
+    for _ in range(SESSIONS_MAX):
+        clock.now += 0.001
+        last, _ = sessions.begin("operator", "admin")
+    assert sessions.of(first) is None
+    assert sessions.of(last) is not None
+    assert len(sessions._all) <= session.SESSIONS_MAX
+
+
+def test_guessing_is_slowed() -> None:
+    attempts, now, tried = Attempts(), 0.0, 0
+    while now < 600:
+        pause = attempts.pause("10.0.0.1", "operator", now)
+        if pause:
+            now += pause
+            continue
+        attempts.failed("10.0.0.1", "operator", now)
+        tried += 1
+    assert tried < 20
+    attempts.failed("10.0.0.1", "operator", now)
+    assert attempts.pause("10.0.0.1", "somebody else", now) <= ADDRESS_PAUSE_MAX
+    assert 0 < attempts.pause("10.0.0.2", "operator", now) <= USER_PAUSE_MAX
+    assert attempts.pause("10.0.0.2", "somebody else", now) == 0
+    attempts.succeeded("10.0.0.1", "operator")
+    assert attempts.pause("10.0.0.1", "operator", now) == 0
+
+
+def test_a_hundred_thousand_failures_take_no_more_memory() -> None:
+    attempts = Attempts()
+    for number in range(100_000):
+        attempts.failed(f"10.0.{number >> 8}.{number & 255}", f"user {number}", number / 1000)
+    assert len(attempts._of) <= 1024
+
+
+def test_one_mistake_costs_nothing() -> None:
+    attempts = Attempts()
+    for _ in range(FREE - 1):
+        attempts.failed("10.0.0.1", "operator", 1.0)
+    assert attempts.pause("10.0.0.1", "operator", 1.0) == 0
+
+
+@pytest.mark.parametrize("minutes", [1, 3])
+def test_the_log_of_refusals_grows_slowly(minutes: int) -> None:
+    clock, lines = Clock(), list[dict[str, object]]()
+    refusals = Refusals(lambda event, **fields: lines.append(fields), clock)
+    for _ in range(minutes):
+        for _ in range(10_000):
+            refusals.tell("credentials", user="x" * 10_000)
+        clock.now += 60
+    refusals.close()
+    assert len(lines) == minutes * (LINES_MAX + 1)
+    assert lines[LINES_MAX] == {"why": "credentials", "more": 10_000 - LINES_MAX}
+    assert all(len(str(each.get("user", ""))) <= 200 for each in lines)
+
+
+def test_failed_logins_are_refused_slowed_and_logged(own_site: Site) -> None:
+    own_site.start()
+    visitor = Visitor(own_site.url)
+    for _ in range(FREE):
+        refused(visitor.log_in(user="operator", password="guess"), 401, "credentials")
+    answer = visitor.log_in(user="operator", password="guess")
+    refused(answer, 429, "too-many")
+    assert int(answer.headers["Retry-After"]) >= 1
+    told = own_site.lines("console refused")
+    assert [each["why"] for each in told] == ["credentials"] * FREE + ["too-many"]
+    assert told[0]["address"] == "127.0.0.1"
+    assert "guess" not in (own_site.folder / "log" / "shmbroker.log").read_text()

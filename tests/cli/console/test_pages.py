@@ -1,0 +1,140 @@
+"""The pages in a real Chromium, which looks at a real broker.
+
+SHMBROKER_SCREENSHOTS=DIR keeps what it saw.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect, sync_playwright
+
+from tests.cli.console.conftest import ADMIN, Site
+
+PATIENCE_MS = 60_000
+PHONE = {"width": 390, "height": 844}
+SCREEN = {"width": 1280, "height": 900}
+NASTY = '"><img src=x onerror="document.title=1">'
+ARGUMENTS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[Page]:
+    """It fails the test if a page has an error, breaks its policy, or asks another host."""
+    wrong: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch_persistent_context(
+            tmp_path / "profile", executable_path="/usr/bin/chromium", headless=True,
+            args=ARGUMENTS, viewport=SCREEN, color_scheme="light",
+        )  # fmt: skip
+        made = browser.new_page()
+        made.set_default_timeout(PATIENCE_MS)
+        expect.set_options(timeout=PATIENCE_MS)
+        made.on("pageerror", lambda error: wrong.append(str(error)))
+        made.on(
+            "console",
+            lambda line: wrong.append(line.text) if "Policy" in line.text else None,
+        )
+        made.on(
+            "request",
+            lambda asked: None if "//127.0.0.1:" in asked.url else wrong.append(asked.url),
+        )
+        yield made
+        browser.close()
+    assert not wrong
+
+
+def seen(page: Page, name: str) -> None:
+    if folder := os.environ.get("SHMBROKER_SCREENSHOTS"):
+        page.screenshot(path=Path(folder) / f"{name}.png")
+
+
+def test_an_operator_looks_at_a_queue_and_works_with_it(site: Site, page: Page) -> None:
+    for number in range(10):
+        site.shell.does("pub", "orders", f'{{"coffee": {number}}}', "--property", f"n={number}")
+    site.shell.does("queue", "latency", "orders", "on")
+    site.shell.does("queue", "declare", NASTY)
+    site.shell.does("pub", NASTY, NASTY, "--key", NASTY, "--property", f"{NASTY}={NASTY}")
+    page.goto(site.url)
+    page.get_by_label("User").fill("operator")
+    page.get_by_label("Password").fill(ADMIN)
+    seen(page, "login")
+    page.keyboard.press("Enter")
+    expect(page.locator("#mode")).to_have_text("live")
+    expect(page.locator("main tr", has_text="orders.dead")).to_be_visible()
+    seen(page, "queues-light")
+
+    side = page.locator("#side")
+    side.locator("summary", has_text="orders").first.click()
+    side.get_by_role("link", name="orders", exact=True).click()
+    expect(page.locator("#messages tbody tr")).to_have_count(10)
+    expect(page.locator("main h1")).to_have_text("orders")
+    site.shell.does("pub", "orders", "late")  # it comes by an event
+    expect(page.locator(".card", has_text="depth").locator("strong")).to_have_text("11")
+    page.get_by_role("button", name="Refresh").click()
+    expect(page.locator("#messages tr.new")).to_have_count(1)
+    page.get_by_label("Selector").fill("n = 3")
+    page.keyboard.press("Enter")
+    expect(page.locator("#messages tbody tr")).to_have_count(1)
+    seen(page, "queue-light")
+    page.locator("#messages .link").click()
+    page.get_by_role("button", name="JSON").click()
+    expect(page.locator("dialog pre")).to_contain_text('"coffee": 3')
+    seen(page, "message-light")
+    page.get_by_role("button", name="Hex").click()
+    expect(page.locator("dialog pre")).to_contain_text("7b 22 63")
+    page.keyboard.press("Escape")
+
+    page.get_by_role("button", name="Purge").click()
+    page.keyboard.press("Escape")  # nothing is done without the confirmation
+    assert len(site.shell.bodies("orders")) == 11
+    page.get_by_role("button", name="Purge").click()
+    page.locator("dialog .primary").click()
+    expect(page.locator(".toast").last).to_contain_text("11 messages")
+    assert site.shell.bodies("orders") == []
+
+    page.goto(f"{site.url}#queues")
+    page.locator("main tbody a", has_text="onerror").click()
+    expect(page.locator("main h1")).to_have_text(NASTY)
+    page.locator("#messages .link").click()
+    expect(page.locator("dialog dd").first).to_have_text(NASTY)
+    page.keyboard.press("Escape")
+    assert page.title() == "shmbroker"
+    assert page.locator("main img, #side img, dialog img").count() == 0
+    site.shell.does("queue", "delete", NASTY, "--yes", "--force")
+
+
+def test_it_is_read_in_the_dark_on_a_phone_and_by_a_link(site: Site, page: Page) -> None:
+    page.emulate_media(color_scheme="dark")
+    page.goto(f"{site.url}#link={site.link('viewer')}")
+    expect(page.locator("#mode")).to_have_text("live")
+    assert "link" not in page.url
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    seen(page, "queues-dark")
+    page.goto(f"{site.url}#queue=orders")
+    expect(page.locator("main h1")).to_have_text("orders")
+    expect(page.locator(".card", has_text="depth")).to_be_visible()
+    assert page.locator("#actions").count() == 0  # a viewer has nothing to do there
+    seen(page, "queue-dark")
+    page.set_viewport_size(PHONE)
+    expect(page.locator("#side")).to_be_hidden()
+    page.get_by_role("button", name="Tree").click()
+    expect(page.locator("#side")).to_be_visible()
+    page.get_by_role("button", name="Tree").click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    seen(page, "queue-phone-dark")
+    page.get_by_role("button", name="Theme").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "light")
+    for kind in ("node", "cluster", "log", "participants", "links"):
+        page.goto(f"{site.url}#{kind}")
+        expect(page.locator("main h1")).to_contain_text(kind.capitalize())
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        seen(page, f"{kind}-phone")
+    page.get_by_role("button", name="Log out").click()
+    expect(page.locator("main h1")).to_have_text("Log in")
