@@ -1,7 +1,7 @@
 """The web application: its paths, and what answers each of them.
 
 /                the pages           /hawtio     leads there
-/static/NAME     their files         /metrics    see `mounted`
+/static/NAME     their files         /metrics    what Prometheus reads
 /api/...         JSON: reading for viewers, /api/do/... for admins
 """
 
@@ -21,7 +21,7 @@ from starlette.routing import BaseRoute, Route
 from shmbroker.cli.console import browse, panels, queue, tree
 from shmbroker.cli.console.actions import ACTIONS
 from shmbroker.cli.console.events import Streams
-from shmbroker.cli.console.guard import Guard, content_of, cookie_of
+from shmbroker.cli.console.guard import METRICS, Guard, content_of, cookie_of
 from shmbroker.cli.console.login import Login
 from shmbroker.cli.console.memory import taking_part
 from shmbroker.cli.console.pages import INDEX, files
@@ -29,6 +29,7 @@ from shmbroker.cli.console.reader import Reader
 from shmbroker.cli.console.refusal import Refusals, Refused
 from shmbroker.cli.console.session import Session, Sessions
 from shmbroker.cli.console.standing import Mode, Standing, standing
+from shmbroker.cli.metrics.exposition import CONTENT_TYPE, text
 from shmbroker.ipc.base.errors import Error, InvalidArgument, NotFound
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.log import Log
@@ -38,11 +39,6 @@ from shmbroker.netbridge.config.console import Console
 from shmbroker.netbridge.security.credential import Credentials
 
 Endpoint = Callable[[Request], Awaitable[Response] | Response]
-
-
-def mounted(config: Config) -> list[BaseRoute]:
-    """Routes of others: the one of /metrics, whose requests `Guard` has let pass, stands here."""
-    return []
 
 
 class Application:
@@ -78,14 +74,13 @@ class Application:
             "/api/message": self._message, "/api/participants": self._participants,
             "/api/ha": self._ha_panel, "/api/cluster": self._cluster_panel,
             "/api/links": self._links, "/api/errors": self._errors, "/api/log": self._log_lines,
-            "/api/events": self._events,
+            "/api/events": self._events, METRICS: self._metrics,
         }  # fmt: skip
         return [
             *(Route(path, endpoint, methods=["GET"]) for path, endpoint in reads.items()),
             Route("/api/login", self._log_in, methods=["POST"]),
             Route("/api/logout", self._log_out, methods=["POST"]),
             Route("/api/do/{verb}", self._do, methods=["POST"]),
-            *mounted(self._config),
         ]
 
     # --- what goes wrong ----------------------------------------------------------------------
@@ -167,6 +162,9 @@ class Application:
             where = f"its live is at {found.live}" if found.live else "its live is not known"
             raise Refused(403, "passive", f"{found.name} is {found.state}: {where}",
                           live=found.live)  # fmt: skip
+
+    def _metrics(self, request: Request) -> Response:
+        return Response(text(self._config.folder), media_type=CONTENT_TYPE)
 
     def _state(self, request: Request) -> Response:
         self._reader.fresh()

@@ -31,7 +31,7 @@ int64_t properties_with(unsigned char *made, const void *properties, int64_t len
 #define GROUP "JMSXGroupID"
 #define CORRELATION_BYTES 16
 
-/* --- of a message that is for the agent of another broker (sink/journey.c) --------------------- */
+/* --- of a message that is for the agent of another broker (sink/journey.c) -------------------- */
 
 #define OF_AGENT INT64_C(0x6D7461) /* "mta" */
 #define ID_IS_COMPARED INT64_C(0x80)  /* in its target: whoever published it gave it an id */

@@ -158,7 +158,7 @@ bool inbox_is_empty(sb_queue *queue)
 
 int64_t inbox_admits(const sb_queue *queue, const sb_outgoing *message)
 {
-    /* who publishes through an exchange with an agent need not know it: the other broker compares */
+    /* who publishes through an exchange with an agent need not know: the other broker compares */
     if (message->producer || (message->id_length && !leads_to_agent(queue->name)))
         return fail(SB_INVALID,
                     "queue '%s' pages, and what is in its pages is not compared: publish "

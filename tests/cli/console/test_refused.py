@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import socket
 from urllib.parse import urlsplit
 
 import pytest
 
-from tests.cli.console.conftest import Site
+from tests.cli.console.conftest import VIEWER, Site
 from tests.cli.console.visitor import PATIENCE_SECONDS, Visitor, refused
 
 READS = [
@@ -178,3 +179,10 @@ def test_metrics_are_for_those_who_may_log_in(site: Site) -> None:
     assert answer.headers["WWW-Authenticate"].startswith("Basic")
     wrong = Visitor(site.url, headers={"Authorization": "Basic nonsense"})
     refused(wrong.get("/metrics"), 401, "session")
+    known = base64.b64encode(f"guest:{VIEWER}".encode()).decode()
+    basic = Visitor(site.url, headers={"Authorization": f"Basic {known}"})
+    for visitor in (basic, site.visitor("viewer")):
+        answer = visitor.get("/metrics")
+        assert answer.status == 200
+        assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+        assert b'shmbroker_queue_depth{queue="orders"' in answer.body

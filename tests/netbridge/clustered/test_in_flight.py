@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 import shmbroker
+from shmbroker import TransactionRolledBack, Unconfirmed, aio
 from shmbroker.ipc.sink.sink import ORIGIN_BYTES, Sink
-from shmbroker.netbridge.clustered import remote_programs, streams
+from shmbroker.netbridge.clustered import remote_programs
 from shmbroker.netbridge.clustered.rows import made, pages
 from shmbroker.netbridge.serving.commit import MARK, MARKS, mark_of, marks
+from shmbroker.perf.machine.port import free_port
+from tests.netbridge.clustered.conftest import PASSWORD, PATIENCE, Cluster
 from tests.netbridge.clustered.test_inherited import Nodes, node
-from tests.netbridge.clustered.test_scale_down import bodies
+from tests.netbridge.clustered.test_scale_down import HOPS, TO_EAST, at, bodies, stop
 from tests.support.records import chunk, record
 
 __all__ = ["node"]
+TOGETHER = 50
+"""Calls that are on their way at a time."""
+BEFORE = 500
+"""So many are answered before the node is stopped, and after it has left."""
+LATER = datetime.now(UTC) + timedelta(days=1)
 
 
 def goes(here: shmbroker.Broker, there: shmbroker.Broker, *names: str) -> None:
@@ -50,23 +64,6 @@ def test_numbers_of_a_remote_producer_go_with_those_that_it_has_left_out(
     assert bodies(east.queue("orders")) == wanted
 
 
-def test_a_stream_that_goes_on_at_the_other_node_already_is_told_once_more(node: Nodes) -> None:
-    west, east = node(), node()
-    identity = b"e" * ORIGIN_BYTES
-    for broker in (west, east):
-        broker.declare_queue("orders", slots=64)
-    with Sink(west, identity) as sink:
-        sink.to_queue(west.queue("orders"))
-        sink.pour(one(0) + one(1))
-    told = [*pages(streams.rows(west, [west.queue("orders")]))]
-    assert [made(east, page) for page in told] == [""]
-    with Sink(east, identity) as there:
-        assert there.to_queue(east.queue("orders")) == 2
-        there.pour(one(2))
-        assert [made(east, page) for page in told] == [""]
-        assert there.position() == 3
-
-
 def test_marks_of_commits_go_and_those_that_are_there_stay(node: Nodes) -> None:
     west, east = node(), node()
     session = b"s" * 16
@@ -97,3 +94,100 @@ def test_rows_of_nonsense_are_refused(node: Nodes, row: dict[str, object]) -> No
     east.declare_queue("orders", slots=64)
     (page,) = pages([row])
     assert made(east, page) != ""
+
+
+# --- of brokers that run --------------------------------------------------------------------------
+
+
+def started(cluster: Cluster) -> str:
+    """East, and west, which is to leave: where programs reach it."""
+    ports = {name: free_port() for name in ("east", "west")}
+    for name, more in (("east", HOPS), ("west", TO_EAST)):
+        cluster.add(
+            name, **more,
+            acceptors__apps__uri=f"tcp://127.0.0.1:{ports[name]}",
+            acceptors__apps__roles=["client"],
+            credentials__apps__password=PASSWORD,
+            credentials__apps__role="client",
+        ).start().becomes("live")  # fmt: skip
+    cluster.sees("west", "east")
+    return f"tcp://127.0.0.1:{ports['west']}"
+
+
+class Calls:
+    """Of one program: some are always on their way."""
+
+    def __init__(self) -> None:
+        self.done: set[bytes] = set()
+        self.unknown: set[bytes] = set()
+        self._is_over = threading.Event()
+        self._has_some = threading.Condition()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
+
+    def begin(self, url: str) -> None:
+        self._url = url
+        self._thread.start()
+        self.until_more()
+
+    def until_more(self) -> None:
+        with self._has_some:
+            wanted = len(self.done) + BEFORE
+            assert self._has_some.wait_for(lambda: len(self.done) >= wanted, PATIENCE)
+
+    def end(self) -> None:
+        self._is_over.set()
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive()
+
+    async def _run(self) -> None:
+        numbers = iter(range(1 << 30))
+        async with await aio.connect(self._url, user="apps", password=PASSWORD) as broker:
+            await asyncio.gather(*(self._some(broker, numbers) for _ in range(TOGETHER)))
+
+    async def _some(self, broker: aio.Broker, numbers: Iterator[int]) -> None:
+        while not self._is_over.is_set():
+            number = next(numbers)
+            body = b"%d" % number
+            try:
+                await calls_of_each_kind(broker, number)
+            except TransactionRolledBack:
+                continue  # it was not done
+            except Unconfirmed:
+                self.unknown.add(body)
+                continue
+            with self._has_some:
+                self.done.add(body)
+                self._has_some.notify_all()
+
+
+async def calls_of_each_kind(broker: aio.Broker, number: int) -> None:
+    await (publishes, commits, schedules)[number % 3](broker, number)
+
+
+async def publishes(broker: aio.Broker, number: int) -> None:
+    await (await broker.queue("orders")).publish(b"%d" % number)
+
+
+async def commits(broker: aio.Broker, number: int) -> None:
+    async with broker.transaction() as work:
+        work.publish("orders", b"%d" % number)
+
+
+async def schedules(broker: aio.Broker, number: int) -> None:
+    await (await broker.queue("orders")).publish(b"%d" % number, deliver_at=LATER)
+
+
+def test_what_was_not_answered_yet_is_there_once(cluster: Cluster) -> None:
+    url = started(cluster)
+    with at(cluster, "west") as west:
+        west.declare_queue("orders", durable=True, slots=1 << 16)
+    calls = Calls()
+    calls.begin(url)
+    assert stop(cluster)[0] == 0, cluster.story()
+    calls.until_more()
+    calls.end()
+    with at(cluster, "east") as east:
+        orders = east.queue("orders")
+        found = Counter([*bodies(orders), *(bytes(each.body) for each in orders.scheduled())])
+    assert not [each for each, times in found.items() if times > 1]
+    assert calls.done <= found.keys() <= calls.done | calls.unknown
