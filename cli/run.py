@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from shmbroker.cli.console.supervised import Supervised
     from shmbroker.ipc.instance.config.config import Config
     from shmbroker.ipc.instance.instance import Instance
+    from shmbroker.ipc.instance.reloading import Reloaded
     from shmbroker.ipc.spool.spool import Spool
     from shmbroker.netbridge.config.config import Network
     from shmbroker.netbridge.replicated.instance import ReplicatedInstance
@@ -156,12 +157,27 @@ def run_instance(folder: Path, moved: bool, flags: dict[str, object]) -> None:
         f"shm://{config.vhost}; journal in {config.store}, log in {config.log}; "
         f"end it: shmbroker stop {folder}")  # fmt: skip
     console = begun_console(network, folder, flags)
+    if console is not None and instance.reload is not None:
+        instance.reload = also(console, instance.reload)
     if code := instance.run():
         click.echo(f"shmbroker: {instance.why}", err=True)
     elif console is not None:
         console.end()
     sys.stdout.flush()
     os._exit(code)  # its threads sleep in the kernel, so a normal exit would wait for them
+
+
+def also(
+    console: Supervised, reload: Callable[[Config], Reloaded]
+) -> Callable[[Config], Reloaded]:
+    """Its console reads the configuration again, too."""
+
+    def reloaded(running: Config) -> Reloaded:
+        found = reload(running)
+        console.reads_again()
+        return found
+
+    return reloaded
 
 
 def check_console() -> None:

@@ -66,6 +66,10 @@ class Application:
         )  # fmt: skip
         self.guard = Guard(app, console, port, self._sessions, self._login, self.refusals)
 
+    def knows(self, known: Credentials) -> None:
+        """Who may log in from now on; from any thread."""
+        self._sessions.end_of(self._login.knows(known))
+
     def _routes(self) -> list[BaseRoute]:
         reads: dict[str, Endpoint] = {
             "/": self._index, "/hawtio": self._elsewhere, "/static/{name}": self._file,

@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -29,8 +29,8 @@ class Login:
     def __init__(
         self, folder: Path, names: tuple[str, ...], known: Credentials, clock: Callable[[], float]
     ) -> None:
-        found = (known.named(name) for name in names)
-        self._credentials = tuple(each for each in found if each is not None)
+        self._names = names
+        self._credentials = _those_of(known, names)
         self._folder, self._clock = folder, clock
         self._attempts = Attempts()
         self._lock = threading.Lock()
@@ -39,6 +39,12 @@ class Login:
         self._secret = secrets.token_bytes(32)
         self._seen: dict[bytes, str] = {}
         """Roles by digests of what was right: who comes each second need not be stretched."""
+
+    def knows(self, known: Credentials) -> frozenset[str]:
+        """From now on; the users whose credentials are gone or others than before."""
+        former, self._credentials = self._credentials, _those_of(known, self._names)
+        self._seen = {}
+        return frozenset(each.user for each in former if each not in self._credentials)
 
     def by_password(self, address: str, user: str, password: str) -> str:
         """The role; Refused."""
@@ -64,11 +70,12 @@ class Login:
     def by_password_again(self, address: str, user: str, password: str) -> str:
         """The same, for who sends both with each request."""
         key = hmac.digest(self._secret, f"{len(user)}:{user}:{password}".encode(), hashlib.sha256)
-        role = self._seen.get(key)
+        seen = self._seen  # not one that begins, with other passwords, before we have the answer
+        role = seen.get(key)
         if role is None:
             role = self.by_password(address, user, password)
-            if len(self._seen) < KNOWN_MAX:
-                self._seen[key] = role
+            if len(seen) < KNOWN_MAX:
+                seen[key] = role
         return role
 
     def by_link(self, address: str, token: str) -> tuple[str, str]:
@@ -110,6 +117,11 @@ class Login:
             if each.user == user and is_right:
                 role = _role_of(each)
         return role
+
+
+def _those_of(known: Credentials, names: Iterable[str]) -> tuple[Credential, ...]:
+    found = (known.named(name) for name in names)
+    return tuple(each for each in found if each is not None)
 
 
 def _role_of(credential: Credential) -> str:

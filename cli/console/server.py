@@ -10,14 +10,17 @@ import logging
 import os
 import signal
 import socket
+import threading
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.ipc.base import trust
-from shmbroker.ipc.base.errors import InUse, SystemRefused
+from shmbroker.ipc.base.errors import Error, InUse, SystemRefused
+from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.instance import process
 from shmbroker.ipc.instance.lock import ofd
 from shmbroker.ipc.instance.log import Log
@@ -28,10 +31,12 @@ from shmbroker.netbridge.config.config import load
 from shmbroker.netbridge.config.logins import credentials
 
 if TYPE_CHECKING:
+    from shmbroker.cli.console.application import Application
     from shmbroker.netbridge.config.console import Console
 
 LOCK: Final = "console.lock"
 SHOWN: Final = "console"
+RELOAD: Final = signal.SIGHUP
 END_SECONDS: Final = 1
 BACKLOG: Final = 64
 CONNECTIONS_MAX: Final = 200
@@ -39,12 +44,12 @@ CONNECTIONS_MAX: Final = 200
 
 def running(folder: Path) -> tuple[Process, str] | None:
     """Its process and its address; None: there is none."""
-    told = read_whole(folder / RUN / SHOWN, trust.seen_files())
+    shown = read_whole(folder / RUN / SHOWN, trust.seen_files())
     try:
-        found = process.of_fields(told.get("process"))
+        found = process.of_fields(shown.get("process"))
     except TypeError:
         return None
-    url = told.get("url")
+    url = shown.get("url")
     if found is None or found.has_ended or not isinstance(url, str):
         return None
     return found, url
@@ -94,9 +99,11 @@ def run(folder: Path, flags: Mapping[str, object]) -> None:
             from shmbroker.cli.console.application import Application
 
             application = Application(config, network, console, known, port, log)
-            told = {"process": asdict(process.this()), "url": url}
-            write_whole(config.folder / RUN / SHOWN, told)
+            shown = {"process": asdict(process.this()), "url": url}
+            write_whole(config.folder / RUN / SHOWN, shown)
             log.write("console", url=url)
+            reads = partial(_read_again, folder, flags, application, log)
+            signal.signal(RELOAD, lambda *_: threading.Thread(target=reads, daemon=True).start())
             _serve(application.guard, console, made, log)
             application.refusals.close()
     except SystemRefused as error:
@@ -105,6 +112,20 @@ def run(folder: Path, flags: Mapping[str, object]) -> None:
     finally:
         os.close(lock)
     log.write("console ended", url=url)
+
+
+def _read_again(
+    folder: Path, flags: Mapping[str, object], application: Application, log: Log
+) -> None:
+    """Who may log in; all else of [console] needs a restart of the broker."""
+    try:
+        _, network = load(folder, flags)
+        names = () if network.console is None else network.console.credentials
+        application.knows(credentials(network, names)[0])
+    except (Error, OSError) as error:
+        log.write("console reload refused", why=told(error))
+    else:
+        log.write("console reloaded")
 
 
 class _ToLog(logging.Handler):

@@ -10,7 +10,7 @@ import hashlib
 import hmac
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -72,6 +72,11 @@ class Sessions:
     def end(self, token: str) -> None:
         with self._lock:
             self._all.pop(_digest(token), None)
+
+    def end_of(self, users: Collection[str]) -> None:
+        with self._lock:
+            for key in [key for key, each in self._all.items() if each.user in users]:
+                del self._all[key]
 
     def _is_old(self, of: Session, now: float) -> bool:
         return now - of.used > IDLE_SECONDS or now - of.began > AGE_SECONDS

@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from shmbroker.cli.console.server import running
+from shmbroker.cli.console.server import RELOAD, running
 from shmbroker.ipc.base.errors import SystemRefused
 from shmbroker.netbridge.broker.hosted import PROGRAM
 
@@ -68,6 +68,12 @@ class Supervised:
     def begin(self) -> None:
         end(self._folder)
         threading.Thread(target=self._run, name="console", daemon=True).start()
+
+    def reads_again(self) -> None:
+        """Who may log in."""
+        with self._lock:
+            if self._process is not None and self._process.poll() is None:
+                self._process.send_signal(RELOAD)
 
     def end(self) -> None:
         with self._lock:

@@ -8,7 +8,8 @@ from shmbroker.cli.console import session
 from shmbroker.cli.console.attempts import ADDRESS_PAUSE_MAX, FREE, USER_PAUSE_MAX, Attempts
 from shmbroker.cli.console.refusal import LINES_MAX, Refusals
 from shmbroker.cli.console.session import AGE_SECONDS, IDLE_SECONDS, SESSIONS_MAX, Sessions
-from tests.cli.console.conftest import ADMIN, VIEWER, Site
+from tests.cli.command import eventually
+from tests.cli.console.conftest import ADMIN, VIEWER, Site, with_credentials
 from tests.cli.console.visitor import Visitor, refused
 
 
@@ -145,3 +146,17 @@ def test_failed_logins_are_refused_slowed_and_logged(own_site: Site) -> None:
     assert [each["why"] for each in told] == ["credentials"] * FREE + ["too-many"]
     assert told[0]["address"] == "127.0.0.1"
     assert "guess" not in (own_site.folder / "log" / "shmbroker.log").read_text()
+
+
+def test_a_changed_password_holds_from_a_reload_on(own_site: Site) -> None:
+    with_credentials(own_site.folder)
+    own_site.start()
+    guest, operator = Visitor(own_site.url), Visitor(own_site.url)
+    assert guest.log_in(user="guest", password=VIEWER).status == 200
+    assert operator.log_in(user="operator", password=ADMIN).status == 200
+    (own_site.folder / "viewer").write_text("another one altogether")
+    own_site.shell.does("config", "reload", str(own_site.folder))
+    eventually(lambda: guest.get("/api/state").status == 401)
+    assert operator.get("/api/state").status == 200, "its own has not changed"
+    refused(Visitor(own_site.url).log_in(user="guest", password=VIEWER), 401, "credentials")
+    assert guest.log_in(user="guest", password="another one altogether").status == 200
