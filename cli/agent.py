@@ -8,9 +8,10 @@ from shmbroker.cli.connection import vhost_option
 from shmbroker.cli.group import Group
 from shmbroker.cli.link import fields, rows, shown, since
 from shmbroker.cli.output import json_option, names_option
+from shmbroker.cli.units import format_duration
 
-COLUMNS = ["EXCHANGE", "REMOTE", "MODE", "STATE", "SINCE", "PEER", "MESSAGES", "WAITING", "REFUSED",
-           "REASON"]  # fmt: skip
+COLUMNS = ["EXCHANGE", "REMOTE", "MODE", "STATE", "SINCE", "PEER", "MESSAGES", "WAITING", "OLDEST",
+           "REFUSED", "REASON"]  # fmt: skip
 
 
 @click.group(
@@ -37,8 +38,9 @@ def list_(vhost: str, as_json: bool, names: bool) -> None:
     """Show the agents of the broker that is live for a vhost, as they are now.
 
     It reads shared memory, so it works as well if the broker hangs.  MESSAGES were forwarded, or
-    have come, since the broker is live; WAITING is what the other broker has not confirmed, REFUSED
-    what it has refused.  `shmbroker link stop` and `link start` take the names that --names prints.
+    have come, since the broker is live; WAITING is what the other broker has not confirmed, OLDEST
+    the age of the first of it, REFUSED what it has refused.  `shmbroker link stop` and `link start`
+    take the names that --names prints.
     """
     shown(agents(vhost), COLUMNS, cells, as_json, names)
 
@@ -49,4 +51,10 @@ def agents(vhost: str) -> list[dict[str, object]]:
 
 def cells(of: dict[str, object]) -> list[object]:
     return [of["exchange"], of["plan"], of["mode"], of["state"], since(of), of["peer"],
-            of["messages"], of["lag"], of["set_aside"], of["reason"]]  # fmt: skip
+            of["messages"], of["lag"], oldest(of), of["set_aside"], of["reason"]]  # fmt: skip
+
+
+def oldest(of: dict[str, object]) -> str | None:
+    """For how long its first message has waited."""
+    seconds = of["oldest_seconds"]
+    return format_duration(seconds) if isinstance(seconds, float) else None

@@ -83,13 +83,15 @@ def rows(vhost: str) -> tuple[Seen, ...]:
 def fields(seen: Seen, vhost: str) -> dict[str, object]:
     text, histogram = dict(seen.text), seen.histogram
     began = text.pop("since", None)
+    lag, oldest = waiting(vhost, str(text.get("queue", "")))
     return {
         **text,
         "since": datetime.fromtimestamp(began, UTC).isoformat(timespec="milliseconds")
         if began
         else None,
         "seconds": round(time.time() - began, 3) if began else None,
-        "lag": depth_of(vhost, str(text.get("queue", ""))),
+        "lag": lag,
+        "oldest_seconds": oldest,
         **seen.counters,
         "append_confirm_ns": {
             **{f"p{percent:g}": histogram.percentile(percent) for percent in PERCENTILES},
@@ -99,16 +101,19 @@ def fields(seen: Seen, vhost: str) -> dict[str, object]:
     }
 
 
-def depth_of(vhost: str, queue: str) -> int | None:
-    """None if there is no such queue."""
+def waiting(vhost: str, queue: str) -> tuple[int | None, float | None]:
+    """How many messages, and the age of the first one; None if there is no such queue, or none."""
     from shmbroker.ipc.base.errors import Error
     from shmbroker.ipc.connection.broker import connect
 
     try:
         with connect(f"{SHARED}{vhost}", observe=True) as broker:
-            return len(broker.queue(queue))
+            found = broker.queue(queue)
+            first = next(found.browse(unconfirmed=True), None)
+            age = time.time() - first.published_at / 1e9 if first and first.published_at else None
+            return len(found), age if age is None else round(max(0.0, age), 3)
     except Error:
-        return None
+        return None, None
 
 
 def cells(of: dict[str, object]) -> list[object]:

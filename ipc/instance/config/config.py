@@ -161,10 +161,12 @@ def read_file(place: Path) -> Given:
 
 
 def empty_tables(folder: Path) -> Iterator[str]:
-    """Those with a name in which nothing stands, and [ha.scale-down]: they are meant as well."""
+    """[console], [ha.scale-down] and those with a name in which nothing stands: they are meant."""
     with suppress(ConfigError):  # it is told where it is read
         for table, values in (_tables(place_of(folder)) or {}).items():
-            if isinstance(values, dict) and (table in NAMED_TABLES or table == "ha"):
+            if table == "console" and values == {}:
+                yield table
+            elif isinstance(values, dict) and (table in NAMED_TABLES or table == "ha"):
                 yield from (f"{table}.{name}" for name, each in values.items() if each == {})
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import http.client
+import ssl
+
 import pytest
+import trustme
 
 from shmbroker.cli.console import session
 from shmbroker.cli.console.attempts import ADDRESS_PAUSE_MAX, FREE, USER_PAUSE_MAX, Attempts
@@ -11,6 +15,7 @@ from shmbroker.cli.console.session import AGE_SECONDS, IDLE_SECONDS, SESSIONS_MA
 from tests.cli.command import eventually
 from tests.cli.console.conftest import ADMIN, VIEWER, Site, with_credentials
 from tests.cli.console.visitor import Visitor, refused
+from tests.support.certificate import written
 
 
 def test_the_roles_of_those_who_log_in(site: Site) -> None:
@@ -160,3 +165,23 @@ def test_a_changed_password_holds_from_a_reload_on(own_site: Site) -> None:
     assert operator.get("/api/state").status == 200, "its own has not changed"
     refused(Visitor(own_site.url).log_in(user="guest", password=VIEWER), 401, "credentials")
     assert guest.log_in(user="guest", password="another one altogether").status == 200
+
+
+def test_over_tls(own_site: Site) -> None:
+    authority, file = trustme.CA(), own_site.folder / "shmbroker.toml"
+    written(authority, own_site.folder)
+    with_pair = '[console]\ntls-cert = "certificate"\ntls-key = "key"\n'
+    file.write_text(file.read_text().replace("[console]\n", with_pair))
+    own_site.start()
+    assert own_site.url.startswith("https://127.0.0.1:")
+    trust = ssl.create_default_context()
+    with pytest.raises(ssl.SSLCertVerificationError):
+        Visitor(own_site.url, trust=trust).get("/")
+    authority.configure_trust(trust)
+    visitor = Visitor(own_site.url, trust=trust)
+    answer = visitor.log_in(link=own_site.link())
+    assert "secure" in answer.headers["Set-Cookie"].lower()
+    assert answer.headers["Strict-Transport-Security"]
+    assert visitor.reads("/api/state")["queues"] == 0
+    with pytest.raises((http.client.HTTPException, OSError)):
+        Visitor(own_site.url.replace("https:", "http:")).get("/")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,6 +30,8 @@ class Visitor:
     cookie: str = ""
     csrf: str = ""
     headers: dict[str, str] = field(default_factory=dict)
+    trust: ssl.SSLContext | None = None
+    """Of a console with TLS."""
 
     @property
     def host(self) -> str:
@@ -38,10 +41,7 @@ class Visitor:
         self, method: str, path: str, body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:  # fmt: skip
-        place = urlsplit(self.url)
-        connection = http.client.HTTPConnection(
-            str(place.hostname), place.port, timeout=PATIENCE_SECONDS
-        )
+        connection = self._connection()
         sent = {"Cookie": self.cookie} if self.cookie else {}
         try:
             connection.request(method, path, body, {**sent, **self.headers, **(headers or {})})
@@ -49,6 +49,13 @@ class Visitor:
             return Answer(got.status, got.headers, got.read())
         finally:
             connection.close()
+
+    def _connection(self) -> http.client.HTTPConnection:
+        place = urlsplit(self.url)
+        where, patience = (str(place.hostname), place.port), PATIENCE_SECONDS
+        if place.scheme == "https":
+            return http.client.HTTPSConnection(*where, timeout=patience, context=self.trust)
+        return http.client.HTTPConnection(*where, timeout=patience)
 
     def get(self, path: str, **parameters: object) -> Answer:
         pairs = [f"{key}={quote(str(each), safe='')}" for key, each in parameters.items()]

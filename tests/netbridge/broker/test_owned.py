@@ -114,6 +114,7 @@ def test_stop_and_start_by_the_command(two: Two) -> None:
     near.queue(SOURCE).publish(b"waits")
     listed = json.loads(run_cli(["link", "list", "--json", "--vhost", two.near_vhost]).stdout)
     assert (listed[0]["name"], listed[0]["state"], listed[0]["lag"]) == ("to-far", "stopped", 1)
+    assert 0 <= listed[0]["oldest_seconds"] < PATIENCE
     two.reload(two.near)
     assert two.link()["state"] == "stopped", "until it is started"
     assert run_cli(["link", "start", "to-far", "--vhost", two.near_vhost]).exit_code == 0
