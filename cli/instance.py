@@ -1,4 +1,4 @@
-"""`shmbroker create`, `stop`, `kill`, `status`, `unit`: instances, each in its folder."""
+"""`shmbroker stop`, `kill`, `status`, `unit`: instances, each in its folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 
 from shmbroker.cli import colocated, pairing, scale_down
 from shmbroker.cli.group import Verb
-from shmbroker.cli.output import json_option, print_json, print_pairs, print_table, say, visible
+from shmbroker.cli.output import json_option, print_json, print_pairs, print_table, visible
 from shmbroker.cli.units import DURATION
 
 if TYPE_CHECKING:
@@ -66,52 +66,6 @@ def discloses(given: object, pattern: str) -> bool:
     if isinstance(given, list):
         return any(discloses(each, pattern) for each in given)
     return isinstance(given, str) and re.search(pattern, given) is not None
-
-
-@click.command(
-    cls=Verb,
-    examples="""
-    shmbroker create /var/lib/shmbroker/orders --vhost orders
-    shmbroker create live --vhost orders --store /shared/orders
-    shmbroker create backup --vhost orders --store /shared/orders --role backup
-    shmbroker create scratch --set store.segment=16MiB --set ha.failover-on-shutdown=true
-    """,
-)
-@folder_argument
-@click.option("--name", help="Name of the instance.  [name of the folder]")
-@click.option(
-    "--vhost", metavar="NAME", help="Name of the vhost; programs connect to shm://NAME.  [default]"
-)
-@click.option("--store", metavar="PATH", help="Folder that live and backup share.  [DIR/data]")
-@click.option(
-    "--role",
-    type=click.Choice(["live", "backup"]),
-    help="A backup waits until a live fails.  [live]",
-)
-@settings_option
-def create(
-    folder: Path, name: str | None, vhost: str | None, store: str | None, role: str | None,
-    settings: tuple[str, ...],
-) -> None:  # fmt: skip
-    """Create an instance in DIR.
-
-    An instance is a configuration, a log and a store.  An existing store is used as it is, so that
-    live and backup can share one.  Only this user may read the files.
-    """
-    from shmbroker.ipc.instance import creation
-    from shmbroker.netbridge.config.config import network
-
-    given: dict[str, object] = {"instance.name": name or folder.absolute().name}
-    if store is not None:
-        given["store.path"] = str(Path(store).absolute())
-    given.update({
-        key: value for key, value in (("instance.vhost", vhost), ("ha.role", role)) if value
-    })  # fmt: skip
-    given.update(setting_of(each) for each in settings)
-    network(folder, given)
-    config = creation.create(folder, given)
-    say(f"{config.role} {config.name!r} of vhost {config.vhost!r}, with its journal in "
-        f"{config.store}; start it: shmbroker run {folder}")  # fmt: skip
 
 
 @click.command(

@@ -31,7 +31,7 @@ VERBS = {
     "config": "config:config",
     "console": "console.command:console",
     "consumer": "consumer:consumer",
-    "create": "instance:create",
+    "create": "create:create",
     "divert": "divert:divert",
     "doctor": "doctor:doctor",
     "errors": "errors:errors",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shmbroker.cli.connection import connected, vhost_option
+from shmbroker.cli.connection import connected, is_over_link, vhost_option
 from shmbroker.cli.destination import DESTINATION, Destination
 from shmbroker.cli.group import Verb
 from shmbroker.cli.names import destination_names
@@ -15,8 +15,11 @@ from shmbroker.cli.output import json_option, print_json, say
 from shmbroker.cli.progress import Progress
 from shmbroker.cli.publisher import confirm_option, publisher, timeout_option
 from shmbroker.cli.units import COUNT, DURATION, SIZE, format_size
+from shmbroker.ipc.base.errors import NotFound
+from shmbroker.ipc.vhost import vhost as vhosts
 
 if TYPE_CHECKING:
+    from shmbroker.ipc.connection.broker import Broker
     from shmbroker.ipc.message.confirm import Confirm
 
 
@@ -47,7 +50,10 @@ def producer(
     destination: Destination, count: int, size: int, sleep: float, confirm: Confirm | None,
     timeout: float | None, as_json: bool, vhost: str,
 ) -> None:  # fmt: skip
-    """Publish messages and report the rate."""
+    """Publish messages and report the rate.
+
+    A queue that is not there is made; it is durable if there is a broker that writes a journal.
+    """
     queue, exchange = (
         (destination.name, None) if destination.kind == "queue" else (None, destination.name)
     )
@@ -59,6 +65,8 @@ def producer(
                 f"{format_size(broker.message_bytes_max)}, a quarter of its arena, not "
                 f"{format_size(size)}"
             )
+        if queue is not None:
+            make(broker, queue)
         publish = publisher(
             broker, queue, exchange, destination.key or None, False, timeout, confirm, {}
         )
@@ -77,3 +85,13 @@ def producer(
                 print_json(progress.fields(str(destination)))
             else:
                 click.echo(progress.sentence("to", str(destination)))
+
+
+def make(broker: Broker, name: str) -> None:
+    """Unless it is there."""
+    try:
+        broker.queue(name)
+    except NotFound:
+        is_durable = is_over_link() or vhosts.has_journaler(broker.vhost)
+        broker.declare_queue(name, durable=is_durable)
+        say(f"queue {name!r} is made{', durable' if is_durable else ''}")

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from shmbroker.core.codes import REVOKED
+from shmbroker.netbridge.remote import fate
 from shmbroker.netbridge.remote.call import Call
-from shmbroker.netbridge.remote.fate import Fate, given_up
+from shmbroker.netbridge.remote.fate import Fate
 from shmbroker.netbridge.remote.numbers import OPEN_MAX
 from shmbroker.netbridge.remote.outcome import End, Outcome, Token, Why
 from shmbroker.netbridge.remote.producing import Producing
@@ -53,7 +54,7 @@ class Doubt:
         return Token(call.target, call.value, call.count), producing.unknown
 
     def given_up(self, call: Call, why: Why) -> Outcome:
-        return self.unanswered(call, given_up(call), why)
+        return self.unanswered(call, fate.given_up(call), why)
 
     def unanswered(self, call: Call, what: Fate, why: Why) -> Outcome:
         """How a call ends of which nothing was heard."""

@@ -341,7 +341,7 @@ def toml_of(given: Given) -> str:
             lines += ["", f"[{table}]"]
         is_given = option.key in given
         value = given.get(option.key, option.default)
-        shown = _toml_value(value)
+        shown = toml_value(value)
         lines.append(f"# {option.help}")
         lines.append(f"{'' if is_given else '# '}{option.name} = {shown}")
     for key, value in sorted(given.items()):
@@ -350,14 +350,14 @@ def toml_of(given: Given) -> str:
             header = f"[{'.'.join([root, *(['.'.join(names)] if names else [])])}]"
             if names and not re.fullmatch(r"[\w-]+", names[0] if len(names) == 1 else "", re.A):
                 header = f"[{root}.{json.dumps('.'.join(names))}]"
-            lines += [*([] if header in lines else ["", header]), f"{name} = {_toml_value(value)}"]
+            lines += [*([] if header in lines else ["", header]), f"{name} = {toml_value(value)}"]
     return "\n".join(["# An instance of shmbroker; see docs/durability.md.", *lines, ""])
 
 
-def _toml_value(value: object) -> str:
+def toml_value(value: object) -> str:
     """JSON's text, numbers, booleans and lists of text are TOML's; its objects are not."""
     if isinstance(value, Mapping):
         return (
-            "{ " + ", ".join(f"{key} = {_toml_value(each)}" for key, each in value.items()) + " }"
+            "{ " + ", ".join(f"{key} = {toml_value(each)}" for key, each in value.items()) + " }"
         )
     return json.dumps(value)

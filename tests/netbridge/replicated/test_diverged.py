@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shutil
 import threading
 from base64 import b64decode
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -140,12 +141,24 @@ def nobody_counts(pipe: Path) -> Iterator[None]:
         os.close(opened[0])
 
 
+def the_former_one_has_counted(folder: Path) -> None:
+    """The process that counts for a member outlives it if that is killed."""
+    for each in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError, IndexError):  # it has ended, or has fewer words
+            words = each.read_bytes().split(b"\0")
+            if b"diverged" in words[2] and str(folder).encode() in words[3]:
+                file = os.pidfd_open(int(each.parent.name))
+                assert select.select([file], [], [], PATIENCE)[0]
+                os.close(file)
+
+
 def test_nothing_waits_while_a_set_is_counted(
     node: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     two = node(ALONE).up()
     filled(two)
     two["b"].kill()
+    the_former_one_has_counted(two["b"].folder)
     store, pipe = two["b"].folder / "data", tmp_path / "pipe"
     shutil.copytree(store / JOURNAL, store / f"{SAVED}1")
     write_whole(store / f"{SAVED}1" / ASIDE, {"at": "some day"}, synced=False)

@@ -23,8 +23,8 @@ MUTANTS: Final = (
     Mutant("not-said-that-it-is-repeated", Calls, "put", "call.repeated = True", "pass"),
     Mutant(
         "given-up-while-it-waits-again",
-        Client,
-        "gives_up",
+        fate,
+        "given_up",
         "call.was_sent or call.repeated",
         "call.was_sent",
     ),

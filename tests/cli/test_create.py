@@ -1,0 +1,141 @@
+"""Brokers that work together, made by `create` alone, and the walk of a replicated pair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from shmbroker.ipc.instance.config.config import FILE
+from shmbroker.netbridge.config.config import load
+from shmbroker.perf.machine.port import free_port
+from tests.cli.command import Shell, eventually
+
+MOVED = 7
+"""Ports of the second instance on this host."""
+
+
+@pytest.fixture
+def ports() -> list[str]:
+    """Of a first instance; a second one has them moved."""
+    port = free_port(*(each + moved for each in (0, 2, 3) for moved in (0, MOVED)))
+    return ["--port", f"{port}", "--console-port", f"{free_port(MOVED)}"]
+
+
+@pytest.fixture
+def vhosts(shell: Shell) -> Iterator[None]:
+    yield
+    for name in (shell.vhost, f"{shell.vhost}-backup", f"{shell.vhost}-b"):
+        shell("vhost", "delete", name, "--force", "--yes")
+
+
+def replicated(shell: Shell, live: Path, ports: list[str], *more: str) -> None:
+    shell.does(
+        "create", str(live), "--replicated", "--vhost", shell.vhost,
+        "--on-partition", "continue-alone", *ports, *more,
+    )  # fmt: skip
+
+
+def refused(shell: Shell, *words: str) -> str:
+    done = shell("create", *words)
+    assert done.code != 0
+    assert not (Path(words[0]) / FILE).exists()
+    return done.said
+
+
+def test_the_walk_of_a_replicated_pair(
+    shell: Shell, ports: list[str], tmp_path: Path, vhosts: None
+) -> None:
+    live, backup = tmp_path / "live", tmp_path / "backup"
+    replicated(shell, live, ports)
+    beside = ["--join", str(live), "--role", "backup", "--port-offset", f"{MOVED}"]
+    said = shell.does("create", str(backup), *beside, *ports).said
+    assert "has both members now" in said
+    url = ["--url", f"tcp://127.0.0.1:{ports[1]}"]
+    there = ["--url", f"tcp://127.0.0.1:{int(ports[1]) + MOVED}"]
+    known = ["--password-file", str(live / "programs.password")]
+    shell.environment["SHMBROKER_USER"] = "programs"
+    try:
+        assert "live" in shell.does("start", str(live)).said
+        assert "passive" in shell.does("start", str(backup)).said
+        eventually(lambda: shell("ha", "status", str(backup), "--expect", "in sync").code == 0)
+        destination = ["--message-count", "10", "--destination", "queue://haQueue"]
+        produced = shell.does("producer", *destination, *url, *known)
+        assert "queue 'haQueue' is made, durable" in produced.said
+        assert "10 messages" in produced.out
+        shell.does("stop", str(live))
+        shell.does("status", str(backup), "--wait", "live", "--timeout", "60s")
+        assert shell.does("queue", "list", "--json", *there, *known).json[0]["depth"] == 10
+        shell.does("start", str(live))
+        shell.does("status", str(live), "--wait", "live", "--timeout", "60s")
+        eventually(lambda: shell("ha", "status", str(backup), "--expect", "in sync").code == 0)
+    finally:
+        for each in (backup, live):
+            shell("kill", str(each))
+            shell("console", "stop", str(each))
+
+
+def test_nodes_of_a_cluster(shell: Shell, ports: list[str], tmp_path: Path, vhosts: None) -> None:
+    a, b = tmp_path / "a", tmp_path / "b"
+    shell.does("create", str(a), "--clustered", "--vhost", shell.vhost, *ports)
+    shell.does("create", str(b), "--join", str(a), "--port-offset", f"{MOVED}", *ports,
+               "--message-load-balancing", "strict")  # fmt: skip
+    try:
+        for each in (a, b):
+            shell.does("start", str(each))
+        eventually(lambda: "up" in shell.does("cluster", "list", str(a)).out)
+    finally:
+        for each in (a, b):
+            shell("kill", str(each))
+            shell("console", "stop", str(each))
+
+
+def test_a_node_that_is_a_pair(shell: Shell, ports: list[str], tmp_path: Path) -> None:
+    live, backup = tmp_path / "live", tmp_path / "backup"
+    shell.does(
+        "create", str(live), "--clustered", "--replicated", "--vhost", shell.vhost, *ports,
+        "--witness", "tcp://127.0.0.1:61617", "--group-name", "one", "--max-hops", "2",
+        "--cluster-user", "town",
+    )  # fmt: skip
+    shell.does("create", str(backup), "--join", str(live), "--role", "backup",
+               "--port-offset", f"{MOVED}", *ports)  # fmt: skip
+    (one, at_one), (two, at_two) = load(live), load(backup)
+    assert one.members == two.members
+    assert [name for name, _ in one.members] == ["live", "backup"]
+    assert (one.role, two.role) == ("live", "backup")
+    assert one.vhost != two.vhost
+    assert one.network_vhost == two.network_vhost == "/"
+    assert at_one.replication is not None
+    assert at_one.replication == at_two.replication
+    assert at_two.cluster is not None
+    assert at_two.cluster.hops == 2
+    for whose in ("cluster", "programs"):
+        files = [each / f"{whose}.password" for each in (live, backup)]
+        assert files[0].read_text() == files[1].read_text()
+        assert all(each.stat().st_mode & 0o777 == 0o600 for each in files)
+
+
+def test_the_password_may_be_given(shell: Shell, ports: list[str], tmp_path: Path) -> None:
+    (tmp_path / "given").write_text("a password that others know\n")
+    shell.does(
+        "create", str(tmp_path / "a"), "--clustered", "--vhost", shell.vhost, *ports,
+        "--cluster-password-file", str(tmp_path / "given"), "--static-cluster", "tcp://two:61619",
+    )  # fmt: skip
+    assert (tmp_path / "a/cluster.password").read_text() == "a password that others know\n"
+    _, network = load(tmp_path / "a")
+    assert network.cluster is not None
+    assert [str(each) for each in network.cluster.statics] == ["tcp://two:61619"]
+
+
+def test_what_cannot_be_made_is_refused(shell: Shell, ports: list[str], tmp_path: Path) -> None:
+    made, plain, folder = tmp_path / "made", tmp_path / "plain", str(tmp_path / "other")
+    assert "on-partition is missing" in refused(shell, folder, "--replicated", *ports)
+    assert "say --replicated" in refused(shell, folder, "--max-hops", "1")
+    replicated(shell, made, ports)
+    shell.does("create", str(plain), "--vhost", shell.vhost)
+    assert "cannot be joined" in refused(shell, folder, "--join", str(plain), "--role", "backup")
+    assert "is in no cluster" in refused(shell, folder, "--join", str(made))
+    name = ["--name", "made", "--role", "backup"]
+    assert "has a member made already" in refused(shell, folder, "--join", str(made), *name)
+    assert "backup" not in (made / FILE).read_text().partition("members")[2].partition("]")[0]
