@@ -119,8 +119,12 @@ def create(
     config = creation.create(folder, given)
     for file, password in passwords.items():
         written(folder / file, password)
+    is_alone = config.policy == "replication" and len(config.members) == 1
+    then = f"start it: shmbroker run {folder}"
+    if is_alone:
+        then = f"make its backup: shmbroker create DIR --join {folder} --role backup"
     say(f"{config.role} {config.name!r} of vhost {config.vhost!r}, with its journal in "
-        f"{config.store}; start it: shmbroker run {folder}")  # fmt: skip
+        f"{config.store}; {then}")  # fmt: skip
     if joined is not None and role == "backup":
         tell_live(joined, given["ha.members"])
 

@@ -151,10 +151,13 @@ def _serve(application: Any, console: Console, made: socket.socket, log: Log) ->
         limit_concurrency=CONNECTIONS_MAX, timeout_graceful_shutdown=END_SECONDS,
         ssl_certfile=console.certificate, ssl_keyfile=console.key,
     )  # fmt: skip
+    server = uvicorn.Server(config)
+
+    def ends(_number: int, _frame: FrameType | None) -> None:
+        """Before uvicorn looks at signals itself; it raises them anew when it has ended."""
+        server.should_exit = True
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _end)  # uvicorn raises it anew when it has ended
-    uvicorn.Server(config).run(sockets=[made])
-
-
-def _end(_number: int, _frame: FrameType | None) -> None:
-    """What there is to do is done after `_serve`."""
+        signal.signal(number, ends)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a member of a replicated node blocks them
+    server.run(sockets=[made])

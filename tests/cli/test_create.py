@@ -65,6 +65,7 @@ def test_the_walk_of_a_replicated_pair(
         assert "queue 'haQueue' is made, durable" in produced.said
         assert "10 messages" in produced.out
         shell.does("stop", str(live))
+        assert '"console ended"' in (live / "log/shmbroker.log").read_text()
         shell.does("status", str(backup), "--wait", "live", "--timeout", "60s")
         assert shell.does("queue", "list", "--json", *there, *known).json[0]["depth"] == 10
         shell.does("start", str(live))
