@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +18,7 @@ from shmbroker.cli.output import say
 if TYPE_CHECKING:
     from shmbroker.netbridge.config.template import Joined
 
+PASSWORD_BYTES: Final = 32
 PORTS: Final = click.IntRange(1, 65535)
 OF_NETWORK: Final = ("port", "console_port", "is_clustered", "is_replicated")
 
@@ -28,7 +30,7 @@ def network_options(function: Callable[..., None]) -> Callable[..., None]:
             help="Of two that copy their journal to each other: docs/replication.md."),
         click.option("--clustered", "is_clustered", is_flag=True,
             help="A node of a cluster: docs/clusters.md."),
-        click.option("--join", metavar="DIR", type=click.Path(path_type=Path, exists=True),
+        click.option("--join", metavar="DIR", type=click.Path(path_type=Path),
             help="Take cluster, passwords and addresses from this instance.  With --role backup "
             "it is the backup of that one, whose ha.members then has both."),
         click.option("--witness", metavar="URI",
@@ -182,7 +184,7 @@ def of_network(
         passwords[templates.password_of(whose)] = (
             file.read_text().strip() if file is not None
             else joined.password(whose) if joined is not None
-            else templates.fresh_password()
+            else secrets.token_urlsafe(PASSWORD_BYTES)
         )  # fmt: skip
     return given, passwords
 

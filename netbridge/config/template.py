@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,6 @@ MEMBERS, NODES = 2, 3
 CLUSTER: Final = "main"
 USER: Final = "cluster"
 PROGRAMS: Final = "programs"
-PASSWORD_BYTES: Final = 32
 OF_ALL: Final = ("ha.replication.", f"cluster.{CLUSTER}.")
 """What one that joins has as well."""
 OF_ITS_OWN: Final = (f"cluster.{CLUSTER}.connector", f"cluster.{CLUSTER}.static-connectors")
@@ -87,10 +85,6 @@ class Template:
 def password_of(whose: str) -> str:
     """The file in the folder of the instance."""
     return f"{whose}.password"
-
-
-def fresh_password() -> str:
-    return secrets.token_urlsafe(PASSWORD_BYTES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,7 +135,7 @@ def test_a_wrong_usage_is_one_line_and_ends_with_2(
         ["queue", "move", "orders", "order"],
         ["pub", "order", "x"],
         ["sub", "order"],
-        ["producer", "--destination", "queue://order"],
+        ["pub", "order", "x", "--confirm", "shm"],
         ["consumer", "--destination", "order"],
         ["bind", "prices", "order"],
     ],
