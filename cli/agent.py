@@ -6,7 +6,7 @@ import click
 
 from shmbroker.cli.connection import vhost_option
 from shmbroker.cli.group import Group
-from shmbroker.cli.link import fields, rows, shown, since
+from shmbroker.cli.link import fields_of, rows, shown, since
 from shmbroker.cli.output import json_option, names_option
 from shmbroker.cli.units import format_duration
 
@@ -46,7 +46,7 @@ def list_(vhost: str, as_json: bool, names: bool) -> None:
 
 
 def agents(vhost: str) -> list[dict[str, object]]:
-    return [fields(each, vhost) for each in rows(vhost) if each.text.get("mode")]
+    return fields_of((each for each in rows(vhost) if each.text.get("mode")), vhost)
 
 
 def cells(of: dict[str, object]) -> list[object]:

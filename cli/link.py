@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from shmbroker.cli.output import (
 from shmbroker.cli.units import DURATION, format_duration
 
 if TYPE_CHECKING:
+    from shmbroker.ipc.connection.broker import Broker
     from shmbroker.netbridge.broker.table import Seen
 
 PERCENTILES = (50, 99, 99.9)
@@ -55,7 +57,7 @@ def list_(vhost: str, as_json: bool, names: bool) -> None:
     It reads shared memory, so it works as well if the broker hangs.  LAG is the number of messages
     that the far end has not confirmed.
     """
-    shown([fields(each, vhost) for each in rows(vhost)], COLUMNS, cells, as_json, names)
+    shown(fields_of(rows(vhost), vhost), COLUMNS, cells, as_json, names)
 
 
 def shown(
@@ -80,10 +82,21 @@ def rows(vhost: str) -> tuple[Seen, ...]:
     return table.rows if table is not None else ()
 
 
-def fields(seen: Seen, vhost: str) -> dict[str, object]:
+def fields_of(found: Iterable[Seen], vhost: str) -> list[dict[str, object]]:
+    from shmbroker.ipc.base.errors import Error
+    from shmbroker.ipc.connection.broker import connect
+
+    with ExitStack() as opened:
+        broker = None
+        with suppress(Error):  # a vhost that is damaged
+            broker = opened.enter_context(connect(f"{SHARED}{vhost}", observe=True))
+        return [fields(each, broker) for each in found]
+
+
+def fields(seen: Seen, broker: Broker | None) -> dict[str, object]:
     text, histogram = dict(seen.text), seen.histogram
     began = text.pop("since", None)
-    lag, oldest = waiting(vhost, str(text.get("queue", "")))
+    lag, oldest = waiting(broker, str(text.get("queue", "")))
     return {
         **text,
         "since": datetime.fromtimestamp(began, UTC).isoformat(timespec="milliseconds")
@@ -101,17 +114,17 @@ def fields(seen: Seen, vhost: str) -> dict[str, object]:
     }
 
 
-def waiting(vhost: str, queue: str) -> tuple[int | None, float | None]:
+def waiting(broker: Broker | None, name: str) -> tuple[int | None, float | None]:
     """How many messages, and the age of the first one; None if there is no such queue, or none."""
     from shmbroker.ipc.base.errors import Error
-    from shmbroker.ipc.connection.broker import connect
 
+    if broker is None:
+        return None, None
     try:
-        with connect(f"{SHARED}{vhost}", observe=True) as broker:
-            found = broker.queue(queue)
-            first = next(found.browse(unconfirmed=True), None)
-            age = time.time() - first.published_at / 1e9 if first and first.published_at else None
-            return len(found), age if age is None else round(max(0.0, age), 3)
+        queue = broker.queue(name)
+        first = next(queue.browse(unconfirmed=True), None)
+        age = time.time() - first.published_at / 1e9 if first and first.published_at else None
+        return len(queue), age if age is None else round(max(0.0, age), 3)
     except Error:
         return None, None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from shmbroker.cli.connection import observed, vhost_option
@@ -15,6 +17,9 @@ from shmbroker.cli.output import (
     print_table,
 )
 from shmbroker.cli.units import format_size
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.vhost.participants import ParticipantInfo
 
 
 @click.command(
@@ -35,20 +40,7 @@ def participants(as_json: bool, names: bool, vhost: str) -> None:
     with observed(vhost) as broker:
         found = broker.participants()
     if as_json:
-        print_json(
-            [
-                {
-                    "id": p.id,
-                    "pid": p.pid,
-                    "name": p.name,
-                    "state": p.state,
-                    "connected_at": p.connected_at,
-                    "bytes": p.bytes,
-                    "queues": list(p.queues),
-                }
-                for p in found
-            ]
-        )
+        print_json([fields(each) for each in found])
     elif names:
         print_names(p.name for p in found)
     else:
@@ -67,3 +59,15 @@ def participants(as_json: bool, names: bool, vhost: str) -> None:
                 for p in found
             ],
         )
+
+
+def fields(of: ParticipantInfo) -> dict[str, object]:
+    return {
+        "id": of.id,
+        "pid": of.pid,
+        "name": of.name,
+        "state": of.state,
+        "connected_at": of.connected_at,
+        "bytes": of.bytes,
+        "queues": list(of.queues),
+    }

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.cli import link, ordering
+from shmbroker.cli.errors import fields as error_fields
 from shmbroker.ipc.base import trust
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.instance import status
@@ -50,16 +51,12 @@ class Told:
 
 def links(vhost: str) -> list[dict[str, Any]]:
     with suppress(Error, OSError):
-        return [link.fields(each, vhost) for each in link.rows(vhost)]
+        return link.fields_of(link.rows(vhost), vhost)
     return []
 
 
 def errors(broker: Broker) -> list[dict[str, Any]]:
-    found = sorted(broker.errors(), key=lambda each: each.last_at, reverse=True)
-    return [
-        {"text": e.text, "count": e.count, "first_at": e.first_at, "last_at": e.last_at}
-        for e in found
-    ]
+    return [error_fields(each) for each in broker.errors()]
 
 
 def log(config: Config) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.cli.fields import statistics_fields
+from shmbroker.cli.participants import fields as participant_fields
 from shmbroker.cli.recording import latency_fields
 from shmbroker.ipc.base.errors import Error
 
@@ -40,15 +41,7 @@ def fields(broker: Broker, name: str, critical: str | None) -> dict[str, Any]:
 def participants(broker: Broker, name: str | None = None) -> list[dict[str, Any]]:
     """All of the vhost, or those that have this queue open."""
     return [
-        {
-            "id": each.id,
-            "pid": each.pid,
-            "name": each.name,
-            "state": each.state,
-            "connected_at": each.connected_at,
-            "bytes": each.bytes,
-            "queues": len(each.queues),
-        }
+        participant_fields(each) | {"queues": len(each.queues)}
         for each in broker.participants()
         if each.id != broker.participant and (name is None or name in each.queues)
     ]

@@ -69,17 +69,27 @@ def asked(
 
     If somebody else gives an order now, this waits for its end; or with `waits` false it is None.
     """
+    return exchanged(folder, (ORDER, ANSWER, SIGNAL), wanted, timeout, waits=waits)
+
+
+def exchanged(
+    folder: Path, by: tuple[str, str, signal.Signals], wanted: Mapping[str, object], timeout: float,
+    *, waits: bool = True,
+) -> dict[str, Any] | None:  # fmt: skip
+    """`by`: the files of what is wanted and of its answer, and the signal that tells of it."""
+    question, answered_in, tells = by
     run = folder / RUN
     ends_at = time.monotonic() + timeout
     number = secrets.token_hex(8)
-    with alone(run, waits=waits) as is_alone:
+    with _alone(run, waits=waits) as is_alone:
         if not is_alone:
             return None
         watch = Watch(run)
         try:
-            write_whole(run / ORDER, {"id": number, **wanted})
-            status.signalled(folder, SIGNAL, 0)
-            while (answer := read_whole(run / ANSWER, trust.seen_files())).get("id") != number:
+            write_whole(run / question, {"id": number, **wanted})
+            status.signalled(folder, tells, 0)
+            place = run / answered_in
+            while (answer := read_whole(place, trust.seen_files())).get("id") != number:
                 if time.monotonic() >= ends_at:
                     return None
                 watch.wait(ends_at - time.monotonic())
@@ -89,7 +99,7 @@ def asked(
 
 
 @contextmanager
-def alone(run: Path, *, waits: bool = True) -> Iterator[bool]:
+def _alone(run: Path, *, waits: bool = True) -> Iterator[bool]:
     """One order at a time: the next would overwrite its id.
 
     False: `waits` is false, and somebody gives one.

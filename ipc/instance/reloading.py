@@ -6,25 +6,19 @@ reload         JSON: the same id, and what came of it
 
 from __future__ import annotations
 
-import secrets
 import signal
-import time
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from shmbroker.ipc.base import trust
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.base.refusal import told
-from shmbroker.ipc.instance import status
+from shmbroker.ipc.instance import ordering
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.log import Log
-from shmbroker.ipc.instance.ordering import alone
 from shmbroker.ipc.instance.status import RUN
-from shmbroker.ipc.instance.watch import Watch
-from shmbroker.ipc.instance.whole import read_whole, write_whole
+from shmbroker.ipc.instance.whole import read_whole
 
 ASKED: Final = "reload.asked"
 ANSWER: Final = "reload"
@@ -56,14 +50,4 @@ def again(
 
 def asked(folder: Path, timeout: float) -> dict[str, Any] | None:
     """The answer of a broker that was sent SIGHUP; None if it does not answer in time."""
-    run = folder / RUN
-    ends_at = time.monotonic() + timeout
-    number = secrets.token_hex(8)
-    with alone(run), closing(Watch(run)) as watch:
-        write_whole(run / ASKED, {"id": number})
-        status.signalled(folder, signal.SIGHUP, 0)
-        while (answer := read_whole(run / ANSWER, trust.seen_files())).get("id") != number:
-            if time.monotonic() >= ends_at:
-                return None
-            watch.wait(ends_at - time.monotonic())
-        return answer
+    return ordering.exchanged(folder, (ASKED, ANSWER, signal.SIGHUP), {}, timeout)

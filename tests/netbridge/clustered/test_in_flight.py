@@ -16,10 +16,9 @@ from shmbroker.ipc.sink.sink import ORIGIN_BYTES, Sink
 from shmbroker.netbridge.clustered import remote_programs
 from shmbroker.netbridge.clustered.rows import made, pages
 from shmbroker.netbridge.serving.commit import MARK, MARKS, mark_of, marks
-from shmbroker.perf.machine.port import free_port
 from tests.netbridge.clustered.conftest import PASSWORD, PATIENCE, Cluster
 from tests.netbridge.clustered.test_inherited import Nodes, node
-from tests.netbridge.clustered.test_scale_down import HOPS, TO_EAST, at, bodies, stop
+from tests.netbridge.clustered.test_scale_down import at, bodies, for_programs, stop
 from tests.support.records import chunk, record
 
 __all__ = ["node"]
@@ -99,21 +98,6 @@ def test_rows_of_nonsense_are_refused(node: Nodes, row: dict[str, object]) -> No
 # --- of brokers that run --------------------------------------------------------------------------
 
 
-def started(cluster: Cluster) -> str:
-    """East, and west, which is to leave: where programs reach it."""
-    ports = {name: free_port() for name in ("east", "west")}
-    for name, more in (("east", HOPS), ("west", TO_EAST)):
-        cluster.add(
-            name, **more,
-            acceptors__apps__uri=f"tcp://127.0.0.1:{ports[name]}",
-            acceptors__apps__roles=["client"],
-            credentials__apps__password=PASSWORD,
-            credentials__apps__role="client",
-        ).start().becomes("live")  # fmt: skip
-    cluster.sees("west", "east")
-    return f"tcp://127.0.0.1:{ports['west']}"
-
-
 class Calls:
     """Of one program: some are always on their way."""
 
@@ -178,7 +162,7 @@ async def schedules(broker: aio.Broker, number: int) -> None:
 
 
 def test_what_was_not_answered_yet_is_there_once(cluster: Cluster) -> None:
-    url = started(cluster)
+    url = for_programs(cluster)
     with at(cluster, "west") as west:
         west.declare_queue("orders", durable=True, slots=1 << 16)
     calls = Calls()

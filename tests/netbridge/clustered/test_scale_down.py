@@ -397,7 +397,8 @@ def test_three_brokers_with_messages_between_them(cluster: Cluster) -> None:
     assert len(found) == len(set(found))
 
 
-def test_programs_on_other_hosts_go_on_at_the_other_node(cluster: Cluster) -> None:
+def for_programs(cluster: Cluster) -> str:
+    """East, and west, which is to leave: where programs reach it."""
     ports = {name: free_port() for name in ("east", "west")}
     for name, more in (("east", HOPS), ("west", TO_EAST)):
         cluster.add(
@@ -408,9 +409,11 @@ def test_programs_on_other_hosts_go_on_at_the_other_node(cluster: Cluster) -> No
             credentials__apps__role="client",
         ).start().becomes("live")  # fmt: skip
     cluster.sees("west", "east")
-    with shmbroker.connect(
-        f"tcp://127.0.0.1:{ports['west']}", user="apps", password=PASSWORD
-    ) as remote:
+    return f"tcp://127.0.0.1:{ports['west']}"
+
+
+def test_programs_on_other_hosts_go_on_at_the_other_node(cluster: Cluster) -> None:
+    with shmbroker.connect(for_programs(cluster), user="apps", password=PASSWORD) as remote:
         queue = remote.declare_queue("orders", durable=True)
         queue.publish(b"1")
         assert stop(cluster)[0] == 0, cluster.story()
@@ -419,19 +422,8 @@ def test_programs_on_other_hosts_go_on_at_the_other_node(cluster: Cluster) -> No
 
 
 def test_what_is_published_again_at_the_other_node_is_dropped(cluster: Cluster) -> None:
-    ports = {name: free_port() for name in ("east", "west")}
-    for name, more in (("east", HOPS), ("west", TO_EAST)):
-        cluster.add(
-            name, **more,
-            acceptors__apps__uri=f"tcp://127.0.0.1:{ports[name]}",
-            acceptors__apps__roles=["client"],
-            credentials__apps__password=PASSWORD,
-            credentials__apps__role="client",
-        ).start().becomes("live")  # fmt: skip
-    cluster.sees("west", "east")
-    url = f"tcp://127.0.0.1:{ports['west']}"
     with (
-        shmbroker.connect(url, user="apps", password=PASSWORD) as far,
+        shmbroker.connect(for_programs(cluster), user="apps", password=PASSWORD) as far,
         at(cluster, "west") as west,
     ):
         orders = west.declare_queue("orders", durable=True)
