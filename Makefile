@@ -12,7 +12,7 @@ SOURCES := $(shell find core ipc netbridge perf cli src -name '*.py' -not -path 
 # would compile all tests anew
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-replicated demo-fan-out demo-latency test crash growth attack explore simulate bench bench-quick latency-long latency-bench lint clean
+.PHONY: help types rewritten demo demo-replicated demo-fan-out demo-latency test crash growth attack explore simulate bench bench-quick latency-long latency-bench lint clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -29,11 +29,19 @@ demo-fan-out: $(VENV)/installed  ## A C producer, Numba, Python and asyncio cons
 demo-latency: $(VENV)/installed $(VENV)/latency  ## Merge two latency spools with Spark and report a slow consumer (2 min)
 	$(BIN)/python examples/latency_demo.py
 
-# Two processes a core, because the tests wait for other processes half of the time.
+# Four processes a core, because the tests wait most of the time: for processes, time-outs, leases.
 test: $(VENV)/installed $(VENV)/latency $(VENV)/postgres $(VENV)/zookeeper $(VENV)/prometheus $(VENV)/chromium  ## Run lint, types and all tests, with a short exploration
 	$(BIN)/ruff check .
+	$(MAKE) --no-print-directory --jobs 2 --output-sync types rewritten
+	$(BIN)/python -m pytest -n $(shell expr 4 \* $$(nproc)) --dist loadfile --no-loadscope-reorder
+
+types:
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n $(shell expr 2 \* $$(nproc)) --dist loadfile --no-loadscope-reorder
+
+# pytest rewrites the assertions of each file that it imports: once here, not in each process. What
+# cannot be collected is told by the run itself.
+rewritten:
+	$(BIN)/python -m pytest --collect-only -qq > /dev/null || true
 
 crash: $(VENV)/installed  ## Kill producers, consumers and brokers; account for every message
 	$(BIN)/python -m tests.crash --kills 2000
