@@ -18,6 +18,7 @@ import click
 
 from shmbroker.cli.connection import observed, queue_named, vhost_option
 from shmbroker.cli.group import Group
+from shmbroker.cli.instance import folder_argument
 from shmbroker.cli.names import queue_names
 from shmbroker.cli.output import json_option, print_json
 from shmbroker.cli.units import DURATION, SIZE, format_count, format_duration, format_size
@@ -218,7 +219,7 @@ def check_memory(report: Report, warning: int, critical: int) -> None:
 
 
 @check.command("alive", examples="shmbroker check alive /var/lib/shmbroker/orders")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@folder_argument
 @click.option("--hangs-after", type=DURATION, default="10s", show_default=True,
     help="A live whose journal writer stands still for this long is critical.")  # fmt: skip
 @json_option
@@ -251,7 +252,7 @@ def check_alive(folder: Path, hangs_after: float, as_json: bool) -> None:
 
 
 @check.command("ready", examples="shmbroker check ready /var/lib/shmbroker/orders")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@folder_argument
 @json_option
 def check_ready(folder: Path, as_json: bool) -> None:
     """Check whether the broker in DIR serves clients now.
@@ -283,7 +284,7 @@ def check_ready(folder: Path, as_json: bool) -> None:
 
 
 @check.command("standby", examples="shmbroker check standby /var/lib/shmbroker/backup")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@folder_argument
 @json_option
 def check_standby(folder: Path, as_json: bool) -> None:
     """Check whether the broker in DIR could take over now.
@@ -316,7 +317,7 @@ def check_standby(folder: Path, as_json: bool) -> None:
 
 
 @check.command("cluster", examples="shmbroker check cluster /var/lib/shmbroker/east")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@folder_argument
 @json_option
 def check_cluster(folder: Path, as_json: bool) -> None:
     """Check a cluster, as the broker in DIR knows it.

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
+from shmbroker.cli.context.names import context_names
 from shmbroker.cli.suggestion import suggesting
 
 if TYPE_CHECKING:
+    from shmbroker.cli.context.contexts import Context
     from shmbroker.ipc.connection.broker import Broker
     from shmbroker.ipc.exchange.exchange import Exchange
     from shmbroker.ipc.queue.queue import Queue
@@ -49,16 +51,23 @@ class Far:
     password: str | None = None
     folder: Path | None = None
     """Of an instance on this host."""
+    context: Context | None = None
+    """By which it was named."""
 
 
-def chosen_vhost(ctx: click.Context) -> str:
-    """The vhost: from --vhost after the verb, before it, from the environment, or the default."""
+def named_vhost(ctx: click.Context) -> str:
+    """From --vhost after the verb, before it, or from the environment; empty: from nowhere."""
     candidates = (
         ctx.params.get("vhost"),
         ctx.find_root().params.get("vhost"),
         os.environ.get(VARIABLE),
     )
-    return next((name for name in candidates if name), DEFAULT)
+    return next((name for name in candidates if name), "")
+
+
+def chosen_vhost(ctx: click.Context) -> str:
+    """The one that is named, or the default."""
+    return named_vhost(ctx) or DEFAULT
 
 
 def vhost_names(_ctx: click.Context, _option: click.Parameter, incomplete: str) -> list[str]:
@@ -82,7 +91,7 @@ def verb_of(ctx: click.Context) -> str:
 
 
 def chosen_broker() -> Far | None:
-    """By --broker or --url; None: neither was given."""
+    """By --broker, --url or --context; None: none of them was given."""
     far = _far(click.get_current_context())
     if far.url.startswith(SHARED):
         raise click.UsageError("the process of the broker is asked: give its folder, --broker DIR")
@@ -98,11 +107,11 @@ def is_over_link() -> bool:
 def _vhost(ctx: click.Context, _option: click.Parameter, value: str | None) -> str:
     """Called after the other options, which are eager."""
     far = _far(ctx)
-    if value and far.url:
-        raise click.UsageError("either --vhost or --url")
+    if value and (far.url or far.folder is not None):
+        raise click.UsageError("either --vhost, --url, --broker or --context")
+    if not (value or far.url or far.folder is not None or named_vhost(ctx)):
+        _take_current(ctx)
     if far.folder is not None:
-        if value or far.url:
-            raise click.UsageError("either --vhost, --url or --broker")
         from shmbroker.ipc.instance.config import config
 
         return config.load(far.folder).vhost
@@ -113,11 +122,7 @@ def _vhost(ctx: click.Context, _option: click.Parameter, value: str | None) -> s
     return value or chosen_vhost(ctx)
 
 
-def _url(ctx: click.Context, _option: click.Parameter, value: str | None) -> None:
-    from shmbroker.ipc.base.errors import NotLocal
-
-    if value is None:
-        return
+def check_url(value: str) -> None:
     if PASSWORD.search(value):
         raise click.UsageError(
             "all on this host see a command line: say the password by SHMBROKER_PASSWORD, or "
@@ -125,8 +130,14 @@ def _url(ctx: click.Context, _option: click.Parameter, value: str | None) -> Non
         )
     if ":" not in value:
         raise click.UsageError(f"a url is tcp://HOST:PORT/VHOST or shm://VHOST, and not {value!r}")
+
+
+def check_near(ctx: click.Context, url: str) -> None:
+    """NotLocal if the verb cannot be over a link."""
+    from shmbroker.ipc.base.errors import NotLocal
+
     verb = verb_of(ctx)
-    if verb in NEEDS_MEMORY and not value.startswith(SHARED):
+    if verb in NEEDS_MEMORY and not url.startswith(SHARED):
         what = (
             f"`shmbroker {verb}` cannot be over a link: {NEEDS_MEMORY[verb]}: call it there, "
             "with --vhost"
@@ -134,9 +145,52 @@ def _url(ctx: click.Context, _option: click.Parameter, value: str | None) -> Non
         if verb.startswith("check "):  # to Nagios the exit code of a failure is a warning
             raise click.UsageError(what)
         raise NotLocal(what)
-    if _far(ctx).url:
-        raise click.UsageError("either --url or --broker")
+
+
+def _url(ctx: click.Context, _option: click.Parameter, value: str | None) -> None:
+    if value is None:
+        return
+    check_url(value)
+    check_near(ctx, value)
+    if _is_chosen(ctx):
+        raise click.UsageError("either --url, --broker or --context")
     _far(ctx).url = value
+
+
+def _is_chosen(ctx: click.Context) -> bool:
+    far = _far(ctx)
+    return bool(far.url) or far.folder is not None or far.context is not None
+
+
+def _context(ctx: click.Context, _option: click.Parameter, value: str | None) -> None:
+    if value is None:
+        return
+    from shmbroker.cli.context import contexts
+
+    if _is_chosen(ctx):
+        raise click.UsageError("either --url, --broker or --context")
+    _take(ctx, contexts.read().named(value))
+
+
+def _take_current(ctx: click.Context) -> None:
+    """The context in use, if there is one."""
+    from shmbroker.cli.context import contexts
+
+    found = contexts.read()
+    if found.current:
+        _take(ctx, found.named(found.current))
+
+
+def _take(ctx: click.Context, context: Context) -> None:
+    """Over its link; what needs the memory of this host looks at its instance."""
+    far = _far(ctx)
+    far.context = context
+    is_near = verb_of(ctx) in NEEDS_MEMORY or not context.is_over_link
+    if is_near and context.folder is not None and context.is_there:
+        far.folder = context.folder
+        return
+    check_near(ctx, context.url)
+    far.url = context.url
 
 
 def _broker(ctx: click.Context, option: click.Parameter, value: str | None) -> None:
@@ -177,7 +231,8 @@ def url_option(function: Function) -> Function:
     option = click.option(
         "--url", metavar="URL", is_eager=True, expose_value=False, callback=_url,
         help="A broker on another host: tcp://[USER@]HOST:PORT/VHOST, or a list such as "
-        "failover:(tcp://a,tcp://b).  [user and password: env SHMBROKER_USER, SHMBROKER_PASSWORD]",
+        "failover:(tcp://a,tcp://b).  [user and password: env SHMBROKER_USER, SHMBROKER_PASSWORD, "
+        "else from the context of its address]",
     )  # fmt: skip
     return option(function)
 
@@ -192,13 +247,23 @@ def broker_option(function: Function) -> Function:
     return option(function)
 
 
+def context_option(function: Function) -> Function:
+    """The option `--context`."""
+    option = click.option(
+        "--context", metavar="NAME", is_eager=True, expose_value=False, callback=_context,
+        shell_complete=context_names, help="A broker of `shmbroker context list`.  [the one of "
+        "`context use`]",
+    )  # fmt: skip
+    return option(function)
+
+
 def broker_options(function: Function) -> Function:
-    """`--broker`, `--url` and `--password-file`, which `chosen_broker` answers."""
+    """`--broker`, `--url`, `--context` and `--password-file`, which `chosen_broker` answers."""
     password = click.option(
         "--password-file", metavar="FILE", is_eager=True, expose_value=False, callback=_password,
         help="With --url: the file that holds the password.",
     )  # fmt: skip
-    return url_option(broker_option(password(function)))
+    return url_option(broker_option(context_option(password(function))))
 
 
 def vhost_option(function: Function) -> Function:
@@ -218,8 +283,32 @@ def opened(
 
     far, name = _far(ctx), name or ctx.command_path
     if far.url:
-        return shmbroker.connect(far.url, name=name, password=far.password)
+        user, password = login_of(far)
+        return shmbroker.connect(far.url, name=name, user=user, password=password)
     return shmbroker.connect(f"{SHARED}{vhost}", name=name, observe=observe)
+
+
+def login_of(far: Far) -> tuple[str | None, str | None]:
+    """User and password as far as the url and the environment do not say them.
+
+    InvalidArgument if neither they nor a context do.
+    """
+    from shmbroker.cli.context import contexts
+    from shmbroker.ipc.base.errors import InvalidArgument
+    from shmbroker.netbridge.client.connecting import USER
+
+    told = next((each.partition(":")[0] for each in USER.findall(far.url)), "")
+    user = told or os.environ.get("SHMBROKER_USER", "")
+    password = far.password or os.environ.get("SHMBROKER_PASSWORD")
+    if user and password:
+        return user, password
+    known = far.context or contexts.read().of_url(far.url, user)
+    if known is None or (user and known.user != user):
+        raise InvalidArgument(
+            f"who connects to {USER.sub('tcp://', far.url)}?  Keep it: shmbroker context add NAME "
+            "URL --user USER --password-file FILE; or say SHMBROKER_USER and SHMBROKER_PASSWORD"
+        )
+    return known.user, password or known.revealed()
 
 
 def observed(vhost: str) -> AbstractContextManager[Broker]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 from collections.abc import Callable
 from pathlib import Path
@@ -12,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from shmbroker.cli.group import Verb
-from shmbroker.cli.instance import folder_argument, setting_of, settings_option
+from shmbroker.cli.instance import setting_of, settings_option
+from shmbroker.cli.joining import joined_to, tell_live
 from shmbroker.cli.output import say
 
 if TYPE_CHECKING:
+    from shmbroker.ipc.instance.config.config import Config
     from shmbroker.netbridge.config.template import Joined
 
 PASSWORD_BYTES: Final = 32
@@ -30,9 +31,12 @@ def network_options(function: Callable[..., None]) -> Callable[..., None]:
             help="Of two that copy their journal to each other: docs/replication.md."),
         click.option("--clustered", "is_clustered", is_flag=True,
             help="A node of a cluster: docs/clusters.md."),
-        click.option("--join", metavar="DIR", type=click.Path(path_type=Path),
-            help="Take cluster, passwords and addresses from this instance.  With --role backup "
-            "it is the backup of that one, whose ha.members then has both."),
+        click.option("--join", metavar="DIR|URI",
+            help="Take cluster and addresses from this instance, or from the broker at this "
+            "address.  With --role backup it is the backup of that one, whose ha.members then has "
+            "both."),
+        click.option("--password-file", metavar="FILE",
+            help="With --join URI: the password of its programs.  [the context of its address]"),
         click.option("--witness", metavar="URI",
             help="Who says which member may be live: docs/witness.md."),
         click.option("--on-partition", type=click.Choice(["stop-confirming", "continue-alone"]),
@@ -50,7 +54,7 @@ def network_options(function: Callable[..., None]) -> Callable[..., None]:
             help="By which brokers know each other.  [cluster]"),
         click.option("--cluster-password-file", metavar="FILE",
             type=click.Path(path_type=Path, exists=True, dir_okay=False),
-            help="The password for that.  [made at random]"),
+            help="The password for that; --join URI needs it.  [made at random]"),
         click.option("--static-cluster", metavar="URI",
             help="Another node of the cluster: its port for nodes."),
         click.option("--group-name", metavar="NAME",
@@ -73,10 +77,11 @@ def network_options(function: Callable[..., None]) -> Callable[..., None]:
     shmbroker create backup --vhost orders --store /shared/orders --role backup
     shmbroker create live --replicated --witness tcp://three:61617
     shmbroker create backup --replicated --join live --role backup --port-offset 100
+    shmbroker create east --clustered --queues orders,payments
     shmbroker create scratch --set store.segment=16MiB --set ha.failover-on-shutdown=true
     """,
 )
-@folder_argument
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--name", help="Name of the instance.  [name of the folder]")
 @click.option(
     "--vhost", metavar="NAME", help="Name of the vhost; programs connect to shm://NAME.  [default]"
@@ -87,11 +92,12 @@ def network_options(function: Callable[..., None]) -> Callable[..., None]:
     type=click.Choice(["live", "backup"]),
     help="A backup waits until a live fails.  [live]",
 )
+@click.option("--queues", metavar="A,B", help="Queues that it makes once it is live.")
 @network_options
 @settings_option
 def create(
     folder: Path, name: str | None, vhost: str | None, store: str | None, role: str | None,
-    settings: tuple[str, ...], join: Path | None, **network: Any,
+    queues: str | None, settings: tuple[str, ...], join: str | None, **network: Any,
 ) -> None:  # fmt: skip
     """Create an instance in DIR.
 
@@ -99,13 +105,17 @@ def create(
     live and backup can share one.  Only this user may read the files.
 
     With --replicated, --clustered or a port, programs and brokers on other hosts reach it, and it
-    has a console.  The passwords are in files in DIR: programs.password is for programs.
+    has a console.  The passwords are in files in DIR: programs.password is for programs.  Commands
+    of this user find it there by its address: `shmbroker context list`.
+
+    --join URI asks a broker on another host.  Whoever joins has the passwords already, as copies
+    of its files cluster.password and programs.password: they are proved, and not sent.
     """
     from shmbroker.ipc.instance import creation
     from shmbroker.netbridge.config.config import network as checked
 
     given: dict[str, object] = {"instance.name": name or folder.absolute().name}
-    joined, passwords = joined_to(join, role), dict[str, str]()
+    joined, passwords = joined_to(join, role, network), dict[str, str]()
     if joined is not None or any(network[each] for each in OF_NETWORK):
         more, passwords = of_network(str(given["instance.name"]), joined, role, network)
         given.update(more)
@@ -113,6 +123,8 @@ def create(
         raise click.UsageError("say --replicated, --clustered or --port as well")
     if store is not None:
         given["store.path"] = str(Path(store).absolute())
+    if queues is not None:
+        given["instance.queues"] = [each.strip() for each in queues.split(",") if each.strip()]
     given.update({
         key: value for key, value in (("instance.vhost", vhost), ("ha.role", role)) if value
     })  # fmt: skip
@@ -122,27 +134,27 @@ def create(
     for file, password in passwords.items():
         written(folder / file, password)
     is_alone = config.policy == "replication" and len(config.members) == 1
-    then = f"start it: shmbroker run {folder}"
+    then = f"start it: shmbroker start {folder}"
     if is_alone:
         then = f"make its backup: shmbroker create DIR --join {folder} --role backup"
     say(f"{config.role} {config.name!r} of vhost {config.vhost!r}, with its journal in "
         f"{config.store}; {then}")  # fmt: skip
     if joined is not None and role == "backup":
         tell_live(joined, given["ha.members"])
+    in_contexts(config, given, joined if role == "backup" else None)
 
 
-def joined_to(folder: Path | None, role: str | None) -> Joined | None:
-    if folder is None:
-        return None
-    from shmbroker.netbridge.config.template import Joined
+def in_contexts(config: Config, given: dict[str, object], joined: Joined | None) -> None:
+    """So that commands of this user need no password; `joined`: of which it is the backup."""
+    from shmbroker.cli.context.instance import remember, remember_member
+    from shmbroker.netbridge.config.template import ADDRESS, PROGRAMS, password_of
 
-    joined = Joined.of(folder)
-    if role == "backup" and not joined.is_replicated:
-        raise click.UsageError(f"{folder} has no backups of this kind: make it with --replicated")
-    if role != "backup" and not joined.is_clustered:
-        raise click.UsageError(f"{folder} is in no cluster: make it with --clustered, or say "
-                               "--role backup")  # fmt: skip
-    return joined
+    uris = [str(given[ADDRESS])] if ADDRESS in given else []
+    password = config.folder / password_of(PROGRAMS) if uris else None
+    if joined is not None and ADDRESS in joined.values:
+        uris.insert(0, str(joined.values[ADDRESS]))
+        remember_member(Path(joined.place), uris)
+    remember(config.folder, config.name, config.vhost, uris, PROGRAMS, password)
 
 
 def of_network(
@@ -183,7 +195,7 @@ def of_network(
         file = options["cluster_password_file"] if whose == USER else None
         passwords[templates.password_of(whose)] = (
             file.read_text().strip() if file is not None
-            else joined.password(whose) if joined is not None
+            else joined.passwords[whose] if joined is not None
             else secrets.token_urlsafe(PASSWORD_BYTES)
         )  # fmt: skip
     return given, passwords
@@ -195,17 +207,3 @@ def written(file: Path, password: str) -> None:
     made = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_MODE)
     with os.fdopen(made, "w") as opened:
         opened.write(f"{password}\n")
-
-
-def tell_live(joined: Joined, members: object) -> None:
-    """Its file names both from now on."""
-    from shmbroker.ipc.instance.config.config import FILE, toml_value
-    from shmbroker.ipc.instance.whole import write_text
-
-    file = joined.folder / FILE
-    line = f"members = {toml_value(members)}"
-    text, count = re.subn(r"(?m)^members = .*$", lambda _: line, file.read_text())
-    if count != 1:
-        raise click.ClickException(f"write into [ha] of {file}: {line}")
-    write_text(file, text)
-    say(f"{file} has both members now; if that broker runs, restart it")

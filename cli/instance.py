@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from shmbroker.cli import colocated, pairing, scale_down
+from shmbroker.cli.context.instance import InstanceFolder
 from shmbroker.cli.group import Verb
 from shmbroker.cli.output import json_option, print_json, print_pairs, print_table, visible
 from shmbroker.cli.units import DURATION
@@ -26,7 +27,7 @@ STATES = ("starting", "passive", "promoting", "restoring", "live", "handing over
 SECRETS = {"sql.password": ".", "sql.url": r"://[^/]*:[^/]*@|password"}
 """Settings that hold a secret, with a pattern of values that disclose it."""
 
-folder_argument = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+folder_argument = click.argument("folder", metavar="DIR", type=InstanceFolder())
 settings_option = click.option(
     "--set", "settings", metavar="KEY=VALUE", multiple=True,
     help="Set an option of shmbroker.toml.  May be repeated.",

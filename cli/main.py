@@ -31,6 +31,7 @@ VERBS = {
     "config": "config:config",
     "console": "console.command:console",
     "consumer": "consumer:consumer",
+    "context": "context.command:context",
     "create": "create:create",
     "divert": "divert:divert",
     "doctor": "doctor:doctor",

@@ -16,6 +16,7 @@ import click
 
 from shmbroker.cli import pairing
 from shmbroker.cli.connection import connected, vhost_option
+from shmbroker.cli.context.instance import InstanceFolder
 from shmbroker.cli.group import Verb
 from shmbroker.cli.instance import setting_of, settings_option
 from shmbroker.cli.output import say
@@ -52,7 +53,7 @@ def stop(_number: int, _frame: FrameType | None) -> None:
     shmbroker run --spool /var/lib/shmbroker/latency --spool-keep 10GiB
     """,
 )
-@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
+@click.argument("folder", metavar="[DIR]", required=False, type=InstanceFolder())
 @click.option(
     "--moved", is_flag=True, help="Accept a store that was copied.  The original must be gone."
 )

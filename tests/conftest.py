@@ -99,6 +99,12 @@ def other(vhost: str) -> Iterator[shmbroker.Broker]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def contexts_of_nobody(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What commands write into the home of their user goes into a folder of this run."""
+    os.environ["XDG_CONFIG_HOME"] = str(tmp_path_factory.mktemp("config"))
+
+
+@pytest.fixture(scope="session", autouse=True)
 def nothing_is_left() -> Iterator[None]:
     """After all tests /dev/shm holds of ours what it held before."""
     before = {path.name for path in SHM.iterdir()}

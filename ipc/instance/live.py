@@ -19,7 +19,7 @@ from shmbroker.ipc.base.errors import (
 from shmbroker.ipc.broker.journaler import Restored
 from shmbroker.ipc.broker.store_writer import StoreWriter
 from shmbroker.ipc.connection.broker import Broker
-from shmbroker.ipc.instance import full_disk, leaving, moving, rings
+from shmbroker.ipc.instance import full_disk, leaving, listed, moving, rings
 from shmbroker.ipc.instance.beat import Beat
 from shmbroker.ipc.instance.candidate import Candidate
 from shmbroker.ipc.instance.lock import record
@@ -52,6 +52,7 @@ class Live(Candidate):
             self.told_epoch, drains = -1, self.network.drains
             self.network.begin(self.store.node, self.epoch)
         self._do(self.machine.went_live(drains=drains))
+        listed.make_in_background(self.config, self.log)
         self.lock.failback_done()
         self._lock_changed()
 

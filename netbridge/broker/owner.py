@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.ipc.base.errors import Error, InvalidArgument
 from shmbroker.ipc.base.refusal import told
@@ -24,6 +24,7 @@ from shmbroker.ipc.instance.process import memory
 from shmbroker.ipc.latency.latency import Counts
 from shmbroker.netbridge.broker import gates, table, whereabouts
 from shmbroker.netbridge.broker.group import Group, OfStore
+from shmbroker.netbridge.broker.invitation import INVITE, invited
 from shmbroker.netbridge.broker.lines import Lines
 from shmbroker.netbridge.config.config import Network as Wanted
 from shmbroker.netbridge.discovered.broadcasts import Broadcasts, signed
@@ -133,8 +134,11 @@ class Owner:
         self._orders.put(answered)
         answer.result()
 
-    def _carry_out(self, given: Mapping[str, object]) -> list[dict[str, object]]:
+    def _carry_out(self, given: Mapping[str, Any]) -> list[dict[str, object]]:
         """An order of a program, which may be of queue replicas."""
+        if given.get("verb") == INVITE:
+            self._log.write("audit", verb=INVITE, user=given.get("user"))
+            return [invited(self._config.folder, self._credentials, given)]
         if given.get("verb") != "show":  # that comes anyway
             self._of_replicas(given)
         shown: list[dict[str, object]] = []

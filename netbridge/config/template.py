@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +20,12 @@ USER: Final = "cluster"
 PROGRAMS: Final = "programs"
 OF_ALL: Final = ("ha.replication.", f"cluster.{CLUSTER}.")
 """What one that joins has as well."""
+ADDRESS: Final = f"acceptors.{PROGRAMS}.uri"
+USER_KEY: Final = f"credentials.{USER}.user"
+TOLD: Final = (
+    "ha.policy", "ha.members", "instance.vhost", "instance.network-vhost", USER_KEY,
+    ADDRESS,
+)  # fmt: skip
 OF_ITS_OWN: Final = (f"cluster.{CLUSTER}.connector", f"cluster.{CLUSTER}.static-connectors")
 
 
@@ -49,7 +55,7 @@ class Template:
 
     def _given(self) -> Iterator[tuple[str, Any]]:
         yield from {
-            "acceptors.programs.uri": self.uri(),
+            ADDRESS: self.uri(),
             "acceptors.programs.roles": ["client"],
             f"credentials.{PROGRAMS}.password": {"file": password_of(PROGRAMS)},
             f"credentials.{PROGRAMS}.role": ["client", "admin"],
@@ -58,7 +64,7 @@ class Template:
         }.items()
         if self.is_replicated:
             yield from {
-                f"credentials.{USER}.user": self.user,
+                USER_KEY: self.user,
                 f"credentials.{USER}.password": {"file": password_of(USER)},
                 f"credentials.{USER}.role": ["replica", "witness"],
                 "instance.network-vhost": "/",  # each has a vhost of its own on its host
@@ -87,21 +93,39 @@ def password_of(whose: str) -> str:
     return f"{whose}.password"
 
 
+def invitation(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Of an instance, what another one has to know to join it; no password is in it."""
+    own = values.get(f"cluster.{CLUSTER}.connector")
+    wanted = {*TOLD, f"connectors.{own}.uri"}
+    return {
+        key: each for key, each in values.items()
+        if key in wanted or (key.startswith(OF_ALL) and not key.endswith(".password"))
+    }  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Joined:
     """An instance that was made by a template, to which another one comes."""
 
-    folder: Path
+    place: str
+    """Its folder or its uri."""
     values: Mapping[str, Any]
+    passwords: Mapping[str, str] = field(repr=False)
+    """Of brokers and of programs."""
 
     @classmethod
     def of(cls, folder: Path) -> Joined:
-        found = cls(folder, read_file(folder / FILE))
-        if not (found.is_replicated or found.is_clustered):
-            raise InvalidArgument(
-                f"{folder} cannot be joined: it was not made by create --replicated or --clustered"
-            )
-        return found
+        values = _checked(str(folder), read_file(folder / FILE))
+        passwords = {
+            whose: content_of(folder / password_of(whose)).decode().strip()
+            for whose in (PROGRAMS, USER)
+        }
+        return cls(str(folder), values, passwords)
+
+    @classmethod
+    def told(cls, uri: str, values: Mapping[str, Any], passwords: Mapping[str, str]) -> Joined:
+        """By the broker itself: what it has no business to say is dropped."""
+        return cls(uri, _checked(uri, invitation(values)), passwords)
 
     @property
     def is_replicated(self) -> bool:
@@ -111,8 +135,10 @@ class Joined:
     def is_clustered(self) -> bool:
         return f"cluster.{CLUSTER}.connector" in self.values
 
-    def password(self, whose: str) -> str:
-        return content_of(self.folder / password_of(whose)).decode().strip()
+    @property
+    def user(self) -> str:
+        """By which brokers know each other."""
+        return str(self.values.get(USER_KEY) or self.values[f"cluster.{CLUSTER}.user"])
 
     def given(self, template: Template, *, is_member: bool) -> dict[str, Any]:
         """For one that has its own ports and name."""
@@ -124,7 +150,7 @@ class Joined:
         vhost = values.get("instance.vhost", "default")
         if is_member:
             found["ha.members"] = self.members_with(template)
-            found[f"credentials.{USER}.user"] = values[f"credentials.{USER}.user"]
+            found[USER_KEY] = self.user
             found["instance.network-vhost"] = values.get("instance.network-vhost", "")
         found["instance.vhost"] = f"{vhost}-{template.name}"
         if self.is_clustered:
@@ -136,5 +162,14 @@ class Joined:
     def members_with(self, template: Template) -> list[str]:
         members = [str(each) for each in self.values.get("ha.members", [])]
         if any(each.partition("=")[0] == template.name for each in members):
-            raise InvalidArgument(f"{self.folder} has a member {template.name} already: say --name")
+            raise InvalidArgument(f"{self.place} has a member {template.name} already: say --name")
         return [*members, template.member]
+
+
+def _checked(place: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    is_cluster = f"cluster.{CLUSTER}.connector" in values
+    if not (is_cluster or values.get("ha.policy") == "replication"):
+        raise InvalidArgument(
+            f"{place} cannot be joined: it was not made by create --replicated or --clustered"
+        )
+    return values

@@ -18,7 +18,7 @@ from typing import Any, Final
 from shmbroker.ipc.base.errors import Error, InvalidArgument
 from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.broker.journaler import keep_memory
-from shmbroker.ipc.instance import notify, ordering, process, promotion, reloading, signals
+from shmbroker.ipc.instance import listed, notify, ordering, process, promotion, reloading, signals
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.status import RUN, Sign, Status
@@ -195,6 +195,7 @@ class ReplicatedInstance:
 
     def serves(self, node: bytes, epoch: int) -> None:
         self.owner.begin(node, epoch)
+        listed.make_in_background(self.config, self.log)
 
     def stops_serving(self, *, at_once: bool) -> None:
         self.owner.end(at_once=at_once)

@@ -84,6 +84,8 @@ class Config:
     network_vhost: str
     arena: int
     group: str
+    queues: tuple[str, ...]
+    """That a live makes if they are not there."""
     store: Path
     journal: Path | None
     pages: Path | None
@@ -248,6 +250,7 @@ def configured(folder: Path, given: Given) -> Config:
         network_vhost=values["instance.network-vhost"],
         arena=values["instance.arena"],
         group=values["instance.group"],
+        queues=values["instance.queues"],
         store=folder / values["store.path"],
         journal=folder / values["store.journal"] if values["store.journal"] else None,
         pages=folder / values["store.pages"] if values["store.pages"] else None,

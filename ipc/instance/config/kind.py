@@ -177,6 +177,13 @@ def _members(given: object) -> tuple[tuple[str, str], ...]:
     return tuple((pair[0], pair[1]) for pair in pairs)
 
 
+def _queues(given: object) -> tuple[str, ...]:
+    is_list = isinstance(given, list) and all(isinstance(each, str) for each in given)
+    if not isinstance(given, list) or not is_list or not all(is_name(each) for each in given):
+        raise ValueError('names of queues, as in ["orders", "payments"]')
+    return tuple(given)
+
+
 def bounded(
     name: str,
     parse: Callable[[object], Any],
@@ -243,5 +250,6 @@ SEGMENT: Final = Kind("size", _segment, "16KiB…1TiB", size_text)
 DURATION: Final = duration()
 TABLE: Final = Kind("table", _table)
 COMMANDS: Final = Kind("commands", _commands)
+QUEUES: Final = Kind("names", _queues)
 MEMBERS: Final = Kind("members", _members)
 SECRET: Final = Kind("secret", secret_of)

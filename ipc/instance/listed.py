@@ -1,0 +1,35 @@
+"""The queues that a configuration lists: whoever becomes live makes those that are not there.
+
+What goes wrong is in the log: a live serves without them.  Neither their settings nor queues that
+are there are touched.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from shmbroker.ipc.base.errors import Error
+from shmbroker.ipc.base.refusal import told
+from shmbroker.ipc.connection.broker import connect
+from shmbroker.ipc.instance.config.config import Config
+from shmbroker.ipc.instance.log import Log
+from shmbroker.ipc.vhost import vhost as vhosts
+
+
+def make_in_background(config: Config, log: Log) -> None:
+    if config.queues:
+        make = threading.Thread(target=_make, args=(config, log), name="queues", daemon=True)
+        make.start()
+
+
+def _make(config: Config, log: Log) -> None:
+    try:
+        with connect(f"shm://{config.vhost}", name=f"queues of {config.name}"[:56]) as broker:
+            known = {each.name for each in broker.queues()}
+            is_durable = vhosts.has_journaler(config.vhost)
+            for name in config.queues:
+                if name not in known:
+                    broker.declare_queue(name, durable=is_durable)
+                    log.write("queue made", queue=name, durable=is_durable)
+    except (Error, OSError) as error:
+        log.write("warning", why=f"instance.queues: {told(error)}")
