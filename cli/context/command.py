@@ -129,7 +129,8 @@ def add(
     check_url(url)
     contexts.addresses(url)  # it is a url
     password = secret(password_file, password_env)
-    if (password is None) != (not user) or (user and url.startswith(contexts.SHARED)):
+    has_login = [bool(user), password is not None]
+    if has_login != [not url.startswith(contexts.SHARED)] * 2:
         raise click.UsageError("tcp://HOST:PORT takes --user and --password-file or "
                                "--password-env; shm://VHOST takes none")  # fmt: skip
     with contexts.changing() as found:
