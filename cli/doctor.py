@@ -13,6 +13,9 @@ from shmbroker.cli.output import confirm, json_option, print_json, say, yes_opti
 from shmbroker.cli.units import format_count
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from shmbroker.ipc.connection.broker import Broker
     from shmbroker.ipc.doctor.finding import Finding
 
 
@@ -21,9 +24,11 @@ def of_vhosts() -> list[Finding]:
     from shmbroker.ipc.base.errors import Error
     from shmbroker.ipc.doctor import container
     from shmbroker.ipc.follower import gates
+    from shmbroker.ipc.instance import brokers
     from shmbroker.ipc.queue import aside, writer
     from shmbroker.ipc.vhost import vhost
-    from shmbroker.netbridge.clustered import too_far, ungrouped, unselected
+    from shmbroker.netbridge.broker import delayed
+    from shmbroker.netbridge.clustered import ungrouped, unselected
 
     names = vhost.names()
     found = list(container.alone(names, container.pid_namespace()))
@@ -33,9 +38,29 @@ def of_vhosts() -> list[Finding]:
             found += aside.findings(broker)
             found += unselected.findings(broker)
             found += ungrouped.findings(broker)
-            found += too_far.findings(broker)
+            found += delayed.findings(broker)
             found += container.of_broker(broker)
             found += gates.findings(broker)
+            for folder in brokers.folders_of(broker):
+                found += of_broker(broker, folder)
+    return found
+
+
+def of_broker(broker: Broker, folder: Path) -> list[Finding]:
+    """One that runs on this host, as it shows itself in its folder."""
+    from shmbroker.ipc.base import trust
+    from shmbroker.ipc.base.errors import Error
+    from shmbroker.ipc.instance.status import RUN
+    from shmbroker.ipc.instance.whole import read_whole
+    from shmbroker.netbridge.clustered import shown, stuck, too_far
+    from shmbroker.netbridge.replicated import lessened
+
+    found: list[Finding] = []
+    with suppress(Error, OSError):
+        told = read_whole(folder / RUN / shown.FILE, trust.seen_files())
+        found += too_far.findings(folder, told)
+        found += stuck.findings(broker, folder, told)
+        found += lessened.findings(folder)
     return found
 
 
@@ -60,8 +85,13 @@ def doctor(ctx: click.Context, fix: bool, yes: bool, as_json: bool) -> None:
     Looks for stale segments, a small /dev/shm, RemoveIPC, low limits of open files, locked memory
     and memory maps, queues that need a broker and have none, queues whose dead-letter or expiry
     queue is full, messages that no consumer's selector matches, queues with groups at a node of a
-    cluster without a consumer, nodes of a chain that are further away than max-hops, gates that
-    hold back what a queue could let go of, and containers that do not see each other's processes.
+    cluster without a consumer, gates that hold back what a queue could let go of, and containers
+    that do not see each other's processes.
+
+    Of brokers of this host also: links that are not up, messages that wait long for a link, or for
+    a node that is missing, forgotten or further away than max-hops, groups whose node is gone,
+    lives without a backup, and confirms that mean less than they are configured to.
+
     Exits with 1 if an error or a warning remains, with 0 if there are only notes.
     """
     from shmbroker.ipc.doctor.doctor import examine

@@ -94,6 +94,8 @@ def fields_of(found: Iterable[Seen], vhost: str) -> list[dict[str, object]]:
 
 
 def fields(seen: Seen, broker: Broker | None) -> dict[str, object]:
+    from shmbroker.netbridge.broker.waiting import waiting
+
     text, histogram = dict(seen.text), seen.histogram
     began = text.pop("since", None)
     lag, oldest = waiting(broker, str(text.get("queue", "")))
@@ -112,21 +114,6 @@ def fields(seen: Seen, broker: Broker | None) -> dict[str, object]:
             "messages": histogram.total,
         },
     }
-
-
-def waiting(broker: Broker | None, name: str) -> tuple[int | None, float | None]:
-    """How many messages, and the age of the first one; None if there is no such queue, or none."""
-    from shmbroker.ipc.base.errors import Error
-
-    if broker is None:
-        return None, None
-    try:
-        queue = broker.queue(name)
-        first = next(queue.browse(unconfirmed=True), None)
-        age = time.time() - first.published_at / 1e9 if first and first.published_at else None
-        return len(queue), age if age is None else round(max(0.0, age), 3)
-    except Error:
-        return None, None
 
 
 def cells(of: dict[str, object]) -> list[object]:

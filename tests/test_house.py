@@ -27,6 +27,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/broker/owner.py": {"time", "threading"},
     "netbridge/broker/standby.py": set(),
     "netbridge/broker/table.py": set(),
+    "netbridge/broker/waiting.py": {"time"},
     "netbridge/carrier/accepted.py": {"socket"},
     "netbridge/carrier/authenticator.py": {"zmq"},
     "netbridge/carrier/dialled.py": set(),

@@ -88,6 +88,8 @@ def test_the_walk_of_a_replicated_pair(
         found = shell.does("queue", "list", "--json", *there).json
         depths = {each["name"]: each["depth"] for each in found}
         assert depths == {"haQueue": 10, "first": 0, "second": 0}
+        alone = [each for each in shell("doctor", "--json").json if str(backup) in each["subject"]]
+        assert "a confirm means disk, not disk+replicated" in alone[0]["problem"]
         shell.does("start", str(live))
         shell.does("status", str(live), "--wait", "live", "--timeout", "60s")
         eventually(lambda: shell("ha", "status", str(backup), "--expect", "in sync").code == 0)

@@ -82,6 +82,8 @@ def test_a_lease_may_be_renewed_three_times_before_it_runs_out(tmp_path: Path, r
         ("[store]\nlarge-messages-directory = 'x'", "one log holds bodies and bindings"),
         ("[store]\njournal = 7", "store.journal is a folder"),
         ("[instance]\nnetwork-vhost = 'a/b'", "instance.network-vhost is a name"),
+        ("[instance]\nqueues = 'a,b'", "instance.queues is names of queues"),
+        ("[instance]\nqueues = ['a', 'b/c']", "instance.queues is names of queues"),
         ("[ha]\non-promote = 'rm -rf'", "ha.on-promote is words"),
         ("[store]\nsegment = 'much'", "store.segment is a size"),
         ("[instance]\nname = ''", "instance.name is text"),

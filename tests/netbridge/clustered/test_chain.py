@@ -10,7 +10,7 @@ from shmbroker.core.layout import BINDING_HERE
 from shmbroker.ipc.exchange.own_binding import own_bindings
 from shmbroker.ipc.instance.whole import read_whole
 from shmbroker.netbridge.broker.hosted import PROGRAM
-from shmbroker.netbridge.clustered.too_far import of_cluster
+from shmbroker.netbridge.clustered.too_far import findings
 from tests.cli.command import Shell
 from tests.netbridge.clustered.conftest import PATIENCE, Cluster
 from tests.netbridge.clustered.test_balancing import consumes, in_turn, on_their_way, until
@@ -125,10 +125,10 @@ def test_nothing_goes_further_than_max_hops(cluster: Cluster) -> None:
     shell = Shell(cluster.vhosts["east"])
     checked = shell("check", "cluster", str(cluster["east"].folder))
     assert "too far: north" in checked.out
-    [found] = of_cluster(cluster["east"].folder, cluster.told("east"))
+    [found] = findings(cluster["east"].folder, cluster.told("east"))
     assert found.problem.startswith("north: further away than max-hops")
     assert "max-hops of [cluster.town] to 3" in found.remedy
-    assert list(of_cluster(cluster["west"].folder, cluster.told("west"))) == []
+    assert list(findings(cluster["west"].folder, cluster.told("west"))) == []
 
 
 def test_doctor_asks_the_broker_of_a_vhost_whether_some_are_too_far(cluster: Cluster) -> None:

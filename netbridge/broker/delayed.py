@@ -1,0 +1,55 @@
+"""Links that are not up, and messages that have waited long for one: a vhost's bridges and links.
+
+Read from shared memory, so it is seen also if the broker hangs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from shmbroker.ipc.doctor.finding import Finding
+from shmbroker.netbridge.broker import table
+from shmbroker.netbridge.broker.waiting import waiting
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.connection.broker import Broker
+
+UP: Final = "up"
+LONG_SECONDS: Final = 60.0
+"""A message that waits for a link that is up is told of after so long."""
+STOPPED: Final = "stopped"
+REMEDIES: Final = {
+    STOPPED: "start it: shmbroker link start {name} --vhost {vhost}",
+    "refused": "see its reason, and what the other broker's log says; then shmbroker link start",
+    "unreachable": "see whether the other broker runs and is reached; then shmbroker link start",
+}
+OTHERWISE: Final = "see whether the other broker runs, and what the logs of both say"
+
+
+def findings(broker: Broker) -> Iterator[Finding]:
+    found = table.read(broker.vhost)
+    for row in found.rows if found is not None else ():
+        name, state = str(row.text.get("name", "")), str(row.text.get("state", ""))
+        count, age = waiting(broker, str(row.text.get("queue", "")))
+        subject = f"link {name!r} of vhost {broker.vhost!r}"
+        if state != UP:
+            reason = f": {row.text['reason']}" if row.text.get("reason") else ""
+            severity = "warning" if count else "note"
+            remedy = REMEDIES.get(state, OTHERWISE).format(name=name, vhost=broker.vhost)
+            yield Finding(severity, subject, f"it is {state}{reason}{behind(count, age)}", remedy)
+        elif count and age is not None and age > LONG_SECONDS:
+            yield Finding(
+                "warning", subject, f"it is up, and slow{behind(count, age)}",
+                "see whether the target is full or paused: shmbroker queue stat there, and "
+                "credit_stalls of shmbroker link list --json",
+            )  # fmt: skip
+
+
+def behind(count: int | None, age: float | None) -> str:
+    """What waits, in words to go on a sentence."""
+    if not count:
+        return ""
+    messages = "1 message waits" if count == 1 else f"{count:,} messages wait"
+    since = "" if age is None else f", {'it' if count == 1 else 'the first'} for {age:,.0f} s"
+    return f"; {messages}{since}"
