@@ -30,7 +30,7 @@ demo-latency: $(VENV)/installed $(VENV)/latency  ## Merge two latency spools wit
 	$(BIN)/python examples/latency_demo.py
 
 # Four processes a core, because the tests wait most of the time: for processes, time-outs, leases.
-test: $(VENV)/installed $(VENV)/latency $(VENV)/postgres $(VENV)/zookeeper $(VENV)/prometheus $(VENV)/chromium  ## Run lint, types and all tests, with a short exploration
+test: $(VENV)/installed $(VENV)/latency $(VENV)/postgres $(VENV)/zookeeper $(VENV)/prometheus $(VENV)/chromium $(VENV)/manual  ## Run lint, types and all tests, with a short exploration
 	$(BIN)/ruff check .
 	$(MAKE) --no-print-directory --jobs 2 --output-sync types rewritten
 	$(BIN)/python -m pytest -n $(shell expr 4 \* $$(nproc)) --dist loadfile --no-loadscope-reorder
@@ -123,6 +123,10 @@ $(VENV)/prometheus: $(VENV)/tools tools/prometheus
 
 $(VENV)/chromium: $(VENV)/tools tools/chromium
 	tools/chromium
+	touch $@
+
+$(VENV)/manual: $(VENV)/tools tools/manual
+	tools/manual
 	touch $@
 
 $(VENV)/installed: $(VENV)/tools $(SOURCES)

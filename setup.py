@@ -6,11 +6,15 @@ lands in anybody's site-packages.
 
 from __future__ import annotations
 
+import os
 import platform
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools._distutils.command.install_data import install_data
 
 ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT / "src"))
@@ -19,6 +23,7 @@ from shmbroker.ipc.build.compiled import install_compiled, is_compiled  # noqa: 
 from shmbroker.ipc.build.compiling import PortableBuild  # noqa: E402
 
 FLOORS = ["core", "ipc", "netbridge", "perf", "cli"]
+MANUAL = "share/man/man1"
 C_FOLDERS = ["perf/native"]
 MACHINES = ["wire", "link", "remote"]
 """Rooms of netbridge whose modules are compiled (ipc/build/compiled.py)."""
@@ -46,6 +51,22 @@ def machines() -> list[str]:
         for each in (ROOT / "netbridge" / room).glob("*.py")
         if each.name not in INTERPRETED
     ]
+
+
+class InstallManual(install_data):
+    """Makes the manual pages by the package that was just built."""
+
+    def run(self) -> None:
+        build = self.get_finalized_command("build")
+        pages = Path(build.build_temp).resolve() / "manual"
+        shutil.rmtree(pages, ignore_errors=True)
+        subprocess.run(
+            [sys.executable, "-m", "shmbroker.cli.manual", str(pages)],
+            check=True, cwd=build.build_temp,
+            env=os.environ | {"PYTHONPATH": str(Path(build.build_lib).resolve())},
+        )  # fmt: skip
+        self.data_files = [(MANUAL, sorted(map(str, pages.iterdir())))]
+        super().run()
 
 
 class BuildNative(PortableBuild):
@@ -84,7 +105,8 @@ setup(
         "ipc/build/binding.py:quick",
         "perf/spark/binding.py:binding",
     ],
-    cmdclass={"build_ext": BuildNative},
+    data_files=[(MANUAL, [])],  # InstallManual has them
+    cmdclass={"build_ext": BuildNative, "install_data": InstallManual},
     # what mypyc compiles is for one version of Python; all else is for each from 3.11 on
     options={} if is_compiled() else {"bdist_wheel": {"py_limited_api": "cp311"}},
     zip_safe=False,

@@ -19,6 +19,7 @@ BANNED_IN_CORE = {"os", "time", "socket", "threading", "mmap", "pathlib", "subpr
 
 EFFECTS = {"zmq", "time", "random", "secrets", "socket", "select", "selectors", "threading"}
 CARRIES_OUT: dict[str, set[str]] = {
+    "netbridge/broker/delayed.py": set(),
     "netbridge/broker/gates.py": set(),
     "netbridge/broker/group.py": {"threading"},
     "netbridge/broker/hosted.py": {"select", "socket", "threading"},
@@ -84,6 +85,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/clustered/setup.py": set(),
     "netbridge/clustered/stand_ins.py": set(),
     "netbridge/clustered/streams.py": set(),
+    "netbridge/clustered/stuck.py": set(),
     "netbridge/clustered/successor.py": set(),
     "netbridge/clustered/topics.py": set(),
     "netbridge/clustered/towards.py": {"time"},
@@ -100,6 +102,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/networked/links.py": {"time"},
     "netbridge/networked/looking.py": set(),
     "netbridge/networked/supplying.py": {"threading"},
+    "netbridge/replicated/lessened.py": set(),
     "netbridge/transferred/agents.py": {"time"},
     "netbridge/transferred/former.py": set(),
     "netbridge/transferred/subscriber.py": set(),

@@ -3,6 +3,7 @@ in the place of a folder."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ class InstanceFolder(click.Path):
         super().__init__(path_type=Path)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        given = super().convert(value, param, ctx)
+        given = Path(os.fsdecode(super().convert(value, param, ctx)))
         if len(given.parts) != 1 or given.exists():
             return given
         from shmbroker.cli.context import contexts
