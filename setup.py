@@ -13,8 +13,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+# isort: off
 from setuptools import Extension, setup
-from setuptools._distutils.command.install_data import install_data
+from distutils.command.install_data import install_data  # setuptools brings it
+
+# isort: on
 
 ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT / "src"))

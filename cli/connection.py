@@ -34,6 +34,7 @@ NEEDS_MEMORY: Final = {
     "link list": "the table of links lies in shared memory",
     "link start": "the broker takes orders on its own host",
     "link stop": "the broker takes orders on its own host",
+    "mta list": "the table of agents lies in shared memory",
     "queue latency": "histograms lie in shared memory",
     "run": "a broker runs on its own host",
     "top": "it reads shared memory",
@@ -305,8 +306,9 @@ def login_of(far: Far) -> tuple[str | None, str | None]:
     known = far.context or contexts.read().of_url(far.url, user)
     if known is None or (user and known.user != user):
         raise InvalidArgument(
-            f"who connects to {USER.sub('tcp://', far.url)}?  Keep it: shmbroker context add NAME "
-            "URL --user USER --password-file FILE; or say SHMBROKER_USER and SHMBROKER_PASSWORD"
+            f"connecting to {USER.sub('tcp://', far.url)} takes a user and a password: keep them, "
+            "shmbroker context add NAME URL --user USER --password-file FILE; or say "
+            "SHMBROKER_USER and SHMBROKER_PASSWORD"
         )
     return known.user, password or known.revealed()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 from textwrap import dedent
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -21,6 +21,9 @@ def write_examples(formatter: click.HelpFormatter, examples: str) -> None:
         formatter.write_paragraph()
 
 
+REMOTE: Final = ("--url", "--broker", "-b", "--context", "--vhost")
+
+
 class Verb(click.Command):
     """A command whose help starts with examples."""
 
@@ -31,6 +34,19 @@ class Verb(click.Command):
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_examples(formatter, self.examples)
         super().format_help(ctx, formatter)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if error.option_name not in REMOTE:
+                raise
+            takes_folder = any(each.name == "folder" for each in self.params)
+            how = "call it there, with the broker's folder" if takes_folder else "call it there"
+            raise click.UsageError(
+                f"`{ctx.command_path}` takes no {error.option_name}: it works on the broker's own "
+                f"host: {how}", ctx,
+            ) from None  # fmt: skip
 
 
 def verb(name: str | None = None, **options: Any) -> Callable[[Callable[..., Any]], click.Command]:

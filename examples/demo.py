@@ -66,8 +66,9 @@ class Story:
 
     def do(self, *words: str) -> str:
         done = subprocess.run(
-            [COMMAND, *words], cwd=self.folder, capture_output=True, text=True, check=False
-        )
+            [COMMAND, *words], cwd=self.folder, capture_output=True, text=True, check=False,
+            env=os.environ | {"XDG_CONFIG_HOME": str(self.folder)},  # not your contexts
+        )  # fmt: skip
         if done.returncode != 0:
             raise RuntimeError(f"shmbroker {' '.join(words)}: {done.stderr.strip()}")
         return done.stdout

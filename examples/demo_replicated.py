@@ -7,6 +7,9 @@
 The live is killed, the backup takes over, the live comes back and fails back; then it is stopped in
 good order.  Publisher and consumer are remote clients with both addresses.  At the end every
 confirmed message is accounted for by its number.
+
+Each broker has a console: that of the live shows queues and messages, that of the backup the node
+only, until it takes over.  --seconds 60 gives you time to look.
 """
 
 from __future__ import annotations
@@ -33,6 +36,8 @@ QUEUE = "orders"
 USER = "programs"
 PASSWORD = "a password for this demo"
 PATIENCE_S = 120
+CONSOLE_S = 30
+"""It needs the extra `console`."""
 NAMES = ("live", "backup")
 
 
@@ -50,9 +55,11 @@ class Story:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.vhosts = {name: f"demo-{name}-{os.getpid()}" for name in NAMES}
-        *ports, self.voting = free_ports(5)
+        *ports, self.voting = free_ports(7)
         self.members = dict(zip(NAMES, ports[:2], strict=True))
-        self.ports = dict(zip(NAMES, ports[2:], strict=True))
+        self.ports = dict(zip(NAMES, ports[2:4], strict=True))
+        self.consoles = dict(zip(NAMES, ports[4:], strict=True))
+        self.environment = os.environ | {"XDG_CONFIG_HOME": str(folder)}  # not your contexts
         self.begun = time.monotonic()
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -66,8 +73,9 @@ class Story:
 
     def do(self, *words: str) -> str:
         done = subprocess.run(
-            [COMMAND, *words], cwd=self.folder, capture_output=True, text=True, check=False
-        )
+            [COMMAND, *words], cwd=self.folder, capture_output=True, text=True, check=False,
+            env=self.environment,
+        )  # fmt: skip
         if done.returncode != 0:
             raise RuntimeError(f"shmbroker {' '.join(words)}: {done.stderr.strip()}")
         return done.stdout
@@ -89,6 +97,7 @@ class Story:
             "acceptors.members.roles": '["replica"]',
             "acceptors.programs.uri": f"tcp://127.0.0.1:{self.ports[name]}",
             "acceptors.programs.roles": '["client"]',
+            "console.listen": f"127.0.0.1:{self.consoles[name]}",
         }
         for whose, role in (("members", "replica"), (USER, "client"), ("votes", "witness")):
             settings[f"credentials.{whose}.password"] = f'{{ file = "{secret}" }}'
@@ -113,6 +122,20 @@ class Story:
             [COMMAND, *words], cwd=self.folder, stdout=subprocess.DEVNULL
         )
 
+    def tell_console(self, name: str) -> None:
+        """Its address, with a link that is good once; it begins beside the broker."""
+        ends_at = time.monotonic() + CONSOLE_S
+        while True:
+            try:
+                link = self.do("console", "open", name).strip()
+                break
+            except RuntimeError as error:
+                if time.monotonic() > ends_at:
+                    self.tell(f"{name} has no console: {error}")
+                    return
+            time.sleep(0.1)
+        self.tell(f"the console of {name}, while this runs: {link}")
+
     def awaits(self, name: str, state: str) -> None:
         self.do("status", name, "--wait", state, "--timeout", f"{PATIENCE_S}s")
 
@@ -131,6 +154,9 @@ class Story:
         for each in self.processes.values():
             each.kill()
             each.wait()
+        for name in NAMES:
+            with suppress(RuntimeError):  # of a broker that was killed it would stay
+                self.do("console", "stop", name)
         for name in self.vhosts.values():
             if vhost.exists(name):
                 vhost.delete(name, force=True)
@@ -224,6 +250,8 @@ def perform(play: Story, seconds: float) -> bool:
     play.awaits_sync("backup")
     play.awaits_sync("live")
     play.tell("the backup is in sync: from now on a confirm means disk and replica")
+    for name in NAMES:
+        play.tell_console(name)
     programs = Programs(play.uri)
     programs.begin()
     time.sleep(seconds)

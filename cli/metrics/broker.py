@@ -13,7 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from shmbroker.cli.colocated import FILE as COLOCATED
 from shmbroker.cli.metrics.sheet import Sheet
+from shmbroker.cli.scale_down import FILE as SCALE_DOWN
 from shmbroker.ipc.base import trust
 from shmbroker.ipc.instance import beat, ordering, status
 from shmbroker.ipc.instance.config.config import Config
@@ -45,6 +47,7 @@ def collect(sheet: Sheet, config: Config) -> None:
     if found.state == "live" and (age := beat.age_of(config.vhost, found.epoch)) is not None:
         sheet.put("journal_turn_age_seconds", age, *labels)
     of_store(sheet, config, labels)
+    of_cluster_life(sheet, config.folder, found, labels)
     parts = shown(config.folder, asks=found.process is not None and not is_stopped)
     for part, (told, age) in parts.items():
         sheet.put("shown_age_seconds", age, *labels, part)
@@ -61,6 +64,27 @@ def of_store(sheet: Sheet, config: Config, labels: tuple[str, str]) -> None:
     sheet.put("store_free_bytes", room.f_bavail * room.f_frsize, *labels)
     sheet.put("journal_bytes", sum(sizes), *labels)
     sheet.put("journal_segments", len(sizes), *labels)
+
+
+def of_cluster_life(
+    sheet: Sheet, folder: Path, found: Status, labels: tuple[str, str]
+) -> None:
+    """Backups that brokers run for each other, and what a live gives away before it ends.
+
+    The broker writes both when they change, so it is not asked.
+    """
+    if found.process is None:
+        return
+    hosted, moved = (
+        read_whole(folder / RUN / file, trust.seen_files()) for file in (COLOCATED, SCALE_DOWN)
+    )
+    if hosted.get("process") == found.process.pid:
+        sheet.put("hosted_backups", len(hosted["runs"]), *labels)
+        if "backup" in hosted:
+            sheet.put("hosted_backup_up", bool(hosted["backup"]), *labels)
+    if moved.get("process") == found.process.pid and moved.get("to"):
+        sheet.put("scale_down_messages", moved["of-messages"], *labels)
+        sheet.put("scale_down_moved_messages", moved["messages"], *labels)
 
 
 def files(folder: Path) -> list[os.DirEntry[str]]:

@@ -120,6 +120,19 @@ OF_CLUSTER: Final = (
           Rule("ClusterDuplicate", "shmbroker_cluster_duplicates > 0", "0m", CRITICAL)),
 )
 
+OF_CLUSTER_LIFE: Final = (
+    gauge("hosted_backups", "Backups that this broker runs for others.", BROKER),
+    gauge("hosted_backup_up", "1 if another broker runs a backup for this one.", BROKER,
+          "0: nobody takes over from it",
+          Rule("HostedBackupMissing", "shmbroker_hosted_backup_up == 0", "5m", WARNING)),
+    gauge("scale_down_messages", "Messages that a broker gives away before it ends.", BROKER),
+    gauge("scale_down_moved_messages", "How many of them the other node has.", BROKER,
+          "it stands still, below `shmbroker_scale_down_messages`",
+          Rule("ScaleDownStands", "shmbroker_scale_down_moved_messages < "
+               "shmbroker_scale_down_messages and "
+               "changes(shmbroker_scale_down_moved_messages[5m]) == 0", "5m", WARNING)),
+)
+
 OF_LINKS: Final = (
     gauge("link_up", "1 if the link, bridge or agent is up.", LINK, "0",
           Rule("LinkDown", "shmbroker_link_up == 0", "5m", WARNING), "shmbroker_link_up"),
@@ -220,6 +233,7 @@ PARTS: Final = {
     "Broker": OF_BROKER,
     "Replication, pairs and queue replicas": OF_NODE,
     "Cluster": OF_CLUSTER,
+    "Hosted backups, and scaling down": OF_CLUSTER_LIFE,
     "Links, bridges, networks and agents": OF_LINKS,
     "Vhost": OF_VHOST,
     "Queues": OF_QUEUES,

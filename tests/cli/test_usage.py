@@ -110,6 +110,8 @@ def test_version(shell: Shell) -> None:
         (["pub", "q", "one", "coffee"], "quote"),
         (["pub"], "--exchange"),
         (["queue", "move", "a", "a"], "itself"),
+        (["cluster", "list", "d", "--url", "tcp://a"], "call it there, with the broker's folder"),
+        (["vhost", "list", "-b", "a"], "takes no -b: it works on the broker's own host"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )

@@ -92,7 +92,10 @@ def test_the_replicated_demo_loses_nothing() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("nothing is lost\n")
     assert re.search(r"^confirmed [\d,]+   lost 0   twice without a flag 0 ", done.stdout, re.M)
-    assert len(re.findall(r"^ +[\d.]+ s  ", done.stdout, re.M)) == 8
+    assert len(re.findall(r"^ +[\d.]+ s  ", done.stdout, re.M)) == 10
+    link = r"the console of (\w+), while this runs: http://[\d.:]+/#link=\S+"
+    links = re.findall(link, done.stdout)
+    assert links == ["live", "backup"]
 
 
 def test_what_the_demo_draws(monkeypatch: pytest.MonkeyPatch) -> None:

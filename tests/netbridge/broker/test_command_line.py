@@ -205,8 +205,8 @@ def test_a_broker_is_named_by_its_host_and_port(far: Words, broker: tuple[str, s
     assert "named" in given.stdout.split()
     for wrong, said in (
         (["-b", "/nowhere"], "is no folder of a broker"),
-        (["-b", "host", "--url", "tcp://host"], "either --url or --broker"),
-        (["-b", "host", "--vhost", "v"], "either --vhost or --url"),
+        (["-b", "host", "--url", "tcp://host"], "either --url, --broker or --context"),
+        (["-b", "host", "--vhost", "v"], "either --vhost, --url, --broker or --context"),
     ):
         assert said in message(["queue", "list", *wrong])
 

@@ -22,6 +22,11 @@ from tests.support.host import journaling
 from tests.support.link import DEAD, PATIENCE, SOURCE, TARGET, Pair
 
 ARENA = 256 << 20
+TRACE = {
+    "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+    "tracestate": "vendor=00f067aa0ba902b7",
+}
+"""As OpenTelemetry puts it beside a message."""
 
 
 @dataclass
@@ -89,10 +94,10 @@ def test_a_stream_arrives_once_and_in_order(world: World) -> None:
     source.publish_many(bodies(1000), timeout=PATIENCE)
     world.both()
     assert received(world.far, 1000) == bodies(1000)
-    source.publish(b"one more", key="key", properties={"n": 1})
+    source.publish(b"one more", key="key", properties=TRACE)
     with target.get(timeout=PATIENCE) as message:
         assert (message.body, message.key) == (b"one more", "key")
-        assert message.properties == {"n": 1}
+        assert message.properties == TRACE
     assert target.statistics().published == 1001
 
 
