@@ -140,7 +140,7 @@ def create(
     say(f"{config.role} {config.name!r} of vhost {config.vhost!r}, with its journal in "
         f"{config.store}; {then}")  # fmt: skip
     if joined is not None and role == "backup":
-        tell_live(joined, given["ha.members"])
+        tell_live(joined, given)
     in_contexts(config, given, joined if role == "backup" else None)
 
 

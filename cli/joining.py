@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -61,18 +62,26 @@ def invited(uri: str, options: dict[str, Any]) -> Joined:
     return Joined.told(uri, values, {PROGRAMS: password or "", USER: ours})
 
 
-def tell_live(joined: Joined, members: object) -> None:
-    """Its file names both from now on; of one on another host people are told what to write."""
+def tell_live(joined: Joined, given: Mapping[str, Any]) -> None:
+    """Its file names both, and both consoles, from now on; of one on another host people are told
+    what to write."""
     from shmbroker.ipc.instance.config.config import FILE, toml_value
     from shmbroker.ipc.instance.whole import write_text
+    from shmbroker.netbridge.config.template import console_of
 
-    line = f"members = {toml_value(members)}"
+    members = f"members = {toml_value(given['ha.members'])}"
     if is_uri(joined.place):
-        say(f"write into [ha] of {FILE} of each member at {joined.place}, and restart it: {line}")
+        say(
+            f"write into [ha] of {FILE} of each member at {joined.place}, and restart it: {members}"
+        )
         return
     file = Path(joined.place) / FILE
-    text, count = re.subn(r"(?m)^members = .*$", lambda _: line, file.read_text())
-    if count != 1:
-        raise click.ClickException(f"write into [ha] of {file}: {line}")
+    others = f"others = {toml_value([*joined.consoles, *console_of(given)])}"
+    text = file.read_text()
+    for table, line in (("ha", members), ("console", others)):
+        key = line.partition(" ")[0]
+        text, count = re.subn(rf"(?m)^{key} = .*$", line.replace("\\", r"\\"), text)
+        if count != 1:
+            raise click.ClickException(f"write into [{table}] of {file}: {line}")
     write_text(file, text)
     say(f"{file} has both members now; if that broker runs, restart it")

@@ -28,7 +28,7 @@ from shmbroker.cli.console.pages import INDEX, files
 from shmbroker.cli.console.reader import Reader
 from shmbroker.cli.console.refusal import Refusals, Refused
 from shmbroker.cli.console.session import Session, Sessions
-from shmbroker.cli.console.standing import Mode, Standing, standing
+from shmbroker.cli.console.standing import Mode, Standing
 from shmbroker.cli.metrics.exposition import CONTENT_TYPE, text
 from shmbroker.ipc.base.errors import Error, InvalidArgument, NotFound
 from shmbroker.ipc.instance.config.config import Config
@@ -53,7 +53,7 @@ class Application:
         self._sessions = Sessions(time.monotonic)
         self._login = Login(config.folder, console.credentials, known, time.monotonic)
         self._has_credentials = bool(console.credentials)
-        self._reader = Reader(config)
+        self._reader = Reader(config, dict(console.others))
         self._streams = Streams(self._reader)
         self._ha = panels.Told(config, "ha", "pair" if config.policy == "pair" else "ha")
         self._cluster = panels.Told(config, "cluster", CLUSTER_FILE)
@@ -157,7 +157,7 @@ class Application:
     # --- reading ------------------------------------------------------------------------------
 
     def _standing(self) -> Standing:
-        return standing(self._config)
+        return self._reader.standing_now()
 
     def _shown(self) -> None:
         """Refused if this broker has no queues: it is not live."""
@@ -165,7 +165,7 @@ class Application:
         if not found.shows_queues:
             where = f"its live is at {found.live}" if found.live else "its live is not known"
             raise Refused(403, "passive", f"{found.name} is {found.state}: {where}",
-                          live=found.live)  # fmt: skip
+                          live=found.live, console=found.console)  # fmt: skip
 
     def _metrics(self, request: Request) -> Response:
         return Response(text(self._config.folder), media_type=CONTENT_TYPE)

@@ -27,6 +27,7 @@ BODY_MAX: Final = 2 << 20
 CSRF_HEADER: Final = "x-csrf-token"
 READS: Final = {"GET", "HEAD"}
 WITHOUT_SESSION: Final = {"/api/login", "/api/session"}
+LOOKS: Final = "looks"
 API: Final = "/api/"
 METRICS: Final = "/metrics"
 HEADERS: Final = {
@@ -147,7 +148,8 @@ class Guard:
 
     def _session(self, request: Request) -> Session | None:
         token = request.cookies.get(cookie_of(self._port))
-        looks = request.url.path == "/api/session"
+        # what a page asks by itself, for who may have left, is no use of the session
+        looks = request.url.path == "/api/session" or LOOKS in request.query_params
         return None if token is None else self._sessions.of(token, looks=looks)
 
     def _check_origin(self, headers: Headers) -> None:

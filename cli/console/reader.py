@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,10 +30,11 @@ COUNTED: Final = ("depth", "in_per_second", "out_per_second", "consumers", "prod
 class Reader:
     """From any thread."""
 
-    def __init__(self, config: Config) -> None:
-        self.config = config
+    def __init__(self, config: Config, others: Mapping[str, str]) -> None:
+        """`others`: addresses of consoles of other members, by name."""
+        self.config, self._others = config, others
         self.memory = Memory(config.vhost)
-        self.standing: Standing = standing(config)
+        self.standing: Standing = self.standing_now()
         self._lock = threading.RLock()
         self._snapshot = Snapshot()
         self._before: Reading | None = None
@@ -48,6 +49,9 @@ class Reader:
         threading.Thread(target=self._run, name="console reader", daemon=True).start()
 
     # --- for who asks -------------------------------------------------------------------------
+
+    def standing_now(self) -> Standing:
+        return standing(self.config, self._others)
 
     def state(self) -> dict[str, Any]:
         """Of the instance, and the sums of all queues."""
@@ -121,7 +125,7 @@ class Reader:
                 self._wakes.wait()
 
     def _read(self) -> None:
-        self.standing = standing(self.config)
+        self.standing = self.standing_now()
         self._read_at = time.monotonic()
         self._why = ""
         found: dict[str, Row] = {}

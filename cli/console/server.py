@@ -28,6 +28,7 @@ from shmbroker.ipc.instance.process import Process
 from shmbroker.ipc.instance.status import RUN
 from shmbroker.ipc.instance.whole import read_whole, write_whole
 from shmbroker.netbridge.config.config import load
+from shmbroker.netbridge.config.console import address
 from shmbroker.netbridge.config.logins import credentials
 
 if TYPE_CHECKING:
@@ -72,13 +73,6 @@ def listening(console: Console) -> socket.socket:
     return made
 
 
-def address_of(console: Console, port: int) -> str:
-    host = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(
-        console.host, f"[{console.host}]" if ":" in console.host else console.host
-    )
-    return f"{'https' if console.is_secure else 'http'}://{host}:{port}/"
-
-
 def run(folder: Path, flags: Mapping[str, object]) -> None:
     """Until SIGTERM.  InUse: there is one already."""
     config, network = load(folder, flags)
@@ -95,7 +89,7 @@ def run(folder: Path, flags: Mapping[str, object]) -> None:
         known, _ = credentials(network, console.credentials)
         with listening(console) as made:
             port = made.getsockname()[1]
-            url = address_of(console, port)
+            url = address(console.host, port, is_secure=console.is_secure)
             from shmbroker.cli.console.application import Application
 
             application = Application(config, network, console, known, port, log)

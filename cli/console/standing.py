@@ -13,8 +13,11 @@ from shmbroker.ipc.instance import status
 from shmbroker.ipc.instance.status import RUN
 from shmbroker.ipc.instance.whole import read_whole
 from shmbroker.netbridge.broker import whereabouts
+from shmbroker.netbridge.config.console import is_link
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from shmbroker.ipc.instance.config.config import Config
 
 SERVING = ("live", "handing over")
@@ -44,6 +47,8 @@ class Standing:
     process: int | None
     live: str
     """The address of the live, if this is not it, and it is known."""
+    console: str
+    """Where its console is."""
 
     @property
     def shows_queues(self) -> bool:
@@ -54,7 +59,8 @@ class Standing:
         return {**asdict(self), "mode": self.mode.value}
 
 
-def standing(config: Config) -> Standing:
+def standing(config: Config, others: Mapping[str, str]) -> Standing:
+    """`others`: addresses of consoles of other members, by name."""
     try:
         said = status.told(read_whole(config.folder / RUN / "status", trust.seen_files()))
         found = status.read(config.folder)
@@ -66,19 +72,24 @@ def standing(config: Config) -> Standing:
         mode = Mode.PASSIVE
     else:
         mode = Mode.DEAD if said.state in SERVING else Mode.DOWN
+    is_other = mode in (Mode.PASSIVE, Mode.DOWN)
+    live, console = live_of(config, others) if is_other else ("", "")
     return Standing(
         config.name, config.vhost, config.policy, config.role, found.state, mode, found.epoch,
         found.why, found.replication, None if found.process is None else found.process.pid,
-        live_of(config) if mode in (Mode.PASSIVE, Mode.DOWN) else "",
+        live, console,
     )  # fmt: skip
 
 
-def live_of(config: Config) -> str:
-    """Where the live says that it is; empty: it is not known."""
+def live_of(config: Config, others: Mapping[str, str]) -> tuple[str, str]:
+    """Where the live and its console are; empty: it is not known."""
+    alone = next(iter(others.values())) if len(others) == 1 else ""
     try:
         if config.policy == "replication":
-            told = ordering.shown(config.folder, "ha")
-            return dict(config.members).get(str(told.get("live")), "")
-        return str(read_whole(config.store / whereabouts.FILE, trust.seen_files()).get("uri", ""))
+            name = str(ordering.shown(config.folder, "ha").get("live"))
+            return dict(config.members).get(name, ""), others.get(name, "")
+        told = read_whole(config.store / whereabouts.FILE, trust.seen_files())
     except (Error, OSError):
-        return ""
+        return "", alone
+    console = str(told.get("console", ""))
+    return str(told.get("uri", "")), alone or (console if is_link(console) else "")

@@ -13,6 +13,7 @@ from typing import Final
 from shmbroker.ipc.instance.process import boot
 from shmbroker.ipc.instance.whole import read_whole, write_whole
 from shmbroker.netbridge.config.config import Network as Wanted
+from shmbroker.netbridge.config.console import address
 from shmbroker.netbridge.plan.uri import Single
 
 FILE: Final = "whereabouts"
@@ -31,6 +32,8 @@ class Whereabouts:
     """How others reach it; empty if that is not known."""
     host: str
     listens: tuple[tuple[str, int], ...]
+    console: str = ""
+    """The address of its console; empty if it has none, or its port is any that is free."""
 
     def has(self, address: Single) -> bool:
         """We would be in its way there."""
@@ -51,7 +54,11 @@ def of(epoch: int, wanted: Wanted) -> Whereabouts:
         host = wanted.between[0].host
         reached += [replace(each, host=host) for each in acceptors if each.is_anywhere]
     listens = tuple((each.host, each.port) for each in acceptors)
-    return Whereabouts(epoch, str(reached[0]) if reached else "", this_host(), listens)
+    console = wanted.console
+    shown = "" if console is None or not console.port else address(
+        console.host, console.port, is_secure=console.is_secure
+    )  # fmt: skip
+    return Whereabouts(epoch, str(reached[0]) if reached else "", this_host(), listens, shown)
 
 
 def write(store: Path, told: Whereabouts) -> None:
@@ -63,7 +70,10 @@ def read(store: Path, epoch: int) -> Whereabouts | None:
     found = read_whole(store / FILE)
     try:
         listens = tuple((str(host), int(port)) for host, port in found["listens"])
-        told = Whereabouts(int(found["epoch"]), str(found["uri"]), str(found["host"]), listens)
+        told = Whereabouts(
+            int(found["epoch"]), str(found["uri"]), str(found["host"]), listens,
+            str(found.get("console", "")),
+        )  # fmt: skip
     except (KeyError, TypeError, ValueError):
         return None
     return told if told.epoch == epoch else None

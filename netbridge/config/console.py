@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import socket
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
 
 from shmbroker.ipc.instance.config.config import ConfigError
-from shmbroker.ipc.instance.config.kind import FLAG, FOLDER, Kind
+from shmbroker.ipc.instance.config.kind import FLAG, FOLDER, MEMBERS, Kind
 from shmbroker.ipc.instance.config.option import Option
 from shmbroker.netbridge.wire.words import Role
 
@@ -20,6 +22,7 @@ PORT_MAX: Final = 65535
 ROLES: Final = frozenset({Role.ADMIN, Role.VIEWER})
 ADDRESS_EXPECTED: Final = 'an address and a port, as in "127.0.0.1:8161" or "[::1]:8161"'
 NAMES_EXPECTED: Final = 'names, as in ["operator"]'
+OTHERS_EXPECTED: Final = 'names and addresses, as in ["backup=https://two:8161/"]'
 
 
 def _address(given: object) -> tuple[str, int]:
@@ -36,8 +39,28 @@ def _names(given: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(given))
 
 
+def is_link(given: str) -> bool:
+    """Whether a browser that follows it comes to another page, and runs nothing here."""
+    try:
+        found = urlsplit(given)
+        return found.scheme in ("http", "https") and bool(found.hostname) and found.port != 0
+    except ValueError:
+        return False
+
+
+def _others(given: object) -> tuple[tuple[str, str], ...]:
+    try:
+        pairs: tuple[tuple[str, str], ...] = MEMBERS.parse(given)
+    except ValueError:
+        raise ValueError(OTHERS_EXPECTED) from None
+    if not all(is_link(url) for _, url in pairs):
+        raise ValueError(OTHERS_EXPECTED)
+    return pairs
+
+
 ADDRESS: Final = Kind("address", _address)
 NAMES: Final = Kind("names", _names)
+OTHERS: Final = Kind("members", _others)
 CONSOLE: Final = (
     Option(TABLE, "listen", ADDRESS, None, "Address and port, as in `127.0.0.1:8161`.",
            is_required=True),
@@ -46,6 +69,9 @@ CONSOLE: Final = (
            "`shmbroker console open`."),
     Option(TABLE, "names", NAMES, [],
            "Names of hosts by which browsers reach it, beside its address and that of the host."),
+    Option(TABLE, "others", OTHERS, [],
+           "Names of the other members, with the addresses of their consoles: a passive one has a "
+           "link to that of its live."),
     Option(TABLE, "tls-cert", FOLDER, "",
            "The file with the certificate; needed unless it listens on loopback."),
     Option(TABLE, "tls-key", FOLDER, "", "The file with its key; others may not read it."),
@@ -74,6 +100,8 @@ class Console:
     certificate: Path | None
     key: Path | None
     is_open_for_metrics: bool
+    others: tuple[tuple[str, str], ...] = ()
+    """Consoles of other members, by name."""
 
     @property
     def is_secure(self) -> bool:
@@ -120,7 +148,7 @@ def _console(
     return Console(
         host, port, named, values.get("names", ()),
         folder / certificate if certificate else None, folder / key if key else None,
-        values.get("metrics-open", False),
+        values.get("metrics-open", False), values.get("others", ()),
     )  # fmt: skip
 
 
@@ -132,6 +160,14 @@ def _check_pair(certificate: Path, key: Path) -> None:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
     except (OSError, ValueError) as error:
         raise Refused(f"console.tls-cert and tls-key do not go together: {error}") from None
+
+
+def address(host: str, port: int, *, is_secure: bool) -> str:
+    """For browsers; a console that listens everywhere is found by the name of its host."""
+    shown = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(
+        host, f"[{host}]" if ":" in host else host
+    )
+    return f"{'https' if is_secure else 'http'}://{shown}:{port}/"
 
 
 def is_loopback(host: str) -> bool:

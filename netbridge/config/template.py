@@ -70,6 +70,7 @@ class Template:
                 "instance.network-vhost": "/",  # each has a vhost of its own on its host
                 "ha.policy": "replication",
                 "ha.members": [self.member],
+                "console.others": [],
                 "ha.replication.check-for-live-server": True,
                 "acceptors.members.uri": self.uri(MEMBERS),
                 "acceptors.members.roles": ["replica"],
@@ -101,6 +102,12 @@ def invitation(values: Mapping[str, Any]) -> dict[str, Any]:
         key: each for key, each in values.items()
         if key in wanted or (key.startswith(OF_ALL) and not key.endswith(".password"))
     }  # fmt: skip
+
+
+def console_of(values: Mapping[str, Any]) -> list[str]:
+    """Of the instance with this file, as console.others of another one names it."""
+    listens, name = values.get("console.listen"), values.get("instance.name")
+    return [f"{name}=http://{listens}/"] if listens and name else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +158,7 @@ class Joined:
         if is_member:
             found["ha.members"] = self.members_with(template)
             found[USER_KEY] = self.user
+            found["console.others"] = [*self.consoles, *console_of(values)]
             found["instance.network-vhost"] = values.get("instance.network-vhost", "")
         found["instance.vhost"] = f"{vhost}-{template.name}"
         if self.is_clustered:
@@ -158,6 +166,11 @@ class Joined:
             found[f"connectors.{own}.uri"] = values[f"connectors.{own}.uri"]
             found[f"cluster.{CLUSTER}.static-connectors"] = [own]
         return found
+
+    @property
+    def consoles(self) -> list[str]:
+        """Those of others that it knows."""
+        return [str(each) for each in self.values.get("console.others", [])]
 
     def members_with(self, template: Template) -> list[str]:
         members = [str(each) for each in self.values.get("ha.members", [])]

@@ -1,4 +1,4 @@
-"""Brokers that work together, made by `create` alone, and the walk of a replicated pair."""
+"""Brokers that work together, made by `create` alone; the walk of a pair: console/test_walk.py."""
 
 from __future__ import annotations
 
@@ -37,66 +37,11 @@ def replicated(shell: Shell, live: Path, ports: list[str], *more: str) -> None:
     )  # fmt: skip
 
 
-def joins_by_uri(shell: Shell, live: Path, uri: str, third: Path, *ports: str) -> None:
-    """As from another host: with a copy of the password of brokers, and a login of programs."""
-    words = [str(third), "--join", uri, "--role", "backup", *ports]
-    assert "takes --cluster-password-file" in refused(shell, *words)
-    wrong = third.with_name("wrong")
-    wrong.write_text("a password of another cluster\n")
-    wrong.chmod(0o600)
-    said = refused(shell, *words, "--cluster-password-file", str(wrong))
-    assert "not those by which these brokers know each other" in said
-    said = shell.does("create", *words, "--cluster-password-file", str(live / "cluster.password"))
-    assert f"each member at {uri}" in said.said
-    assert "third=tcp://" in said.said
-    (config, network), (_, known) = load(third), load(live)
-    assert [name for name, _ in config.members] == ["live", "backup", "third"]
-    assert network.replication == known.replication
-    for file in ("cluster.password", "programs.password"):
-        assert (third / file).read_text() == (live / file).read_text()
-
-
 def refused(shell: Shell, *words: str) -> str:
     done = shell("create", *words)
     assert done.code != 0
     assert not (Path(words[0]) / FILE).exists()
     return done.said
-
-
-def test_the_walk_of_a_replicated_pair(
-    shell: Shell, ports: list[str], tmp_path: Path, vhosts: None
-) -> None:
-    live, backup = tmp_path / "live", tmp_path / "backup"
-    replicated(shell, live, ports, "--queues", "first,second")
-    beside = ["--join", str(live), "--role", "backup", "--port-offset", f"{MOVED}"]
-    said = shell.does("create", str(backup), *beside, *ports).said
-    assert "has both members now" in said
-    url = ["--url", f"tcp://127.0.0.1:{ports[1]}"]
-    there = ["--url", f"tcp://127.0.0.1:{int(ports[1]) + MOVED}"]
-    try:
-        assert "live" in shell.does("start", str(live)).said
-        assert "passive" in shell.does("start", str(backup)).said
-        joins_by_uri(shell, live, url[1], tmp_path / "third", *ports)
-        eventually(lambda: shell("ha", "status", str(backup), "--expect", "in sync").code == 0)
-        destination = ["--message-count", "10", "--destination", "queue://haQueue"]
-        produced = shell.does("producer", *destination, *url)
-        assert "queue 'haQueue' is made, durable" in produced.said
-        assert "10 messages" in produced.out
-        shell.does("stop", str(live))
-        assert '"console ended"' in (live / "log/shmbroker.log").read_text()
-        shell.does("status", str(backup), "--wait", "live", "--timeout", "60s")
-        found = shell.does("queue", "list", "--json", *there).json
-        depths = {each["name"]: each["depth"] for each in found}
-        assert depths == {"haQueue": 10, "first": 0, "second": 0}
-        alone = [each for each in shell("doctor", "--json").json if str(backup) in each["subject"]]
-        assert "a confirm means disk, not disk+replicated" in alone[0]["problem"]
-        shell.does("start", str(live))
-        shell.does("status", str(live), "--wait", "live", "--timeout", "60s")
-        eventually(lambda: shell("ha", "status", str(backup), "--expect", "in sync").code == 0)
-    finally:
-        for each in (backup, live):
-            shell("kill", str(each))
-            shell("console", "stop", str(each))
 
 
 def test_nodes_of_a_cluster(shell: Shell, ports: list[str], tmp_path: Path, vhosts: None) -> None:

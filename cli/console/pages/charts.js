@@ -9,13 +9,15 @@ export class Lines {
   constructor(place, title, names, colours) {
     this.place = place;
     this.data = [[], ...names.map(() => [])];
+    const hours = (plot, values) =>
+      values.map((each) => new Date(each * 1000).toISOString().slice(11, 16));  // as elsewhere
     const axis = () => ({ stroke: colour("--faint"), grid: { stroke: colour("--line"), width: 1 },
                           ticks: { stroke: colour("--line"), width: 1 } });
     this.plot = new uPlot({
       title, width: place.clientWidth || 300, height: 200, cursor: { y: false },
       series: [{}, ...names.map((label, at) =>
         ({ label, stroke: colour(colours[at]), width: 2, points: { show: false } }))],
-      axes: [axis(), { ...axis(), size: 60 }],
+      axes: [{ ...axis(), values: hours }, { ...axis(), size: 60 }],
       legend: { live: false },
       scales: { x: { range: () => [Date.now() / 1000 - KEPT, Date.now() / 1000] }, y: { range: (_, low, high) => [0, Math.max(high, 1) * 1.1] } },
     }, this.data, place);

@@ -2,7 +2,7 @@
 import { enter, listen, read, send, session, silence } from "./api.js";
 import { el, put, say } from "./dom.js";
 import { queue } from "./queue.js";
-import { cluster, links, log, node, overview, participants } from "./views.js";
+import { cluster, elsewhere, links, log, node, overview, participants } from "./views.js";
 
 const top = document.getElementById("top"), side = document.getElementById("side");
 const main = document.getElementById("main");
@@ -40,16 +40,21 @@ function header() {
       "Log out") : null);
 }
 
-function branch(of, depth) {
+const opened = new Map();  // what somebody has opened or closed stays so when the tree is new
+function branch(of, depth, path = "") {
   const leaf = !of.children?.length;
   if (of.kind === "queue") {
     return el("li", {}, el("a", { href: `#queue=${encodeURIComponent(of.name)}` }, of.name));
   }
   if (leaf) return el("li", { title: of.title ?? null }, of.name);
-  const opens = depth < 2 || ["queues", "anycast", "multicast"].includes(of.kind);
+  const here = JSON.stringify([path, of.name]);
+  const opens = opened.get(here)
+    ?? (depth < 2 || ["queues", "anycast", "multicast"].includes(of.kind));
   const children = of.children.slice(0, 500);
-  return el("li", {}, el("details", { open: opens }, el("summary", {}, of.name),
-    el("ul", {}, children.map((each) => branch(each, depth + 1)),
+  return el("li", {}, el("details", { open: opens },
+    el("summary", { onclick: ({ currentTarget }) =>
+      opened.set(here, !currentTarget.parentElement.open) }, of.name),
+    el("ul", {}, children.map((each) => branch(each, depth + 1, here)),
       of.children.length > 500 ? el("li", {}, "and more: see Queues") : null)));
 }
 
@@ -57,17 +62,22 @@ async function tree() {
   const found = await read("tree");
   const titles = { queues: "Queues", node: "Node", cluster: "Cluster", links: "Links",
                    participants: "Participants", log: "Log" };
-  const passive = !found.children.some((each) => each.kind === "addresses");
+  const isPassive = !found.children.some((each) => each.kind === "addresses");
   put(side, el("ul", { class: "pages" }, Object.entries(titles)
-    .filter(([kind]) => !(passive && ["queues", "participants", "links"].includes(kind)))
+    .filter(([kind]) => !(isPassive && ["queues", "participants", "links"].includes(kind)))
     .map(([kind, title]) => el("li", {}, el("a", { href: `#${kind}` }, title)))),
     el("ul", { class: "tree" }, branch(found, 0)));
+  marked();
 }
 
-function passive(error) {
-  put(main, el("h1", {}, "Passive"), el("p", { class: "notice" }, error.message));
+function marked() {
+  for (const each of side.querySelectorAll("a")) {
+    const isHere = each.getAttribute("href") === (location.hash || "#queues");
+    if (isHere) each.setAttribute("aria-current", "page"); else each.removeAttribute("aria-current");
+  }
 }
 
+const drawTree = () => tree().catch(() => {});  // the next event tries it again
 let names = "";
 function heard(kind, content) {
   isLost = kind === "lost";
@@ -75,46 +85,49 @@ function heard(kind, content) {
   if (kind === "state") {
     const before = live.state?.mode;
     live.state = content;
-    if (before && before !== content.mode) { live.rows.clear(); tree(); show(); }
+    if (before && before !== content.mode) { live.rows.clear(); drawTree(); show(); }
   }
   if (kind === "queues") {
     if (content.whole) live.rows.clear();
     for (const row of content.rows) live.rows.set(row.name, row);
     for (const name of content.gone) live.rows.delete(name);
     const now = [...live.rows.keys()].sort().join("\n");
-    if (names !== now) { names = now; tree().catch(() => {}); }
+    if (names !== now) { names = now; drawTree(); }
   }
   if (kind === "queue") page.heard?.(content);
   header();
   if (kind === "queues" || kind === "state") page.draw?.();
 }
 
+let turn = 0;
 async function show() {
   page.close?.();
   page = {};
+  const mine = ++turn, place = el("div", { class: "page" });
   document.body.classList.remove("open");
   const { kind, value } = where();
   const state = await read("state").catch(() => null);
   if (state) live.state = state;
+  if (mine !== turn) return;  // somebody has gone on to another page
   header();
+  put(main, place);
   try {
     const hidden = state && !["live", "dead"].includes(state.mode);
-    if (kind === "queue" && !hidden) page = queue(main, value, live);
-    else if (hidden && ["queue", "queues"].includes(kind)) page = await node(main);
-    else page = await (PAGES[kind] ?? overview)(main, live);
+    const made = kind === "queue" ? (hidden ? elsewhere : queue)(place, value, live)
+      : await (hidden && kind === "queues" ? node : PAGES[kind] ?? overview)(place, live);
+    if (mine !== turn) return made.close?.();
+    page = made;
   } catch (error) {
     if (error.status === 401) return login();
-    if (error.word === "passive") passive(error); else say(error.message, true);
+    say(error.message, true);
   }
-  for (const each of side.querySelectorAll("a")) {
-    const isHere = each.getAttribute("href") === (location.hash || "#queues");
-    if (isHere) each.setAttribute("aria-current", "page"); else each.removeAttribute("aria-current");
-  }
+  marked();
   listen({ queues: 1, ...(kind === "queue" ? { queue: value } : {}) }, heard);
   main.focus({ preventScroll: true });
 }
 
 function login(why = "") {
+  turn += 1;
   silence();
   page.close?.();
   page = {};
@@ -152,7 +165,8 @@ async function begin() {
   await show();
 }
 
-window.addEventListener("hashchange", () => where().kind === "link" ? begin() : show());
+const start = () => begin().catch((error) => say(error.message, true));
+window.addEventListener("hashchange", () => where().kind === "link" ? start() : show());
 window.addEventListener("keydown", (event) => {
   const isTyping = /^(INPUT|TEXTAREA)$/.test(document.activeElement?.tagName ?? "");
   if (event.key === "/" && !isTyping) {
@@ -161,4 +175,4 @@ window.addEventListener("keydown", (event) => {
   }
 });
 themed();
-begin().catch((error) => say(error.message, true));
+start();

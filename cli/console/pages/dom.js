@@ -31,7 +31,7 @@ export function table(headers, rows, caption) {
 
 export function pairs(fields) {
   return el("dl", { class: "pairs" }, Object.entries(fields).map(([key, value]) =>
-    [el("dt", {}, key), el("dd", {}, value === null || value === "" ? "–" : value)]));
+    [el("dt", {}, key), el("dd", {}, (value ?? "") === "" ? "–" : value)]));
 }
 
 export function say(text, isError = false) {

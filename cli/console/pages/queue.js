@@ -69,7 +69,8 @@ function browser(name) {
                   message(name, each.position).catch((error) => say(error.message, true)) },
                   String(each.position)),
                 each.key, size(each.bytes), each.deliveries, each.taken ? "taken" : "ready",
-                instant(each.published_at), el("code", {}, each.excerpt)],
+                el("span", { class: "instant" }, instant(each.published_at)),
+                el("code", { class: "excerpt" }, each.excerpt)],
       }))) : el("p", {}, "No messages."));
     seen = now;
     next.disabled = !found.more;
@@ -164,7 +165,10 @@ export function queue(main, name, live) {
     }
     told = detail;
     cells = detail.heat ?? [];
-    waited.hidden = !detail.recorded;
+    if (waited.hidden === detail.recorded) {
+      waited.hidden = !detail.recorded;
+      heat.draw();  // it has a width now
+    }
     put(figures, detail.critical ? el("p", { class: "notice bad" }, detail.critical) : null,
       el("div", { class: "cards" }, ["depth", "published", "delivered", "acked", "redelivered",
         "expired", "dead_lettered", "scheduled", "paged", "consumers"].map((key) =>
@@ -186,5 +190,7 @@ export function queue(main, name, live) {
           [key.replaceAll("_", " "), each.value === null ? "–" : String(each.value),
            each.source])));
   }
+  read("queue", { name }).then((detail) => told ?? heard(detail)).catch((error) =>
+    told ?? put(figures, el("p", { class: "notice" }, error.message)));
   return { heard, close: () => { clearInterval(timer); lines.forEach((each) => each.close()); } };
 }

@@ -39,35 +39,74 @@ export function overview(main, live) {
   return { draw };
 }
 
-export async function node(main) {
-  const told = await read("ha"), of = told.told;
+function passive(state, page = "") {
+  // it has no queues: where they are, as far as it is known
+  return el("p", { class: "notice" },
+    `This broker is ${state.mode === "passive" ? "passive" : "down"}: `
+    + `${state.replication || state.state}. It shows no queues. `
+    + (state.live ? `Its live is at ${state.live}. ` : "Its live is not known. "),
+    state.console ? el("a", { id: "live", href: `${state.console}${page}`, rel: "noreferrer" },
+      "Console of the live") : null);
+}
+
+export function elsewhere(main, name, live) {
+  // the page of a queue, on a broker that has none
+  const draw = () =>
+    put(main, el("h1", {}, name), passive(live.state ?? {}, `#queue=${encodeURIComponent(name)}`));
+  draw();
+  return { draw };
+}
+
+const EVERY = 2000;
+async function refreshed(ask, draw) {
+  // drawn anew if there is something new: what somebody has selected or focused stays else
+  let seen = null;
+  async function again(looks = {}) {
+    const found = await ask(looks), text = JSON.stringify(found);
+    if (text !== seen) draw(found);
+    seen = text;
+  }
+  await again();
+  const timer = setInterval(() => document.hidden || again({ looks: 1 }).catch(() => {}), EVERY);
+  return { close: () => clearInterval(timer) };
+}
+
+export const node = (main) => refreshed((looks) => read("ha", looks), (told) => drawNode(main, told));
+export const cluster = (main) =>
+  refreshed((looks) => read("cluster", looks), (told) => drawCluster(main, told));
+export const links = (main) =>
+  refreshed((looks) => read("links", looks), (found) => drawLinks(main, found));
+export const participants = (main) =>
+  refreshed((looks) => read("participants", looks), (found) => drawParticipants(main, found));
+export const log = (main) => refreshed(
+  async (looks) => [await read("log", looks), await read("errors", looks).catch(() => [])],
+  ([lines, errors]) => drawLog(main, lines, errors));
+
+function drawNode(main, told) {
+  const of = told.told;
   const notes = [];
   if (of.answers === false) {
     notes.push(el("p", { class: "notice" },
       "The broker does not answer: this is what it has said last."));
   }
   put(main, el("h1", {}, "Node"), notes,
-    told.mode === "passive" ? el("p", { class: "notice" },
-      `This broker is passive: ${told.replication || told.state}. `
-      + (told.live ? `Its live is at ${told.live}.` : "Its live is not known.")) : null,
+    ["passive", "down"].includes(told.mode) ? passive(told) : null,
     pairs({ name: told.name, state: told.state, policy: told.policy, role: told.role,
             replication: told.replication, epoch: number(told.epoch), "node id": of.node,
             level: of.level, live: of.live ?? told.live, process: told.process ?? "none",
             why: told.why }),
-    of.replicas ? [el("h2", {}, "Replicas"), table(
+    of.replicas?.length ? [el("h2", {}, "Replicas"), table(
       ["Replica", "In sync", "State", N("Lag"), N("ms")], of.replicas.map((each) =>
         [each.member, each["in-sync"] ? "yes" : "no", each.state, size(each["lag-bytes"] ?? 0),
          number(each["lag-ms"] ?? 0)]))] : null,
     of.members ? [el("h2", {}, "Members"), table(["Member", "Linked", "State", "In sync"],
       of.members.map((each) => [each.member, each.linked ? "yes" : "no", each.state,
                                 each["in-sync"] ? "yes" : "no"]))] : null,
-    of.voters ? [el("h2", {}, "Voters"), table(["Voter", "State"],
+    Object.keys(of.voters ?? {}).length ? [el("h2", {}, "Voters"), table(["Voter", "State"],
       Object.entries(of.voters))] : null);
-  return {};
 }
 
-export async function cluster(main) {
-  const { told, configured } = await read("cluster");
+function drawCluster(main, { told, configured }) {
   const nodes = told.nodes ?? [];
   put(main, el("h1", {}, "Cluster"),
     nodes.length ? el("ul", { class: "map" }, nodes.map((each) =>
@@ -80,40 +119,32 @@ export async function cluster(main) {
       part.children.length ? el("ul", {}, part.children.map((each) =>
         el("li", {}, each.title ? `${each.name}: ${each.title}` : each.name)))
         : el("p", {}, "none")]));
-  return {};
 }
 
-export async function links(main) {
-  const found = await read("links");
+function drawLinks(main, found) {
   put(main, el("h1", {}, "Links"), found.length ? table(
     ["Link", "State", "Peer", N("Sent"), N("Lag"), N("p99"), N("Attempts"), "Reason"],
     found.map((each) => [each.name, each.state, each.peer, number(each.messages),
       number(each.lag), each.append_confirm_ns.messages
         ? duration(each.append_confirm_ns["p99"]) : "–", number(each.attempts), each.reason]))
     : el("p", {}, "This broker has no links."));
-  return {};
 }
 
-export async function log(main) {
-  const lines = await read("log");
-  const errors = await read("errors").catch(() => []);
+function drawLog(main, lines, errors) {
   put(main, el("h1", {}, "Log and errors"),
     el("h2", {}, "Errors"), errors.length ? table([N("Count"), "First", "Last", "Error"],
       errors.map((each) => [number(each.count), instant(each.first_at), instant(each.last_at),
                             each.text])) : el("p", {}, "none"),
     el("h2", {}, "Log"), table(["Time", "Event", "More"], lines.map((each) => {
       const { time, event, instance, ...more } = each;
-      return [time, event, Object.entries(more).map(([key, value]) =>
+      return [el("span", { class: "instant" }, time.slice(0, 23).replace("T", " ")), event, Object.entries(more).map(([key, value]) =>
         `${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`).join(", ")];
     })));
-  return {};
 }
 
-export async function participants(main) {
-  const found = await read("participants");
+function drawParticipants(main, found) {
   put(main, el("h1", {}, "Participants"), table(
     [N("Id"), "Name", N("Process"), "State", N("Holds"), N("Queues")],
     found.map((each) => [each.id, each.name, each.pid, each.state, size(each.bytes),
                          number(each.queues)])));
-  return {};
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -82,14 +83,16 @@ def test_a_passive_one_shows_its_cluster_and_no_queues(own_site: Site, tmp_path:
     shell = own_site.shell
     store = str(own_site.folder / "data")
     backup = Site(shell, tmp_path / "backup")
+    own_site.start()
+    others = json.dumps([f"one={own_site.url}"])
     shell.does(
         "create", str(backup.folder), "--vhost", shell.vhost, "--role", "backup", "--store", store,
         "--set", "store.segment=1MiB", "--set", "console.listen=127.0.0.1:0",
+        "--set", f"console.others={others}",
         "--set", "ha.failover-on-shutdown=true",
         "--set", 'connectors.here.uri="tcp://127.0.0.1:61616"',
     )  # fmt: skip
     try:
-        own_site.start()
         backup.start("passive")
         shell.does("queue", "declare", "orders")
         shell.does("pub", "orders", "coffee")
@@ -102,7 +105,9 @@ def test_a_passive_one_shows_its_cluster_and_no_queues(own_site: Site, tmp_path:
                      "/api/errors"):  # fmt: skip
             refused(admin.get(path), 403, "passive")
         for verb in ("publish", "purge", "move"):
-            refused(admin.post(f"/api/do/{verb}", {"queue": "orders", "body": "x"}), 403, "passive")
+            answer = admin.post(f"/api/do/{verb}", {"queue": "orders", "body": "x"})
+            refused(answer, 403, "passive")
+            assert answer.json["console"] == own_site.url
         assert shell.bodies("orders") == ["coffee"]
         assert becomes(shell, backup.folder, "passive")["state"] == "passive"
 

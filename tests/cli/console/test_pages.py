@@ -1,58 +1,23 @@
-"""The pages in a real Chromium, which looks at a real broker.
-
-SHMBROKER_SCREENSHOTS=DIR keeps what it saw.
-"""
+"""The pages in a real Chromium, which looks at a real broker."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
+from tests.cli.console.chromium import PHONE, chromium, seen
 from tests.cli.console.conftest import ADMIN, Site
 
-PATIENCE_MS = 60_000
-PHONE = {"width": 390, "height": 844}
-SCREEN = {"width": 1280, "height": 900}
 NASTY = '"><img src=x onerror="document.title=1">'
-ARGUMENTS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 
 
 @pytest.fixture
 def page(tmp_path: Path) -> Iterator[Page]:
-    """It fails the test if a page has an error, breaks its policy, or asks another host."""
-    wrong: list[str] = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch_persistent_context(
-            tmp_path / "profile", executable_path="/usr/bin/chromium", headless=True,
-            args=ARGUMENTS, viewport=SCREEN, color_scheme="light",
-        )  # fmt: skip
-        made = browser.new_page()
-        made.set_default_timeout(PATIENCE_MS)
-        expect.set_options(timeout=PATIENCE_MS)
-        made.on("pageerror", lambda error: wrong.append(str(error)))
-        made.on(
-            "console",
-            lambda line: wrong.append(line.text) if "Policy" in line.text else None,
-        )
-        made.on(
-            "request",
-            lambda asked: None if "//127.0.0.1:" in asked.url else wrong.append(asked.url),
-        )
-        yield made
-        browser.close()
-    assert not wrong
-
-
-def seen(page: Page, name: str) -> None:
-    if folder := os.environ.get("SHMBROKER_SCREENSHOTS"):
-        page.screenshot(path=Path(folder) / f"{name}.png")
+    with chromium(tmp_path / "profile") as browser:
+        yield browser.new_page()
 
 
 def test_an_operator_looks_at_a_queue_and_works_with_it(site: Site, page: Page) -> None:
