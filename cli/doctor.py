@@ -20,29 +20,33 @@ if TYPE_CHECKING:
 
 
 def of_vhosts() -> list[Finding]:
-    """What is wrong in the vhosts of this host that can be opened."""
+    """What is wrong in the vhosts of this host that can be opened, and with their brokers."""
     from shmbroker.ipc.base.errors import Error
     from shmbroker.ipc.doctor import container
-    from shmbroker.ipc.follower import gates
     from shmbroker.ipc.instance import brokers
-    from shmbroker.ipc.queue import aside, writer
     from shmbroker.ipc.vhost import vhost
-    from shmbroker.netbridge.broker import delayed
-    from shmbroker.netbridge.clustered import ungrouped, unselected
 
     names = vhost.names()
     found = list(container.alone(names, container.pid_namespace()))
     for name in names:
         with suppress(Error, OSError), observed(name) as broker:
-            found += writer.findings(broker)
-            found += aside.findings(broker)
-            found += unselected.findings(broker)
-            found += ungrouped.findings(broker)
-            found += delayed.findings(broker)
+            found += of_vhost(broker)
             found += container.of_broker(broker)
-            found += gates.findings(broker)
             for folder in brokers.folders_of(broker):
                 found += of_broker(broker, folder)
+    return found
+
+
+def of_vhost(broker: Broker) -> list[Finding]:
+    """What its memory shows: its queues, links and gates."""
+    from shmbroker.ipc.follower import gates
+    from shmbroker.ipc.queue import aside, writer
+    from shmbroker.netbridge.broker import delayed
+    from shmbroker.netbridge.clustered import ungrouped, unselected
+
+    found: list[Finding] = []
+    for each in (writer, aside, unselected, ungrouped, delayed, gates):
+        found += each.findings(broker)
     return found
 
 

@@ -57,6 +57,7 @@ class Application:
         self._streams = Streams(self._reader)
         self._ha = panels.Told(config, "ha", "pair" if config.policy == "pair" else "ha")
         self._cluster = panels.Told(config, "cluster", CLUSTER_FILE)
+        self._examined = panels.Examined(config)
         self._files = files()
         app = Starlette(
             routes=self._routes(),
@@ -78,7 +79,7 @@ class Application:
             "/api/message": self._message, "/api/participants": self._participants,
             "/api/ha": self._ha_panel, "/api/cluster": self._cluster_panel,
             "/api/links": self._links, "/api/errors": self._errors, "/api/log": self._log_lines,
-            "/api/events": self._events, METRICS: self._metrics,
+            "/api/doctor": self._doctor, "/api/events": self._events, METRICS: self._metrics,
         }  # fmt: skip
         return [
             *(Route(path, endpoint, methods=["GET"]) for path, endpoint in reads.items()),
@@ -226,6 +227,11 @@ class Application:
         self._shown()
         with self._reader.memory.opened() as broker:
             return _json(panels.errors(broker))
+
+    def _doctor(self, request: Request) -> Response:
+        self._shown()
+        with self._reader.memory.opened() as broker:
+            return _json(self._examined.read(broker))
 
     def _log_lines(self, request: Request) -> Response:
         return _json(panels.log(self._config))

@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from shmbroker.cli import link, ordering
+from shmbroker.cli import doctor, link, ordering
 from shmbroker.cli.errors import fields as error_fields
 from shmbroker.ipc.base import trust
 from shmbroker.ipc.base.errors import Error
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 NEWS_SECONDS: Final = 2.0
 SILENT_SECONDS: Final = 15.0
+EXAMINED_SECONDS: Final = 10.0
+SEVERITIES: Final = ("error", "warning", "note")
 LOG_BYTES: Final = 256 << 10
 LINES: Final = 300
 
@@ -47,6 +49,28 @@ class Told:
         with suppress(Error, OSError):
             return ordering.shown(folder, self._file) | {"answers": self._answers}
         return {"answers": False}
+
+
+class Examined:
+    """What `doctor` finds of this broker and its vhost, a moment ago.  From any thread."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._lock = threading.Lock()
+        self._found: list[dict[str, str]] = []
+        self._due = 0.0
+
+    def read(self, broker: Broker) -> list[dict[str, str]]:
+        with self._lock:
+            if time.monotonic() >= self._due:
+                found = [*doctor.of_vhost(broker), *doctor.of_broker(broker, self._config.folder)]
+                found.sort(key=lambda each: SEVERITIES.index(each.severity))
+                self._found = [
+                    {"severity": each.severity, "subject": each.subject,
+                     "problem": each.problem, "remedy": each.remedy} for each in found
+                ]  # fmt: skip
+                self._due = time.monotonic() + EXAMINED_SECONDS
+            return self._found
 
 
 def links(vhost: str) -> list[dict[str, Any]]:

@@ -78,6 +78,8 @@ export const links = (main) =>
   refreshed((looks) => read("links", looks), (found) => drawLinks(main, found));
 export const participants = (main) =>
   refreshed((looks) => read("participants", looks), (found) => drawParticipants(main, found));
+export const doctor = (main) =>
+  refreshed((looks) => read("doctor", looks), (found) => drawFindings(main, found));
 export const log = (main) => refreshed(
   async (looks) => [await read("log", looks), await read("errors", looks).catch(() => [])],
   ([lines, errors]) => drawLog(main, lines, errors));
@@ -140,6 +142,14 @@ function drawLog(main, lines, errors) {
       return [el("span", { class: "instant" }, time.slice(0, 23).replace("T", " ")), event, Object.entries(more).map(([key, value]) =>
         `${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`).join(", ")];
     })));
+}
+
+function drawFindings(main, found) {
+  put(main, el("h1", {}, "Doctor"), found.length
+    ? table(["", "Subject", "Problem", "Remedy"], found.map((each) =>
+      [el("span", { class: each.severity === "note" ? null : "bad" }, each.severity),
+       each.subject, each.problem, each.remedy]))
+    : el("p", {}, "Nothing is wrong with this broker and its queues."));
 }
 
 function drawParticipants(main, found) {

@@ -8,6 +8,8 @@ import json
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+import pytest
+
 import shmbroker
 from shmbroker.cli.console.snapshot import Snapshot
 from tests.cli.console.conftest import Site
@@ -137,6 +139,18 @@ def test_what_a_panel_tells(site: Site) -> None:
     assert "live" in [each["event"] for each in viewer.reads("/api/log")]
     assert [each["name"] for each in viewer.reads("/api/participants")] == ["broker one"]
     assert viewer.reads("/api/cluster")["told"] == {}
+
+
+def test_what_doctor_finds(site: Site) -> None:
+    site.shell.does("pub", "orders", "x", "--property", "colour=red")
+    with shmbroker.connect(f"shm://{site.shell.vhost}") as broker:
+        with pytest.raises(shmbroker.Empty):
+            broker.queue("orders").select("colour = 'blue'", timeout=0)
+        [found] = site.visitor("viewer").reads("/api/doctor")
+    assert found["subject"] == f"queue 'orders' of vhost {site.shell.vhost!r}"
+    assert found["problem"] == "1 message waits that no selector of its consumers matches"
+    assert (found["severity"], found["remedy"][:16]) == ("note", "start a consumer")
+    site.shell.does("queue", "purge", "orders", "--yes")
 
 
 def events(visitor: Visitor, path: str) -> Iterator[tuple[str, dict[str, object]]]:

@@ -15,7 +15,8 @@ from tests.cli.console.visitor import PATIENCE_SECONDS, Visitor, refused
 READS = [
     "/api/state", "/api/tree", "/api/queues", "/api/queue?name=orders",
     "/api/browse?queue=orders", "/api/message?queue=orders&position=0", "/api/participants",
-    "/api/ha", "/api/cluster", "/api/links", "/api/errors", "/api/log", "/api/events",
+    "/api/ha", "/api/cluster", "/api/links", "/api/errors", "/api/log",
+    "/api/doctor", "/api/events",
 ]  # fmt: skip
 VERBS = ["publish", "move", "retry", "purge", "pause", "resume"]
 NASTY = '"><img src=x onerror=alert(1)><script>alert(2)</script>'
