@@ -6,6 +6,7 @@ running or framing anything that is not ours.
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import json
 import socket
@@ -24,6 +25,7 @@ from shmbroker.cli.console.session import Session, Sessions
 from shmbroker.netbridge.config.console import Console, is_loopback
 
 BODY_MAX: Final = 2 << 20
+BODY_SECONDS: Final = 30.0
 CSRF_HEADER: Final = "x-csrf-token"
 READS: Final = {"GET", "HEAD"}
 WITHOUT_SESSION: Final = {"/api/login", "/api/session"}
@@ -124,7 +126,7 @@ class Guard:
     # --- what is looked at --------------------------------------------------------------------
 
     async def _admit(self, request: Request) -> None:
-        headers, path = request.headers, request.url.path
+        headers, path = request.headers, request.scope["path"]
         self._check_host(headers)
         state = request.scope.setdefault("state", {})
         state["session"] = self._session(request)
@@ -149,7 +151,7 @@ class Guard:
     def _session(self, request: Request) -> Session | None:
         token = request.cookies.get(cookie_of(self._port))
         # what a page asks by itself, for who may have left, is no use of the session
-        looks = request.url.path == "/api/session" or LOOKS in request.query_params
+        looks = request.scope["path"] == "/api/session" or LOOKS in request.query_params
         return None if token is None else self._sessions.of(token, looks=looks)
 
     def _check_origin(self, headers: Headers) -> None:
@@ -173,7 +175,7 @@ class Guard:
             return
         if not session.has_sent(request.headers.get(CSRF_HEADER, "")):
             raise Refused(403, "csrf", f"the token of this session is to be in {CSRF_HEADER}")
-        if not session.is_admin and request.url.path != "/api/logout":
+        if not session.is_admin and request.scope["path"] != "/api/logout":
             raise Refused(403, "role", f"{session.user} is viewer: this is for an admin")
 
     async def _check_scrape(self, request: Request) -> None:
@@ -223,9 +225,14 @@ def _limited(receive: Receive) -> Receive:
 async def content_of(request: Request) -> dict[str, Any]:
     """The object of JSON that a request has; Refused."""
     try:
-        found = json.loads(await request.body())
+        body = await asyncio.wait_for(request.body(), BODY_SECONDS)
+    except TimeoutError:
+        raise Refused(408, "too-slow", f"a request is sent within {BODY_SECONDS:g} s") from None
+    try:
+        found = json.loads(body)
+        json.dumps(found, ensure_ascii=False).encode()  # escapes may name halves of characters
     except (ValueError, RecursionError):
-        raise Refused(400, "request", "the request is no JSON") from None
+        raise Refused(400, "request", "the request is no JSON of whole characters") from None
     if not isinstance(found, dict):
         raise Refused(400, "request", "the request is no object of JSON")
     return found

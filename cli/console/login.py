@@ -85,9 +85,8 @@ class Login:
         self._ended(address, "", None if found is None else found[1])
         if found is None:
             raise Refused(
-                401, "link", f"this link was used, or is too old: shmbroker console open "
-                f"{self._folder}"
-            )  # fmt: skip
+                401, "link", "this link was used, or is too old: shmbroker console open DIR"
+            )
         return found
 
     def _ended(self, address: str, user: str, role: str | None) -> None:

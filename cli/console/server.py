@@ -136,11 +136,13 @@ class _ToLog(logging.Handler):
 def _serve(application: Any, console: Console, made: socket.socket, log: Log) -> None:
     import uvicorn
 
+    from shmbroker.cli.console.connection import Connection
+
     logger = logging.getLogger("uvicorn.error")
     logger.handlers, logger.propagate = [_ToLog(log)], False
     logger.setLevel(logging.WARNING)
     config = uvicorn.Config(
-        application, http="h11", ws="none", loop="asyncio", lifespan="off", log_config=None,
+        application, http=Connection, ws="none", loop="asyncio", lifespan="off", log_config=None,
         access_log=False, proxy_headers=False, server_header=False,
         limit_concurrency=CONNECTIONS_MAX, timeout_graceful_shutdown=END_SECONDS,
         ssl_certfile=console.certificate, ssl_keyfile=console.key,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import ssl
+from collections import Counter
 
 import pytest
 import trustme
@@ -141,7 +143,7 @@ def test_the_log_of_refusals_grows_slowly(minutes: int) -> None:
 
 def test_failed_logins_are_refused_slowed_and_logged(own_site: Site) -> None:
     own_site.start()
-    visitor = Visitor(own_site.url)
+    known, visitor = own_site.visitor(), Visitor(own_site.url)
     for _ in range(FREE):
         refused(visitor.log_in(user="operator", password="guess"), 401, "credentials")
     answer = visitor.log_in(user="operator", password="guess")
@@ -150,6 +152,17 @@ def test_failed_logins_are_refused_slowed_and_logged(own_site: Site) -> None:
     told = own_site.lines("console refused")
     assert [each["why"] for each in told] == ["credentials"] * FREE + ["too-many"]
     assert told[0]["address"] == "127.0.0.1"
+    basic = {"Authorization": f"Basic {base64.b64encode(b'operator:guess').decode()}"}
+    answers = Counter[int]()
+    for _ in range(100):
+        answers[visitor.log_in(user="operator", password="guess").status] += 1
+        answers[visitor.log_in(link="guess" * 8).status] += 1
+        answers[visitor.ask("GET", "/metrics", headers=basic).status] += 1
+    assert answers.keys() <= {401, 429}
+    assert answers[401] < 10, "after each of these the next has to wait for longer"
+    told = [each["why"] for each in own_site.lines("console refused")]
+    assert told.count("too-many") <= 2 * LINES_MAX < 100  # of two minutes at most
+    assert known.reads("/api/state")["state"] == "live"
     assert "guess" not in (own_site.folder / "log" / "shmbroker.log").read_text()
 
 

@@ -130,12 +130,37 @@ def test_no_path_leads_out_of_the_pages(site: Site, path: str) -> None:
 def test_what_is_too_large_or_no_request_is_refused(site: Site) -> None:
     admin = site.visitor()
     sent = {"Content-Type": "application/json", "X-CSRF-Token": admin.csrf}
-    for body in (b"", b"[]", b"nonsense", b"\xff", b'{"a":' * 100_000):
+    for body in (b"", b"[]", b"nonsense", b"\xff", b'{"a":' * 100_000, b'{"a": "\\ud800"}'):
         refused(admin.ask("POST", "/api/do/purge", body, sent), 400, "request")
     refused(admin.ask("POST", "/api/do/publish", b" " * (3 << 20), sent), 413, "too-large")
     assert admin.ask("POST", "/api/login", b"{}", {**sent, "Content-Length": "-1"}).status == 400
     for method in ("PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"):
         assert admin.ask(method, "/api/queues", b"{}", sent).status in (400, 405, 403)
+
+
+def test_half_a_character_is_no_user_and_no_password(site: Site) -> None:
+    for given in ({"user": "\ud800", "password": "x"}, {"user": "x", "password": "\ud800"}):
+        refused(Visitor(site.url).post("/api/login", given), 400, "request")
+
+
+def test_a_stranger_is_not_told_where_the_folder_is(site: Site) -> None:
+    answer = Visitor(site.url).post("/api/login", {"link": "x" * 40})
+    refused(answer, 401, "link")
+    assert str(site.folder) not in answer.json["why"]
+
+
+def test_who_never_sends_a_whole_request_is_cut_off(site: Site) -> None:
+    place = urlsplit(site.url)
+    whole = f"GET /hawtio HTTP/1.1\r\nHost: {place.netloc}\r\n\r\n".encode()
+    held = []
+    for sent in (b"", b"GET / HTTP/1.1\r\nHo", whole + b"GET / HT"):
+        made = socket.create_connection((place.hostname, place.port), PATIENCE_SECONDS)
+        made.sendall(sent)
+        held.append(made)
+    for each in held:
+        with each:
+            while each.recv(65536):
+                pass  # the answer to the whole one
 
 
 def test_what_names_and_bodies_say_stays_text(site: Site) -> None:
