@@ -1,4 +1,4 @@
-"""What an admin does with queues: publish, move, retry, purge, pause, resume.
+"""What an admin does with queues and exchanges: publish, move, retry, purge, declare, bind.
 
 Each is done by a connection of its own, as the verbs of the command line do it, and never waits for
 long: a full queue, or a broker that hangs, is told.
@@ -107,6 +107,62 @@ def resume(broker: Broker, given: Given) -> dict[str, Any]:
     return {}
 
 
+def declare(broker: Broker, given: Given) -> dict[str, Any]:
+    durable = given.get("durable", False)
+    if not isinstance(durable, bool):
+        raise Refused(400, "request", "durable is true or false")
+    broker.declare_queue(_text(given, "queue"), **({"durable": True} if durable else {}))
+    return {}
+
+
+def delete(broker: Broker, given: Given) -> dict[str, Any]:
+    """InUse if a program has it open."""
+    broker.delete_queue(_text(given, "queue"))
+    return {}
+
+
+def declare_exchange(broker: Broker, given: Given) -> dict[str, Any]:
+    broker.declare_exchange(_text(given, "exchange"), _text(given, "kind"))
+    return {}
+
+
+def delete_exchange(broker: Broker, given: Given) -> dict[str, Any]:
+    """InUse if it has bindings."""
+    broker.delete_exchange(_text(given, "exchange"))
+    return {}
+
+
+def _key(given: Given) -> str:
+    return _text(given, "key") if given.get("key") else ""
+
+
+def bind(broker: Broker, given: Given) -> dict[str, Any]:
+    broker.bind(_text(given, "exchange"), _text(given, "queue"), _key(given))
+    return {}
+
+
+def unbind(broker: Broker, given: Given) -> dict[str, Any]:
+    broker.unbind(_text(given, "exchange"), _text(given, "queue"), _key(given))
+    return {}
+
+
+def settings(broker: Broker, given: Given) -> dict[str, Any]:
+    """Of queues that are declared later."""
+    wanted = given.get("settings")
+    if not isinstance(wanted, dict) or not wanted:
+        raise Refused(400, "request", 'settings is an object, as in {"max_deliveries": 3}')
+    try:
+        broker.settings(_text(given, "pattern"), **wanted)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise Refused(400, "request", f"settings {wanted!r:.200}: {error}") from None
+    return {}
+
+
+def remove_settings(broker: Broker, given: Given) -> dict[str, Any]:
+    broker.remove_settings(_text(given, "pattern"))
+    return {}
+
+
 ACTIONS: Final[dict[str, Callable[[Broker, Given], dict[str, Any]]]] = {
     "publish": publish,
     "move": move,
@@ -114,4 +170,12 @@ ACTIONS: Final[dict[str, Callable[[Broker, Given], dict[str, Any]]]] = {
     "purge": purge,
     "pause": pause,
     "resume": resume,
+    "declare": declare,
+    "delete": delete,
+    "declare-exchange": declare_exchange,
+    "delete-exchange": delete_exchange,
+    "bind": bind,
+    "unbind": unbind,
+    "settings": settings,
+    "remove-settings": remove_settings,
 }

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
+from contextlib import suppress
+from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -38,6 +39,8 @@ from shmbroker.netbridge.config.config import Network
 from shmbroker.netbridge.config.console import Console
 from shmbroker.netbridge.security.credential import Credentials
 
+NAMES: Final = ("queue", "to", "exchange", "pattern")
+"""Of what is done; they are in the log."""
 Endpoint = Callable[[Request], Awaitable[Response] | Response]
 
 
@@ -79,7 +82,9 @@ class Application:
             "/api/message": self._message, "/api/participants": self._participants,
             "/api/ha": self._ha_panel, "/api/cluster": self._cluster_panel,
             "/api/links": self._links, "/api/errors": self._errors, "/api/log": self._log_lines,
-            "/api/doctor": self._doctor, "/api/events": self._events, METRICS: self._metrics,
+            "/api/exchanges": self._exchanges, "/api/doctor": self._doctor,
+            "/api/patterns": self._patterns,
+            "/api/events": self._events, METRICS: self._metrics,
         }  # fmt: skip
         return [
             *(Route(path, endpoint, methods=["GET"]) for path, endpoint in reads.items()),
@@ -176,10 +181,11 @@ class Application:
         return JSONResponse(self._reader.state())
 
     def _tree(self, request: Request) -> Response:
+        self._reader.fresh()
         found, parts = self._standing(), []
         if found.shows_queues:
             with self._reader.memory.opened() as broker:
-                parts.append(tree.addresses(broker))
+                parts.append(tree.addresses(broker, self._reader.names()))
         parts.append(tree.cluster(self._network))
         return JSONResponse(tree.root(found, request.url.hostname or found.name, parts))
 
@@ -213,7 +219,13 @@ class Application:
             return _json(queue.participants(broker))
 
     def _ha_panel(self, request: Request) -> Response:
-        return _json({**self._standing().fields, "told": self._ha.read()})
+        found = self._standing()
+        resources = panels.of_process(found.process) | panels.of_store(self._config)
+        if found.shows_queues:
+            with suppress(Error, OSError), self._reader.memory.opened() as broker:
+                resources |= panels.of_arena(broker)
+        told = self._ha.read()
+        return _json({**found.fields, "told": told, "resources": resources})
 
     def _cluster_panel(self, request: Request) -> Response:
         told = self._cluster.read() if self._network.cluster is not None else {}
@@ -227,6 +239,18 @@ class Application:
         self._shown()
         with self._reader.memory.opened() as broker:
             return _json(panels.errors(broker))
+
+    def _exchanges(self, request: Request) -> Response:
+        self._shown()
+        with self._reader.memory.opened() as broker:
+            return _json(panels.exchanges(broker))
+
+    def _patterns(self, request: Request) -> Response:
+        self._shown()
+        with self._reader.memory.opened() as broker:
+            return _json(
+                [{"pattern": each.pattern, "settings": each.settings} for each in broker.patterns()]
+            )
 
     def _doctor(self, request: Request) -> Response:
         self._shown()
@@ -262,7 +286,7 @@ class Application:
                 return action(broker, given)
 
         answer = await run_in_threadpool(done)
-        names = {key: str(given[key])[:200] for key in ("queue", "to") if key in given}
+        names = {key: str(given[key])[:200] for key in NAMES if key in given}
         self._log.write("audit", verb=f"console {verb}", user=session.user, **names)
         return _json(answer)
 

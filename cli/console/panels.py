@@ -11,10 +11,13 @@ import os
 import threading
 import time
 from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.cli import doctor, link, ordering
 from shmbroker.cli.errors import fields as error_fields
+from shmbroker.cli.metrics.vhost import arena_used
 from shmbroker.ipc.base import trust
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.instance import status
@@ -77,6 +80,40 @@ def links(vhost: str) -> list[dict[str, Any]]:
     with suppress(Error, OSError):
         return link.fields_of(link.rows(vhost), vhost)
     return []
+
+
+def of_process(pid: int | None) -> dict[str, int]:
+    """What the broker uses: memory of its own, and seconds of a processor."""
+    with suppress(OSError, ValueError, IndexError):
+        status = Path(f"/proc/{pid}/status").read_text()
+        own = next(line for line in status.splitlines() if line.startswith("RssAnon"))
+        times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+        used = sum(map(int, times)) // os.sysconf("SC_CLK_TCK")
+        return {"process_bytes": int(own.split()[1]) << 10, "processor_seconds": used}
+    return {}
+
+
+def of_store(config: Config) -> dict[str, int]:
+    with suppress(OSError):
+        room = os.statvfs(config.store)
+        return {"store_bytes": room.f_blocks * room.f_frsize,
+                "store_free_bytes": room.f_bavail * room.f_frsize}  # fmt: skip
+    return {}
+
+
+def of_arena(broker: Broker) -> dict[str, int]:
+    return {"arena_bytes": len(broker._arena), "arena_used_bytes": arena_used(broker)}
+
+
+def exchanges(broker: Broker) -> list[dict[str, Any]]:
+    bound: dict[str, list[dict[str, Any]]] = {}
+    for each in broker.bindings():
+        bound.setdefault(each.exchange, []).append(asdict(each))
+    return [
+        {"name": each.name, "kind": each.kind, "bindings": bound.get(each.name, [])}
+        for each in broker.exchanges()
+        if each.name
+    ]
 
 
 def errors(broker: Broker) -> list[dict[str, Any]]:

@@ -1,4 +1,7 @@
-"""The one reader of a console: it reads once a second for all who look, and not if nobody does."""
+"""The one reader of a console: it reads once a second for all who look, and not if nobody does.
+
+With so many queues that this would take more than its share of a processor, it reads less often.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.cli.console.memory import Memory
@@ -22,8 +25,12 @@ if TYPE_CHECKING:
     from shmbroker.ipc.instance.config.config import Config
 
 INTERVAL: Final = 1.0
+SHARE: Final = 0.05
+"""Of a processor, at most, for readings of all queues."""
 CRITICAL_INTERVAL: Final = 10.0
-"""To see which queues are without their writer takes longer, with thousands of them."""
+CRITICAL_SHARE: Final = 0.02
+"""To see which queues are without their writer takes longer, with thousands of them; nobody waits
+for it."""
 COUNTED: Final = ("depth", "in_per_second", "out_per_second", "consumers", "producers")
 
 
@@ -40,7 +47,7 @@ class Reader:
         self._before: Reading | None = None
         self._why = ""
         self._critical: dict[str, str] = {}
-        self._critical_at = float("-inf")
+        self._critical_due = float("-inf")
         self._read_at = float("-inf")
         self._watched: Counter[str] = Counter()
         self._details: dict[str, Watched] = {}
@@ -73,6 +80,11 @@ class Reader:
     def rows(self) -> list[Row]:
         return self.since(0).rows
 
+    def names(self) -> list[str]:
+        """Of all queues."""
+        with self._lock:
+            return list(self._snapshot.rows)
+
     def critical(self, name: str) -> str | None:
         with self._lock:
             return self._critical.get(name)
@@ -88,6 +100,9 @@ class Reader:
         with self._lock:
             if time.monotonic() - self._read_at >= INTERVAL:
                 self._read()
+            is_due = time.monotonic() >= self._critical_due
+        if is_due:
+            self._wakes.set()
 
     @contextmanager
     def listening(self, heard: Callable[[], None], queue: str | None) -> Iterator[None]:
@@ -112,17 +127,32 @@ class Reader:
 
     def _run(self) -> None:
         while True:
+            began = time.thread_time()
             with self._lock:
                 listeners = list(self._listeners)
                 if listeners:
                     self._read()
+            pause = max(INTERVAL, (time.thread_time() - began) / SHARE)
             for heard in listeners:
                 heard()
             self._wakes.clear()
+            self._look_for_critical()
             if self._listeners:
-                threading.Event().wait(INTERVAL)
+                threading.Event().wait(pause)
             else:
                 self._wakes.wait()
+
+    def _look_for_critical(self) -> None:
+        """Without the lock: whoever asks meanwhile is answered."""
+        if time.monotonic() < self._critical_due or not self.standing.shows_queues:
+            return
+        began, found = time.thread_time(), dict[str, str]()
+        with suppress(Error, OSError), self.memory.opened() as broker:
+            found = without_writer(broker)
+        cost = time.thread_time() - began
+        with self._lock:
+            self._critical = found
+            self._critical_due = time.monotonic() + max(CRITICAL_INTERVAL, cost / CRITICAL_SHARE)
 
     def _read(self) -> None:
         self.standing = self.standing_now()
@@ -141,10 +171,9 @@ class Reader:
         self._snapshot.take(found)
 
     def _rows(self, broker: Broker) -> dict[str, Row]:
-        now = time.monotonic()
-        queues = queues_of(broker)
-        if now - self._critical_at >= CRITICAL_INTERVAL or self._before is None:
-            self._critical, self._critical_at = without_writer(broker), now
+        now, queues = time.monotonic(), queues_of(broker)
+        if self._before is None:  # it was another one, or nobody has looked for long
+            self._critical, self._critical_due = {}, now
         reading = Reading(now, queues, {}, self._critical)
         before, self._before = self._before or reading, reading
         return {row["name"]: _shown(row, queues) for row in rows(before, reading)}

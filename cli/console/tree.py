@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from shmbroker.cli.console.standing import Standing
     from shmbroker.ipc.connection.broker import Broker
     from shmbroker.netbridge.config.config import Network
@@ -20,14 +22,14 @@ def root(standing: Standing, address: str, parts: list[Node]) -> Node:
     return {"name": address, "kind": "broker", "title": standing.name, "children": parts}
 
 
-def addresses(broker: Broker) -> Node:
+def addresses(broker: Broker, queues: Iterable[str]) -> Node:
     bound: dict[str, set[str]] = {}
     for each in broker.bindings():
         if each.to == "queue":
             bound.setdefault(each.exchange, set()).add(each.destination)
     found: dict[str, Node] = {}
-    for queue in broker.queues():
-        _queues(found, queue.name)["anycast"].append(queue.name)
+    for queue in queues:
+        _queues(found, queue)["anycast"].append(queue)
     for exchange in broker.exchanges():
         if exchange.name:
             of_it = _queues(found, exchange.name)

@@ -68,10 +68,14 @@ def of_vhost(sheet: Sheet, broker: Broker, queues: Queues) -> None:
     last = max((each.last_at for each in errors), default=0)
     sheet.put("vhost_last_error_timestamp_seconds", last / 1e9, vhost)
     sheet.put("vhost_arena_bytes", len(broker._arena), vhost)
+    sheet.put("vhost_arena_used_bytes", arena_used(broker), vhost)
+
+
+def arena_used(broker: Broker) -> int:
+    """Bytes, by all participants."""
     shares = ffi.new("int64_t[]", at.PARTICIPANTS)
     lib.sb_arena_shares(broker._connection, shares)
-    used = int(np.frombuffer(ffi.buffer(shares), np.int64).sum())
-    sheet.put("vhost_arena_used_bytes", used, vhost)
+    return int(np.frombuffer(ffi.buffer(shares), np.int64).sum())
 
 
 def named(queues: Queues, queues_max: int) -> list[str]:

@@ -2,12 +2,13 @@
 import { enter, listen, read, send, session, silence } from "./api.js";
 import { el, put, say } from "./dom.js";
 import { queue } from "./queue.js";
-import { cluster, doctor, elsewhere, links, log, node, overview, participants } from "./views.js";
+import { cluster, doctor, elsewhere, exchanges, links, log, node, overview, participants,
+         patterns } from "./views.js";
 
 const top = document.getElementById("top"), side = document.getElementById("side");
 const main = document.getElementById("main");
 const live = { rows: new Map(), state: null };
-const PAGES = { queues: overview, node, cluster, links, participants, doctor, log };
+const PAGES = { queues: overview, exchanges, patterns, node, cluster, links, participants, doctor, log };
 let page = {}, isLost = false;
 
 function themed(wanted) {
@@ -60,11 +61,12 @@ function branch(of, depth, path = "") {
 
 async function tree() {
   const found = await read("tree");
-  const titles = { queues: "Queues", node: "Node", cluster: "Cluster", links: "Links",
+  const titles = { queues: "Queues", exchanges: "Exchanges",
+                   patterns: "Settings", node: "Node", cluster: "Cluster", links: "Links",
                    participants: "Participants", doctor: "Doctor", log: "Log" };
   const isPassive = !found.children.some((each) => each.kind === "addresses");
   put(side, el("ul", { class: "pages" }, Object.entries(titles)
-    .filter(([kind]) => !(isPassive && ["queues", "participants", "links", "doctor"].includes(kind)))
+    .filter(([kind]) => !(isPassive && ["queues", "exchanges", "patterns", "participants", "links", "doctor"].includes(kind)))
     .map(([kind, title]) => el("li", {}, el("a", { href: `#${kind}` }, title)))),
     el("ul", { class: "tree" }, branch(found, 0)));
   marked();

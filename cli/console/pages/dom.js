@@ -57,7 +57,8 @@ export function ask(title, text, fields, verb) {
     dialog.addEventListener("close", () => {
       dialog.remove();
       if (dialog.returnValue !== "yes") return answer(null);
-      answer(Object.fromEntries(inputs.map((each) => [each.name, each.value])));
+      answer(Object.fromEntries(inputs.map((each) =>
+        [each.name, each.type === "checkbox" ? each.checked : each.value])));
     });
     document.body.append(dialog);
     dialog.showModal();

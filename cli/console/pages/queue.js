@@ -1,7 +1,8 @@
 // The page of a queue: figures, charts, messages, who uses it, its settings; and what to do with it.
-import { read, send, session } from "./api.js";
+import { act as acted, assigned } from "./act.js";
+import { read, session } from "./api.js";
 import { Heat, Lines } from "./charts.js";
-import { ask, el, pairs, put, say, table } from "./dom.js";
+import { el, pairs, put, say, table } from "./dom.js";
 import { duration, instant, number, size } from "./units.js";
 
 const N = (title) => ({ title, number: true });
@@ -90,38 +91,16 @@ function browser(name) {
   return el("section", { id: "messages" }, el("h2", {}, "Messages"), form, note, list);
 }
 
-async function act(verb, name, title, text, fields, more = (given) => given) {
-  const given = await ask(title, text, fields, title);
-  if (given === null) return;
-  try {
-    const done = await send(`do/${verb}`, { queue: name, ...more(given) });
-    const stayed = Object.entries(done.stayed ?? {}).map(([why, count]) => `${count}: ${why}`);
-    say(`${title}: ${"messages" in done ? `${number(done.messages)} messages` : "done"}`
-      + (stayed.length ? `; stayed: ${stayed.join("; ")}` : ""));
-    document.getElementById("refresh")?.click();
-  } catch (error) {
-    say(error.message, true);
-  }
-}
-
-function properties(text) {
-  const found = {};
-  for (const line of text.split("\n").filter((each) => each.includes("="))) {
-    const at = line.indexOf("="), value = line.slice(at + 1).trim();
-    try { found[line.slice(0, at).trim()] = JSON.parse(value); }
-    catch { found[line.slice(0, at).trim()] = value; }
-  }
-  return found;
-}
-
 function actions(name, paused) {
+  const act = (verb, _, title, text, fields, more) =>
+    acted(verb, { queue: name }, title, text, fields, more);
   const count = { name: "count", title: "At most so many (empty: all)", kind: "number", min: 1 };
   const counted = (given) => ({ ...given, count: given.count ? Number(given.count) : null });
   const all = {
     Publish: () => act("publish", name, "Publish", `to queue ${name}`, [
       { name: "body", title: "Body", kind: "area" }, { name: "key", title: "Key" },
       { name: "properties", title: "Properties, a line each: colour=red", kind: "area" }],
-      (given) => ({ ...given, properties: properties(given.properties) })),
+      (given) => ({ ...given, properties: assigned(given.properties) })),
     Move: () => act("move", name, "Move", `messages of ${name} to another queue`, [
       { name: "to", title: "To queue", required: true },
       { name: "selector", title: "Selector" }, count], counted),
@@ -129,12 +108,15 @@ function actions(name, paused) {
       `send dead letters of ${name} back to the queues that they came from`, [count], counted),
     Purge: () => act("purge", name, "Purge",
       `throw away all messages of ${name} that no consumer has taken?`, []),
+    Delete: () => act("delete", name, "Delete",
+      `delete queue ${name} with its messages? No program may have it open.`, [])
+      .then((done) => { if (done) location.hash = "#queues"; }),
     [paused ? "Resume" : "Pause"]: () => act(paused ? "resume" : "pause", name,
       paused ? "Resume" : "Pause", paused ? `deliver messages of ${name} again?`
         : `deliver nothing of ${name} until it is resumed?`, []),
   };
   return el("div", { class: "buttons", id: "actions" }, Object.entries(all).map(([title, go]) =>
-    el("button", { type: "button", class: title === "Purge" ? "danger" : null, onclick: go },
+    el("button", { type: "button", class: ["Purge", "Delete"].includes(title) ? "danger" : null, onclick: go },
       title)));
 }
 

@@ -1,5 +1,6 @@
 // The pages that are not of one queue: overview, node, cluster, links, log and errors.
-import { read } from "./api.js";
+import { read, session } from "./api.js";
+import { act, assigned } from "./act.js";
 import { el, pairs, put, table } from "./dom.js";
 import { duration, instant, number, size } from "./units.js";
 
@@ -9,7 +10,11 @@ export function overview(main, live) {
   const filter = el("input", { type: "search", placeholder: "Filter by name",
                                "aria-label": "Filter queues by name", oninput: draw });
   const sums = el("section", { class: "cards" }), list = el("section");
-  put(main, el("h1", {}, "Queues"), sums, filter, list);
+  const make = session.role !== "admin" ? null : el("div", { class: "buttons" },
+    el("button", { type: "button", onclick: () => act("declare", {}, "New queue", null, [
+      { name: "queue", title: "Name", required: true },
+      { name: "durable", title: "Durable", kind: "checkbox" }]) }, "New queue"));
+  put(main, el("h1", {}, "Queues"), make, sums, filter, list);
   function draw() {
     const state = live.state ?? {};
     put(sums, [["queues", number(state.queues)], ["messages", number(state.depth)],
@@ -78,11 +83,18 @@ export const links = (main) =>
   refreshed((looks) => read("links", looks), (found) => drawLinks(main, found));
 export const participants = (main) =>
   refreshed((looks) => read("participants", looks), (found) => drawParticipants(main, found));
+export const exchanges = (main) =>
+  refreshed((looks) => read("exchanges", looks), (found) => drawExchanges(main, found));
+export const patterns = (main) =>
+  refreshed((looks) => read("patterns", looks), (found) => drawPatterns(main, found));
 export const doctor = (main) =>
   refreshed((looks) => read("doctor", looks), (found) => drawFindings(main, found));
 export const log = (main) => refreshed(
   async (looks) => [await read("log", looks), await read("errors", looks).catch(() => [])],
   ([lines, errors]) => drawLog(main, lines, errors));
+
+const amount = (part, whole) => part === undefined ? null
+  : whole === undefined ? size(part) : `${size(part)} of ${size(whole)}`;
 
 function drawNode(main, told) {
   const of = told.told;
@@ -97,6 +109,12 @@ function drawNode(main, told) {
             replication: told.replication, epoch: number(told.epoch), "node id": of.node,
             level: of.level, live: of.live ?? told.live, process: told.process ?? "none",
             why: told.why }),
+    el("h2", {}, "Resources"), pairs({
+      "memory of messages": amount(told.resources.arena_used_bytes, told.resources.arena_bytes),
+      "disk of the store, free": amount(told.resources.store_free_bytes, told.resources.store_bytes),
+      "memory of the broker": amount(told.resources.process_bytes),
+      "processor time": told.resources.processor_seconds === undefined ? null
+        : `${number(told.resources.processor_seconds)} s` }),
     of.replicas?.length ? [el("h2", {}, "Replicas"), table(
       ["Replica", "In sync", "State", N("Lag"), N("ms")], of.replicas.map((each) =>
         [each.member, each["in-sync"] ? "yes" : "no", each.state, size(each["lag-bytes"] ?? 0),
@@ -142,6 +160,48 @@ function drawLog(main, lines, errors) {
       return [el("span", { class: "instant" }, time.slice(0, 23).replace("T", " ")), event, Object.entries(more).map(([key, value]) =>
         `${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`).join(", ")];
     })));
+}
+
+function drawExchanges(main, found) {
+  const isAdmin = session.role === "admin";
+  const button = (title, go) => el("button", { type: "button", onclick: go }, title);
+  const named = { name: "queue", title: "Queue", required: true }, key = { name: "key", title: "Key" };
+  const binding = (of, each) => el("li", {}, `${each.to} ${each.destination}`,
+    each.key ? ` by ${each.key}` : "", " ", isAdmin && each.to === "queue" && !each.arguments
+      ? button("Unbind", () => act("unbind",
+        { exchange: of.name, queue: each.destination, key: each.key }, "Unbind",
+        `let ${each.destination} have no messages of ${of.name} by this key?`, [])) : null);
+  put(main, el("h1", {}, "Exchanges"), isAdmin ? el("div", { class: "buttons" },
+    button("New exchange", () => act("declare-exchange", {}, "New exchange", null, [
+      { name: "exchange", title: "Name", required: true },
+      { name: "kind", title: "Kind: direct, topic, fanout or headers", value: "topic",
+        required: true }]))) : null,
+    found.length ? table(["Name", "Kind", "Bindings", ""], found.map((each) => [
+      each.name, each.kind, el("ul", { class: "plain" }, each.bindings.map((of) => binding(each, of))),
+      isAdmin ? el("div", { class: "buttons" },
+        button("Bind", () => act("bind", { exchange: each.name }, "Bind",
+          `a queue to ${each.name}`, [named, key])),
+        button("Delete", () => act("delete-exchange", { exchange: each.name }, "Delete",
+          `delete exchange ${each.name}?`, []))) : ""])) : el("p", {}, "none"));
+}
+
+function drawPatterns(main, found) {
+  const text = (of) => Object.entries(of).map(([key, value]) => `${key}=${JSON.stringify(value)}`);
+  const isAdmin = session.role === "admin";
+  const set = (pattern, settings) => () => act("settings", {}, "Set",
+    "for queues that are declared from now on", [
+      { name: "pattern", title: "Pattern, as in orders.#", value: pattern, required: true },
+      { name: "settings", title: "Settings, a line each: max_deliveries=3", kind: "area",
+        value: settings.join("\n"), required: true }],
+    (given) => ({ ...given, settings: assigned(given.settings) }));
+  put(main, el("h1", {}, "Settings by pattern"), isAdmin ? el("div", { class: "buttons" },
+    el("button", { type: "button", onclick: set("", []) }, "New pattern")) : null,
+    found.length ? table(["Pattern", "Settings", ""], found.map((each) => [
+      each.pattern, text(each.settings).join(", "), isAdmin ? el("div", { class: "buttons" },
+        el("button", { type: "button", onclick: set(each.pattern, text(each.settings)) }, "Change"),
+        el("button", { type: "button", onclick: () => act("remove-settings",
+          { pattern: each.pattern }, "Remove", `settings of ${each.pattern}?`, []) }, "Remove"))
+        : ""])) : el("p", {}, "none"));
 }
 
 function drawFindings(main, found) {

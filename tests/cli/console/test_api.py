@@ -12,6 +12,7 @@ import pytest
 
 import shmbroker
 from shmbroker.cli.console.snapshot import Snapshot
+from tests.cli.command import eventually
 from tests.cli.console.conftest import Site
 from tests.cli.console.visitor import PATIENCE_SECONDS, Visitor, refused
 
@@ -80,6 +81,36 @@ def test_messages_are_moved_and_sent_back(site: Site) -> None:
     admin.does("purge", queue="orders.dead")
 
 
+def test_queues_and_exchanges_are_made_bound_and_deleted(site: Site) -> None:
+    admin = site.visitor()
+    admin.does("declare", queue="made", durable=True)
+    assert admin.reads("/api/queue", name="made")["settings"]["durable"]["value"] is True
+    admin.does("declare-exchange", exchange="news", kind="topic")
+    admin.does("bind", exchange="news", queue="made", key="eu.#")
+    [news] = [each for each in admin.reads("/api/exchanges") if each["name"] == "news"]
+    assert (news["kind"], news["bindings"][0]["key"]) == ("topic", "eu.#")
+    refused = admin.post("/api/do/delete-exchange", {"exchange": "news"})
+    assert (refused.status, refused.json["error"]) == (409, "InUse")
+    admin.does("unbind", exchange="news", queue="made", key="eu.#")
+    admin.does("delete-exchange", exchange="news")
+    admin.does("delete", queue="made")
+    assert admin.get("/api/queue", name="made").status == 404
+    assert "console delete" in [each["verb"] for each in site.lines("audit")]
+
+
+def test_settings_by_pattern(site: Site) -> None:
+    admin = site.visitor()
+    for wrong in ({}, {"max_deliveries": "x"}, {"colour": 1}, {"max_deliveries": 10**30}, [1]):
+        answer = admin.post("/api/do/settings", {"pattern": "orders.#", "settings": wrong})
+        assert answer.status == 400, answer.body
+    admin.does("settings", pattern="orders.#", settings={"max_deliveries": 3})
+    assert admin.reads("/api/patterns") == [
+        {"pattern": "orders.#", "settings": {"max_deliveries": 3}}
+    ]
+    admin.does("remove-settings", pattern="orders.#")
+    assert admin.reads("/api/patterns") == []
+
+
 def test_dead_letters_go_back(site: Site) -> None:
     site.shell.does(
         "queue", "declare", "fragile", "--max-deliveries", "1", "--dead-letter", "fragile.dead"
@@ -119,7 +150,11 @@ def test_what_cannot_be_done_is_said(site: Site) -> None:
         ("move", {"queue": "orders", "to": "orders.dead", "count": 0}, 400),
         ("move", {"queue": "orders", "to": "orders.dead", "selector": "colour ="}, 400),
         ("purge", {"queue": ["orders"]}, 400),
-        ("delete", {"queue": "orders"}, 404),
+        ("drop", {"queue": "orders"}, 404),
+        ("delete", {"queue": "nowhere"}, 404),
+        ("declare", {"queue": "orders", "durable": "yes"}, 400),
+        ("declare-exchange", {"exchange": "news", "kind": "round"}, 400),
+        ("bind", {"exchange": "nowhere", "queue": "orders"}, 404),
     ]:
         answer = admin.post(f"/api/do/{verb}", given)
         assert answer.status == status, (verb, given, answer.body)
@@ -134,6 +169,10 @@ def test_what_a_panel_tells(site: Site) -> None:
     viewer = site.visitor("viewer")
     told = viewer.reads("/api/ha")
     assert (told["state"], told["mode"], told["policy"]) == ("live", "live", "shared-store")
+    resources = told["resources"]
+    assert 0 <= resources["arena_used_bytes"] < resources["arena_bytes"] == 8 << 20
+    assert 0 < resources["store_free_bytes"] <= resources["store_bytes"]
+    assert resources["process_bytes"] > 1 << 20
     assert viewer.reads("/api/links") == []
     assert viewer.reads("/api/errors") == []
     assert "live" in [each["event"] for each in viewer.reads("/api/log")]
@@ -177,6 +216,9 @@ def events(visitor: Visitor, path: str) -> Iterator[tuple[str, dict[str, object]
 
 def test_events_have_what_changes_alone(site: Site) -> None:
     admin = site.visitor()
+    eventually(lambda: not any(  # what other tests have done is no change any more
+        row["in_per_second"] or row["out_per_second"] for row in admin.reads("/api/queues")
+    ))  # fmt: skip
     stream = events(admin, "/api/events?queues=1&queue=orders")
     seen: dict[str, list[dict[str, object]]] = {"state": [], "queues": [], "queue": []}
     kind, content = next(stream)

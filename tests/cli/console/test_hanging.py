@@ -14,7 +14,8 @@ from tests.cli.test_instance import becomes
 
 PATHS = [
     "/api/state", "/api/tree", "/api/queues", "/api/participants", "/api/ha", "/api/cluster",
-    "/api/links", "/api/errors", "/api/log", "/api/doctor", "/", "/api/session",
+    "/api/links", "/api/errors", "/api/log", "/api/doctor", "/api/exchanges", "/api/patterns", "/",
+    "/api/session",
 ]  # fmt: skip
 
 

@@ -104,7 +104,7 @@ def test_it_is_read_in_the_dark_on_a_phone_and_by_a_link(site: Site, page: Page)
     seen(page, "queue-phone-dark")
     page.get_by_role("button", name="Theme").click()
     expect(page.locator("html")).to_have_attribute("data-theme", "light")
-    for kind in ("node", "cluster", "log", "participants", "links", "doctor"):
+    for kind in ("node", "cluster", "log", "participants", "links", "doctor", "exchanges"):
         page.goto(f"{site.url}#{kind}")
         expect(page.locator("main h1")).to_contain_text(kind.capitalize())
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]

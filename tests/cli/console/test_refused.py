@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from shmbroker.cli.console.actions import ACTIONS
 from tests.cli.console.conftest import VIEWER, Site
 from tests.cli.console.visitor import PATIENCE_SECONDS, Visitor, refused
 
@@ -16,9 +17,9 @@ READS = [
     "/api/state", "/api/tree", "/api/queues", "/api/queue?name=orders",
     "/api/browse?queue=orders", "/api/message?queue=orders&position=0", "/api/participants",
     "/api/ha", "/api/cluster", "/api/links", "/api/errors", "/api/log",
-    "/api/doctor", "/api/events",
+    "/api/doctor", "/api/exchanges", "/api/patterns", "/api/events",
 ]  # fmt: skip
-VERBS = ["publish", "move", "retry", "purge", "pause", "resume"]
+VERBS = [*ACTIONS]
 NASTY = '"><img src=x onerror=alert(1)><script>alert(2)</script>'
 
 

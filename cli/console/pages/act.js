@@ -1,0 +1,31 @@
+// What an admin does, after a question: whoever closes it has done nothing.
+import { send } from "./api.js";
+import { ask, say } from "./dom.js";
+import { number } from "./units.js";
+
+export async function act(verb, about, title, text, fields, more = (given) => given) {
+  const given = await ask(title, text, fields, title);
+  if (given === null) return false;
+  try {
+    const done = await send(`do/${verb}`, { ...about, ...more(given) });
+    const stayed = Object.entries(done.stayed ?? {}).map(([why, count]) => `${count}: ${why}`);
+    say(`${title}: ${"messages" in done ? `${number(done.messages)} messages` : "done"}`
+      + (stayed.length ? `; stayed: ${stayed.join("; ")}` : ""));
+    document.getElementById("refresh")?.click();
+    return true;
+  } catch (error) {
+    say(error.message, true);
+    return false;
+  }
+}
+
+export function assigned(text) {
+  // lines as people write them: colour=red, n=3
+  const found = {};
+  for (const line of text.split("\n").filter((each) => each.includes("="))) {
+    const at = line.indexOf("="), value = line.slice(at + 1).trim();
+    try { found[line.slice(0, at).trim()] = JSON.parse(value); }
+    catch { found[line.slice(0, at).trim()] = value; }
+  }
+  return found;
+}
