@@ -111,7 +111,11 @@ def declare(broker: Broker, given: Given) -> dict[str, Any]:
     durable = given.get("durable", False)
     if not isinstance(durable, bool):
         raise Refused(400, "request", "durable is true or false")
-    broker.declare_queue(_text(given, "queue"), **({"durable": True} if durable else {}))
+    name = _text(given, "queue")
+    if durable:
+        broker.declare_queue(name, durable=True)
+    else:
+        broker.declare_queue(name)  # as its pattern says
     return {}
 
 

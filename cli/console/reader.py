@@ -131,7 +131,7 @@ class Reader:
             with self._lock:
                 listeners = list(self._listeners)
                 if listeners:
-                    self._read()
+                    self._read_or_look_closer()
             pause = max(INTERVAL, (time.thread_time() - began) / SHARE)
             for heard in listeners:
                 heard()
@@ -141,6 +141,14 @@ class Reader:
                 threading.Event().wait(pause)
             else:
                 self._wakes.wait()
+
+    def _read_or_look_closer(self) -> None:
+        """A page that opens has had all queues read a moment ago, if nobody else listens."""
+        if time.monotonic() - self._read_at >= INTERVAL:
+            self._read()
+        elif self._watched and self.standing.shows_queues:
+            with suppress(Error, OSError), self.memory.opened() as broker:
+                self._look_closer(broker)
 
     def _look_for_critical(self) -> None:
         """Without the lock: whoever asks meanwhile is answered."""

@@ -6,7 +6,7 @@ whose bound queues are multicast.  A broker that is not live has its cluster onl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from shmbroker.netbridge.config.config import Network
 
 Node = dict[str, Any]
+ADDRESSES_MAX: Final = 500
+"""Nobody looks for one of thousands in a tree; the page of all queues finds it by its name."""
 
 
 def root(standing: Standing, address: str, parts: list[Node]) -> Node:
@@ -35,8 +37,9 @@ def addresses(broker: Broker, queues: Iterable[str]) -> Node:
             of_it = _queues(found, exchange.name)
             of_it["exchange"] = exchange.kind
             of_it["multicast"] += sorted(bound.get(exchange.name, ()))
-    children = [_address(name, found[name]) for name in sorted(found)]
-    return {"name": "addresses", "kind": "addresses", "children": children}
+    children = [_address(name, found[name]) for name in sorted(found)[:ADDRESSES_MAX]]
+    more = max(0, len(found) - ADDRESSES_MAX)
+    return {"name": "addresses", "kind": "addresses", "children": children, "more": more}
 
 
 def _queues(found: dict[str, Node], name: str) -> Node:

@@ -36,7 +36,7 @@ PATIENCE_S: Final = 60.0
 BUSY: Final = "busy"
 FIRST: Final = (
     "/", "/static/uPlot.css", "/static/console.css", "/static/uPlot.js", "/static/console.js",
-    "/static/api.js", "/static/dom.js", "/static/queue.js", "/static/charts.js",
+    "/static/act.js", "/static/api.js", "/static/dom.js", "/static/queue.js", "/static/charts.js",
     "/static/units.js", "/static/views.js", "/api/session", "/api/tree", "/api/state",
 )  # fmt: skip
 """What a browser asks for before it listens to events."""
@@ -161,7 +161,7 @@ def pairs(broker: Broker, browser: Browser, count: int, messages: int) -> list[f
     """Rates with a listener, of those without one."""
     found = []
     for number in range(count):
-        rates = {}
+        rates: dict[bool, float] = {}
         for listens in (True, False) if number % 2 else (False, True):
             if listens:
                 with browser.listens():

@@ -51,12 +51,11 @@ function branch(of, depth, path = "") {
   const here = JSON.stringify([path, of.name]);
   const opens = opened.get(here)
     ?? (depth < 2 || ["queues", "anycast", "multicast"].includes(of.kind));
-  const children = of.children.slice(0, 500);
   return el("li", {}, el("details", { open: opens },
     el("summary", { onclick: ({ currentTarget }) =>
       opened.set(here, !currentTarget.parentElement.open) }, of.name),
-    el("ul", {}, children.map((each) => branch(each, depth + 1, here)),
-      of.children.length > 500 ? el("li", {}, "and more: see Queues") : null)));
+    el("ul", {}, of.children.map((each) => branch(each, depth + 1, here)),
+      of.more ? el("li", {}, `and ${of.more} more: see Queues`) : null)));
 }
 
 async function tree() {

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import shmbroker
+from shmbroker.cli.console import tree
 from shmbroker.cli.console.snapshot import Snapshot
 from tests.cli.command import eventually
 from tests.cli.console.conftest import Site
@@ -31,13 +32,21 @@ def names(node: dict[str, object], *path: str) -> list[str]:
 def test_the_tree(site: Site) -> None:
     site.shell.does("exchange", "declare", "prices", "topic")
     site.shell.does("bind", "prices", "orders", "--key", "eu.#")
-    tree = site.visitor("viewer").reads("/api/tree")
-    assert tree["name"] == "127.0.0.1"
-    assert names(tree) == ["addresses", "cluster"]
-    assert names(tree, "addresses", "orders", "queues", "anycast") == ["orders"]
-    assert names(tree, "addresses", "prices", "queues", "multicast") == ["orders"]
-    assert names(tree, "cluster") == ["connectors", "broadcast groups", "discovery groups"]
+    shown = site.visitor("viewer").reads("/api/tree")
+    assert shown["name"] == "127.0.0.1"
+    assert names(shown) == ["addresses", "cluster"]
+    assert names(shown, "addresses", "orders", "queues", "anycast") == ["orders"]
+    assert names(shown, "addresses", "prices", "queues", "multicast") == ["orders"]
+    assert names(shown, "cluster") == ["connectors", "broadcast groups", "discovery groups"]
     site.shell.does("exchange", "delete", "prices", "--force", "--yes")
+
+
+def test_a_tree_of_thousands_is_cut(site: Site) -> None:
+    with shmbroker.connect(f"shm://{site.shell.vhost}") as broker:
+        whole = tree.addresses(broker, [f"{number:04}" for number in range(5000)])
+    assert len(whole["children"]) == 500
+    assert whole["children"][-1]["name"] == "0499"
+    assert whole["more"] == 4500
 
 
 def test_a_queue_is_published_to_browsed_and_purged(site: Site) -> None:
