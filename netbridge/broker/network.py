@@ -178,6 +178,7 @@ class Network(Closable):
         self.bridges: dict[str, Running] = {}
         self._broker: Broker | None = None
         """None: this broker is passive."""
+        self.is_live = False
         self._thread = NetworkThread()
         self._thread.admit(given.known_keys())
         self._networked = NetworkLinks(self._thread, tell)
@@ -196,18 +197,25 @@ class Network(Closable):
         self._nodes: tuple[tuple[Node, ...], tuple[Other, ...]] | None = None
 
     @property
-    def is_live(self) -> bool:
+    def has_vhost(self) -> bool:
         return self._broker is not None
 
-    def serve(self, ours: Identity) -> None:
-        """The broker is live."""
-        self.place = replace(self.place, ours=ours)
+    def prepare(self, ours: Identity) -> None:
+        """Its vhost is there, and the broker is about to be live: nobody is let in."""
         name = f"network of {ours.name}"[:56]
         self._broker = broker = connect(f"shm://{self.place.vhost}", name=name)
         self._thread.serve(broker, ours.node)
         self._networked.serve(broker, ours.node)
         self._agents.serve(broker, ours.node, ours.name, self.given.agents)
         self._sessions = self._serving()
+
+    def serve(self, ours: Identity) -> None:
+        """The broker is live."""
+        self.place = replace(self.place, ours=ours)
+        if self._broker is None:
+            self.prepare(ours)
+        broker, self.is_live = self._broker, True
+        assert broker is not None
         self._feedings.node = ours.node
         for name, listener in self.listeners.items():
             listener.serve(ours, self._audience(name))

@@ -89,6 +89,11 @@ class Owner:
         ours = Identity(node, self._incarnation, self._config.name, Standing.LIVE, epoch)
         self._orders.put(lambda: self._begin(ours))
 
+    def prepare(self, node: bytes, epoch: int) -> None:
+        """The broker is about to be live, and its vhost is there."""
+        ours = Identity(node, self._incarnation, self._config.name, Standing.LIVE, epoch)
+        self._orders.put(lambda: self._prepare(ours))
+
     def waits(self, node: bytes, epoch: int) -> None:
         """It is passive, and another one of its group is live with this epoch."""
         ours = Identity(node, self._incarnation, self._config.name, Standing.BACKUP, epoch)
@@ -269,6 +274,10 @@ class Owner:
         if any(ours.node):  # a member that has not met its live yet knows no node
             is_live = ours.standing is Standing.LIVE
             self._broadcasts.becomes(ours.node, ours.epoch, is_live=is_live)
+
+    def _prepare(self, ours: Identity) -> None:
+        if self._has_tables(ours) and (self._network is None or not self._network.has_vhost):
+            self._made(ours).prepare(ours)
 
     def _begin(self, ours: Identity) -> None:
         self._ours = ours

@@ -112,6 +112,8 @@ class Link(Closable):
             thread.call, self.takes_list, lambda why: self.told("no list of members", why)
         )
         self._connection: _Connection | None = None
+        self._active: _Connection | None = None
+        """To a member that was passive, and has said just now that it serves."""
         self._passive: dict[Single, _Connection] = {}
         self._attempts = time.time_ns()
         self._key = 0
@@ -251,6 +253,11 @@ class Link(Closable):
         if passive is not None:
             del self._passive[member]
             passive.close()
+        if self._active is not None and self._active.member == member:
+            self._connection, self._active = self._active, None
+            self._plan.connected()
+            self._connection.end.does(self._connection.end.machine.go_on(now))
+            return
         self._attempts += 1
         keys = self.credential.keys
         self._connection = _Connection(self, self._thread, member, keys[self._key % len(keys)])
@@ -279,7 +286,9 @@ class Link(Closable):
         self._look()
 
     def became(self, end: End, state: State) -> None:
-        if state is State.SYNCING:
+        if state is State.HANDSHAKING:
+            self._serves(end)
+        elif state is State.SYNCING:
             self._plan.welcomed()
             self._look()
             self._show()
@@ -305,10 +314,21 @@ class Link(Closable):
             connection.waits_from, connection.said = now, (why, named)
             self._plan_says(self._plan.refused(now, Refusal.PASSIVE, why, named))
 
+    def _serves(self, end: End) -> None:
+        """A member that was passive: it is tried on the connection that is there, if it is now."""
+        for member, connection in list(self._passive.items()):
+            if connection.end is end:
+                del self._passive[member]
+                self._active = connection
+                self._plan_says(self._plan.active(member, time.monotonic()))
+        unwanted, self._active = self._active, None
+        if unwanted is not None:
+            unwanted.close()
+
     def ended(self, end: End, how: Ending) -> None:
         connection, now = self._connection, time.monotonic()
         if connection is None or connection.end is not end:
-            self._passive_ended(end, how)
+            self._passive_ended(end)
             return
         was_secured = connection.is_secured
         reason = how.reason.value + (f": {how.detail}" if how.detail else "")
@@ -352,13 +372,11 @@ class Link(Closable):
         else:
             self._plan_says(self._plan.attempt_failed(now, reason))
 
-    def _passive_ended(self, end: End, how: Ending) -> None:
+    def _passive_ended(self, end: End) -> None:
         for member, connection in list(self._passive.items()):
             if connection.end is end:
                 del self._passive[member]
                 connection.close()
-                if how.reason is Reason.ACTIVE:
-                    self._plan_says(self._plan.active(member, time.monotonic()))
 
     def heard(self, end: End, frame: Frame) -> None:
         """A session is said on links of programs only (netbridge/client)."""

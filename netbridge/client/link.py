@@ -34,7 +34,7 @@ class Speaker(Protocol):
     link: ProgramLink | None
     learns: Callable[[tuple[Node, ...]], None]
 
-    def link_is_up(self, node: bytes) -> None: ...
+    def link_is_up(self, node: bytes, process: bytes) -> None: ...
 
     def link_is_lost(self, kind: Event, detail: str) -> None: ...
 
@@ -170,10 +170,11 @@ class ProgramLink(Link):
         super().became(end, state)
         if state is State.UP:
             peer = end.machine.handshake.peer
-            if self.member is not None and peer is not None:
+            assert peer is not None, "it has said who it is"
+            if self.member is not None:
                 self.met[self.member] = peer
             self._attached = end
-            self._speaker.link_is_up(peer.node if peer is not None else b"")
+            self._speaker.link_is_up(peer.node, peer.incarnation)
 
     def ended(self, end: End, how: Ending) -> None:
         was_attached = end is self._attached

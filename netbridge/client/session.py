@@ -328,8 +328,8 @@ class Session:
         if self._discovered is not None:
             self._discovered.close()
 
-    def link_is_up(self, node: bytes) -> None:
-        self._does(self._client.connected(time.monotonic(), node))
+    def link_is_up(self, node: bytes, process: bytes) -> None:
+        self._does(self._client.connected(time.monotonic(), node, process))
 
     def link_is_lost(self, kind: Event, detail: str) -> None:
         self._does(self._client.lost(time.monotonic(), kind, detail))

@@ -51,8 +51,6 @@ class Reason(Enum):
     """The far end does not know the secret."""
     PEER_CLOSING = "peer-closing"
     MOVED = "moved"
-    ACTIVE = "active"
-    """The member that was passive serves now."""
     STOPPED = "stopped"
     UNSERVED = "not served there"
     """The far end has none of the targets."""
@@ -96,7 +94,6 @@ OF_REASON: Final = {
     Reason.PEER_PROOF: (State.REFUSED, Retry.REFUSED_INTERVAL),
     Reason.PEER_CLOSING: (State.LOST, Retry.AT_ONCE),
     Reason.MOVED: (State.LOST, Retry.AT_ONCE),
-    Reason.ACTIVE: (State.LOST, Retry.AT_ONCE),
     Reason.UNSERVED: (State.LOST, Retry.BACK_OFF),
     Reason.NO_SOURCE: (State.LOST, Retry.BACK_OFF),
     Reason.NOT_JOINED: (State.FAILED, Retry.BACK_OFF),

@@ -6,6 +6,13 @@
     Proof                                -->
                                          <--    Welcome with a proof, or Refused
 
+A far end that is passive refuses, and the connection stays.  When it serves it says `Active`, and a
+near end that still wants the link goes on from its Proof:
+
+                                         <--    Active
+    Proof                                -->
+                                         <--    Welcome with a proof, or Refused
+
 Nothing but the version is answered before the near end has proved that it knows the secret.
 """
 
@@ -64,7 +71,7 @@ class Near:
         self.version = 0
         self.beat_seconds = 0.0
         self.frame_bytes = 0
-        self._has_proved = False
+        self._proof: Proof | None = None
 
     @property
     def role(self) -> Role:
@@ -97,13 +104,18 @@ class Near:
     def take(self, frame: Frame, times: LinkTimes, day_ms: int) -> Steps:
         if isinstance(frame, Refused):
             raise Broken(refused(frame.refusal, frame.detail, frame.live))
-        if isinstance(frame, Challenge) and not self._has_proved:
-            self._has_proved = True
-            yield Proof(self.prover.answer(frame.challenge))
-        elif isinstance(frame, Welcome) and self._has_proved:
+        if isinstance(frame, Challenge) and self._proof is None:
+            self._proof = Proof(self.prover.answer(frame.challenge))
+            yield self._proof
+        elif isinstance(frame, Welcome) and self._proof is not None:
             yield from self._welcomed(frame, times, day_ms)
         else:
             raise unexpected(frame, "in a handshake")
+
+    def again(self) -> Steps:
+        """The far end serves by now."""
+        if self._proof is not None:
+            yield self._proof
 
     def _welcomed(self, said: Welcome, times: LinkTimes, day_ms: int) -> Steps:
         if not self.verifier.check(said.proof):
@@ -149,6 +161,10 @@ class Far:
     def begin(self, times: LinkTimes) -> Steps:
         yield from ()
 
+    def again(self) -> Steps:
+        """The near end goes on."""
+        yield from ()
+
     def take(self, frame: Frame, times: LinkTimes, day_ms: int) -> Steps:
         if isinstance(frame, Hello) and self.hello is None:
             self.hello = frame
@@ -182,6 +198,7 @@ class Far:
         denied = denied_by(self.service, hello)
         if denied is not None:
             yield from self._refuse(denied.refusal, denied.detail, denied.live)
+        self.is_passive = False
         self.peer = Identity(hello.node, hello.incarnation, hello.name, hello.standing, hello.epoch)
         self.frame_bytes = hello.frame_bytes
         ours = self.ours

@@ -1,6 +1,7 @@
 """One end of a link, from its connection to its end: events and a time in, actions out.
 
     CONNECTING --connected--> HANDSHAKING --welcome--> SYNCING --targets are open--> UP
+    HANDSHAKING --the far end is passive--> PEER_PASSIVE --it serves by now--> HANDSHAKING
     any --whatever ends it--> one Ended with one reason; nothing comes after it
 
 Both ends may be sources of targets; each counts its own.  Times are seconds of one clock that only
@@ -134,7 +135,11 @@ class Machine:
 
     def activate(self, now: float) -> list[Action]:
         """This end was passive, said so, and serves now."""
-        return self._run(self._activate(), now)
+        return self._run(self._activate(now), now)
+
+    def go_on(self, now: float) -> list[Action]:
+        """The far end was passive, serves now, and is wanted: the rest of the handshake."""
+        return self._run(self.handshake.again(), now)
 
     # --- of a session -------------------------------------------------------------------------
 
@@ -283,10 +288,14 @@ class Machine:
             if target in self.inflows:
                 yield from self.inflows[target].tell_confirmed()
 
-    def _activate(self) -> Steps:
+    def _activate(self, now: float) -> Steps:
         if self.state is State.PEER_PASSIVE and not self.is_near:
             yield Active()
-            raise broken(Reason.ACTIVE, "")
+            self._shakes_hands_again(now)
+
+    def _shakes_hands_again(self, now: float) -> None:
+        self.state = State.HANDSHAKING
+        self.until = now + self.times.handshake_timeout
 
     # --- what comes ---------------------------------------------------------------------------
 
@@ -305,7 +314,8 @@ class Machine:
         elif self.state is State.PEER_PASSIVE:
             if not isinstance(frame, Active) or not self.is_near:
                 raise unexpected(frame, "of a passive member")
-            raise broken(Reason.ACTIVE, "")
+            self._shakes_hands_again(now)
+            yield Became(self.state)
         elif isinstance(frame, Open):
             yield from self._asked(frame, now)
         else:

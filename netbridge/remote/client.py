@@ -53,7 +53,7 @@ class Client:
         self.phase = Phase.IDLE
         self.generation = 1
         """Of the session; deliveries and transactions are those of one generation."""
-        self.attempt, self.node = 0, b""
+        self.attempt, self.node, self.process = 0, b"", b""
         self.seen = self.ids = 0
         self.has_session = False
         """A broker has made one of this generation, and may have it still."""
@@ -89,13 +89,13 @@ class Client:
             self._connects(now)
         return self._done()
 
-    def connected(self, now: float, node: bytes = b"") -> list[Action]:
-        """A link is up, to this node."""
+    def connected(self, now: float, node: bytes = b"", process: bytes = b"") -> list[Action]:
+        """A link is up, to this node; another process of it than before has no session of ours."""
         if self.phase is Phase.CONNECTING:
-            self.node = node
-            self.phase = Phase.ATTACHING
+            self.node, self.phase = node, Phase.ATTACHING
             self.assembly.clear()
-            self._attach()
+            is_another, self.process = self.process not in (b"", process), process
+            self._attach(is_gone=is_another)
         return self._done()
 
     def lost(self, now: float, kind: Event = Event.LOST, detail: str = "") -> list[Action]:
@@ -272,9 +272,9 @@ class Client:
         else:
             self._connects(now)
 
-    def _attach(self) -> None:
+    def _attach(self, *, is_gone: bool = False) -> None:
         window = self.options.confirmation_window
-        if self.has_session and window == NO_LIMIT:
+        if self.has_session and (is_gone or window == NO_LIMIT):
             self._remake()
         self.resumes = self.has_session
         self.attempt += 1

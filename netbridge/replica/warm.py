@@ -92,13 +92,15 @@ class Warm(Closable):
         self,
         epoch: int,
         begins: Callable[[Journaler], None] = lambda _: None,
+        visible: Callable[[], None] = lambda: None,
         *,
         of_another: bool,
     ) -> tuple[Broker, Journaler]:
         """Everybody sees the rings, and the first frame of this epoch is written.
 
-        `begins`: what the journaler is told before it starts.  `of_another`: another member was
-        live before, so what is not replicated is left out, and that first frame says so.
+        `begins`: what the journaler is told before it starts.  `visible`: called between the two,
+        for what can be made ready while the disk works.  `of_another`: another member was live
+        before, so what is not replicated is left out, and that first frame says so.
 
         Call `let_go` when there is time, and before the broker is closed.
         """
@@ -107,6 +109,7 @@ class Warm(Closable):
         assert journaler is not None
         begins(journaler)
         self.applier.finish(takes_over=of_another)
+        visible()
         self.journal.close()
         journaler.keep(None, self._resync_bytes)
         journaler.start(self.broker, epoch)

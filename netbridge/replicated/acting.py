@@ -115,6 +115,8 @@ class Acting(Carrier):
         self._aside = Aside(self, store, self._worker, process.line)
         self._waiting: deque[Action] = deque()
         self._is_busy = self._is_blocked = False
+        self._may_ask = False
+        """What has come is being written: voters may be asked meanwhile, and `Begin` waits."""
         self._turns = Turns()
         self._notes: deque[tuple[int, Record]] = deque()
         """Of the journal, by the count of each: not synced yet."""
@@ -163,7 +165,7 @@ class Acting(Carrier):
             return
         self._is_busy = True
         try:
-            while self._waiting and not self._is_blocked:
+            while self._waiting and (not self._is_blocked or self._asks_next):
                 self._carry_out(self._waiting.popleft())
         finally:
             self._is_busy = False
@@ -180,6 +182,10 @@ class Acting(Carrier):
         deadline = self.machine.deadline
         self.due = NEVER if deadline == NEVER else time.monotonic() + deadline - now()
         self.process.changed()
+
+    @property
+    def _asks_next(self) -> bool:
+        return self._may_ask and isinstance(self._waiting[0], Ask)
 
     def _say_how_it_serves(self) -> None:
         """Programs in shared memory look at it themselves."""
@@ -210,7 +216,7 @@ class Acting(Carrier):
         self._is_blocked = True
 
         def done(told: T | Exception) -> None:
-            self._is_blocked = False
+            self._is_blocked = self._may_ask = False
             if isinstance(told, Exception):
                 if not isinstance(told, (Error, OSError)):
                     raise told
@@ -377,7 +383,8 @@ class Acting(Carrier):
             warm.founds(self.machine.node)
             return Served(
                 self.thread, self.store, warm, begin.epoch, standing, self, self._backups,
-                self._tell, awaits_backups=awaits, of_another=of_another,
+                self._tell, visible=lambda: self.process.prepares(self.machine.node, begin.epoch),
+                awaits_backups=awaits, of_another=of_another,
             )  # fmt: skip
 
         def begun(served: Served) -> None:
@@ -539,6 +546,7 @@ class Acting(Carrier):
         def work() -> Warm:
             return following.stop() or self.store.warm()
 
+        self._may_ask = True
         self._meanwhile(work, self._has)
 
     def say(self, frame: Frame) -> None:

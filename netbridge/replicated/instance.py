@@ -193,6 +193,9 @@ class ReplicatedInstance:
 
     # --- of the network thread: what the member does --------------------------------------------
 
+    def prepares(self, node: bytes, epoch: int) -> None:
+        self.owner.prepare(node, epoch)
+
     def serves(self, node: bytes, epoch: int) -> None:
         self.owner.begin(node, epoch)
         listed.make_in_background(self.config, self.log)

@@ -9,6 +9,9 @@ from typing import Protocol
 class Process(Protocol):
     """Of the member; called in the network thread."""
 
+    def prepares(self, node: bytes, epoch: int) -> None:
+        """In the worker: its vhost is there, and it is about to serve."""
+
     def serves(self, node: bytes, epoch: int) -> None: ...
 
     def stops_serving(self, *, at_once: bool) -> None:

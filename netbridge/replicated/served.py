@@ -146,12 +146,13 @@ class Served:
         watches_replicas: WatchesReplicas,
         tell: Tell,
         *,
+        visible: Callable[[], None],
         awaits_backups: bool,
         of_another: bool,
     ) -> None:
         """What the member has is served from now on, and `standing` is synced.
 
-        `of_another`: another member was live before, so what is not replicated is left out.
+        `visible`: called when its vhost is there, and not synced yet.  `of_another`: another member was live before, so what is not replicated is left out.
         """
         self._thread, self._store, self._watches, self._tell = thread, store, watches, tell
         self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -176,7 +177,9 @@ class Served:
 
         self.broker: Broker
         self.journaler: Journaler
-        self.broker, self.journaler = warm.take_over(epoch, begins, of_another=of_another)
+        self.broker, self.journaler = warm.take_over(
+            epoch, begins, visible, of_another=of_another
+        )
         self._pager = Pager(self.broker, store.pages, epoch=epoch, fence=store.fence)
         self._threads = [
             threading.Thread(target=self._follow, args=(self.journaler,), daemon=True),
@@ -186,7 +189,7 @@ class Served:
         self._repairs = threading.Thread(target=self._repair, daemon=True)
         for each in (*self._threads, self._repairs):
             each.start()
-        thread.ask(lambda: thread.watch(self._event, self._told))
+        thread.call(lambda: thread.watch(self._event, self._told))
 
     def _told(self) -> None:
         os.eventfd_read(self._event)

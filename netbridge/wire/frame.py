@@ -156,7 +156,7 @@ class Refused(Frame):
 
 @value
 class Active(Frame):
-    """To whoever was refused as `passive` and has stayed: connect again."""
+    """To whoever was refused as `passive` and has stayed: say your Proof again, or go."""
 
 
 @value

@@ -53,11 +53,11 @@ class Ends:
     _waiting: deque[tuple[bool, Frame]] = field(default_factory=deque)
     _is_busy: bool = False
 
-    def connect(self, node: bytes = b"") -> Ends:
+    def connect(self, node: bytes = b"", process: bytes = b"") -> Ends:
         self.link += 1
         self.is_up = True
         self.loses_to_broker = self.loses_to_program = False
-        self.does(self.client.connected(self.now, node))
+        self.does(self.client.connected(self.now, node, process))
         return self
 
     def does(self, actions: Iterable[Action]) -> None:

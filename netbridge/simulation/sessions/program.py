@@ -60,8 +60,9 @@ class ProgramEnd(LinkEnd):
             if self.program.end is self:
                 self.program.does(client.received(action.frame, clock))
         elif isinstance(action, Became) and action.state is State.UP:
-            if self.program.end is self:
-                self.program.does(client.connected(clock))
+            peer = self.machine.handshake.peer
+            if self.program.end is self and peer is not None:
+                self.program.does(client.connected(clock, peer.node, peer.incarnation))
         else:
             super().carry_out(action)
 

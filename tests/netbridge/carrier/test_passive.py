@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import pytest
+
+from shmbroker.netbridge.carrier import link as links
 from shmbroker.netbridge.carrier.link import Link
 from shmbroker.netbridge.carrier.listener import Listener
 from shmbroker.netbridge.carrier.thread import NetworkThread
@@ -30,14 +33,9 @@ class Counted(Listener):
         super()._came(peer, part)
 
 
-def until(what: Callable[[], bool]) -> None:
-    ends_at = time.monotonic() + PATIENCE
-    while not what():
-        assert time.monotonic() < ends_at
-        time.sleep(0.001)
-
-
-def test_who_is_passive_is_asked_once_in_a_while_and_says_when_it_serves() -> None:
+@contextmanager
+def linked() -> Iterator[tuple[Counted, Link]]:
+    """To a broker that is passive."""
     address = f"tcp://127.0.0.1:{free_port()}"
     uri = f"failover:({address})?initial-reconnect-delay=1ms&max-reconnect-delay=10ms"
     with ExitStack() as opened:
@@ -48,8 +46,30 @@ def test_who_is_passive_is_asked_once_in_a_while_and_says_when_it_serves() -> No
                 tell=lambda _: None, is_active=False,
             )
         )  # fmt: skip
-        link = opened.enter_context(Link(near, "link", uri, SITE, NEAR, ()))
+        yield passive, opened.enter_context(Link(near, "link", uri, SITE, NEAR, ()))
+
+
+def until(what: Callable[[], bool]) -> None:
+    ends_at = time.monotonic() + PATIENCE
+    while not what():
+        assert time.monotonic() < ends_at
+        time.sleep(0.001)
+
+
+def test_who_is_passive_is_asked_once_in_a_while_and_says_when_it_serves() -> None:
+    with linked() as (passive, link):
         until(lambda: link.attempts >= ATTEMPTS)
         assert passive.connections <= ATTEMPTS / 5, "one in a second, however slow this machine is"
         passive.serve(BACKUP, None)
         until(lambda: link.state == "up")
+
+
+def test_who_was_passive_serves_on_the_connection_that_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(links, "WAITS_SECONDS", PATIENCE)
+    with linked() as (passive, link):
+        until(lambda: link.attempts >= 2)
+        passive.serve(BACKUP, None)
+        until(lambda: link.state == "up")
+        assert passive.connections == 1

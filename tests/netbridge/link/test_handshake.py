@@ -85,9 +85,32 @@ def test_a_passive_member_says_when_it_serves() -> None:
     assert of.sent(Beat) == [Beat(EAST.epoch)], "the connection is kept and watched"
     of.hears(of.far, of.far.activate(of.now))
     assert of.sent(Active, "far")
-    (near,), (far,) = of.endings()
-    assert (near.reason, near.retry) == (Reason.ACTIVE, Retry.AT_ONCE)
-    assert far.reason is Reason.ACTIVE
+    assert (of.near.state, of.far.state) == (State.HANDSHAKING, State.HANDSHAKING)
+    far = of.far.handshake
+    assert isinstance(far, Far)
+    assert not of.sent(Welcome, "far"), "the near end says whether it goes on"
+    far.service = replace(far.service, served=frozenset(Role))
+    of.hears(of.near, of.near.go_on(of.now))
+    assert (len(of.sent(Proof)), len(of.sent(Welcome, "far"))) == (2, 1)
+    assert (of.near.state, of.far.state) == (State.UP, State.UP), "on the connection that is there"
+
+
+def test_who_serves_by_now_does_not_wait_for_ever_for_a_near_end_that_does_not_go_on() -> None:
+    of = pair(served=frozenset()).connect()
+    of.hears(of.far, of.far.activate(of.now))
+    of.hears(of.far, of.far.tick(of.now + TIMES.handshake_timeout))
+    assert of.endings()[1][0].reason is Reason.HANDSHAKE_TIMEOUT
+
+
+def test_who_serves_by_now_refuses_as_it_would_have_before() -> None:
+    of = pair(served=frozenset()).connect()
+    of.hears(of.far, of.far.activate(of.now))
+    far = of.far.handshake
+    assert isinstance(far, Far)
+    far.service = replace(far.service, served=frozenset(Role), has_room=False)
+    of.hears(of.near, of.near.go_on(of.now))
+    assert of.sent(Refused, "far")[-1].refusal is Refusal.BUSY
+    assert of.endings()[0][0].reason is Reason.BUSY
 
 
 def test_a_passive_member_that_is_lost_is_a_lost_link() -> None:
