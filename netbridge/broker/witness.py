@@ -22,6 +22,7 @@ import zmq
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.errors import SystemRefused
 from shmbroker.ipc.base.refusal import told
+from shmbroker.ipc.instance import interpreter
 from shmbroker.ipc.instance.config.config import FILE, ConfigError
 from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.whole import read_whole, write_whole
@@ -83,6 +84,7 @@ class WitnessProcess(Closable):
         self.failure: Exception | None = None
         """Its state cannot be written."""
         self._cannot_go_on = cannot_go_on
+        interpreter.shares_often()
         self._state = state.State(self.folder, secrets.token_bytes(16))
         self._log = Log(self.folder / LOG, "witness")
         self._lines = Lines(self._log.write, time.monotonic)

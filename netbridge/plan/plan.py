@@ -46,6 +46,9 @@ from shmbroker.netbridge.wire.words import Refusal
 
 SETTLED_SECONDS: Final = 1.0
 SILENT_SECONDS: Final = 0.05
+CLOSED_SECONDS: Final = 0.25
+"""For whom a round begins with after a loss: a process that is killed may close one socket at once,
+and keep others, on which nobody answers, for as long as a sync of its takes."""
 NEVER_AT: Final = float("inf")
 TRYING: Final = (State.CONNECTING, State.HANDSHAKING, State.SYNCING)
 OF_A_ROUND: Final = (State.PEER_PASSIVE, State.REFUSED, State.FAILED)
@@ -291,7 +294,8 @@ class Plan:
     ) -> Actions:  # fmt: skip
         """The link broke, or said something that no link says; `first`: whom to try then.
 
-        Who fell silent is tried as well, but the others do not wait for long until it answers.
+        Who is lost is tried as well, but the others do not wait for long until it answers, and
+        less if it fell silent.
         """
         member, self.present, self._target = self.present, None, None
         if member is None:
@@ -314,8 +318,9 @@ class Plan:
                 self._is_told = True
                 yield NoMember({member: reason})
             yield from self._begin_round(now)
-            if is_silent and self._trying == member:
-                self._patient_until = now + SILENT_SECONDS
+            if self._trying == member and self._queue:
+                patience = SILENT_SECONDS if is_silent else CLOSED_SECONDS
+                self._patient_until = now + patience
 
     def stop(self, now: float) -> Actions:
         """Until it is started again."""

@@ -114,9 +114,8 @@ class Acting(Carrier):
         self._worker = Worker(thread.call, WORKERS)
         self._aside = Aside(self, store, self._worker, process.line)
         self._waiting: deque[Action] = deque()
-        self._is_busy = self._is_blocked = False
-        self._may_ask = False
-        """What has come is being written: voters may be asked meanwhile, and `Begin` waits."""
+        self._is_busy = self._is_blocked = self._may_ask = False
+        """`_may_ask`: what has come is being written; voters need not wait, `Begin` does."""
         self._turns = Turns()
         self._notes: deque[tuple[int, Record]] = deque()
         """Of the journal, by the count of each: not synced yet."""
@@ -395,9 +394,6 @@ class Acting(Carrier):
 
         self._meanwhile(work, begun)
 
-    def _serve(self, serve: Serve) -> None:
-        self.process.serves(self.machine.node, serve.epoch)
-
     # --- its journal --------------------------------------------------------------------------
 
     def _write(self, write: Write) -> None:
@@ -599,6 +595,6 @@ STEPS: dict[type[Any], Callable[[Acting, Any], None]] = {
     StopShipping: Acting._stop_shipping,
     Follow: Acting._follow,
     Unfollow: Acting._unfollow,
-    Serve: Acting._serve,
+    Serve: lambda acting, serve: acting.process.serves(acting.machine.node, serve.epoch),
     StopServing: Acting._stop_serving,
 }

@@ -18,7 +18,16 @@ from typing import Any, Final
 from shmbroker.ipc.base.errors import Error, InvalidArgument
 from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.broker.journaler import keep_memory
-from shmbroker.ipc.instance import listed, notify, ordering, process, promotion, reloading, signals
+from shmbroker.ipc.instance import (
+    interpreter,
+    listed,
+    notify,
+    ordering,
+    process,
+    promotion,
+    reloading,
+    signals,
+)
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.status import RUN, Sign, Status
@@ -105,11 +114,13 @@ class ReplicatedInstance:
         Threads of ours may still sleep in the kernel: leave by os._exit.
         """
         keep_memory()
+        interpreter.shares_often()
         self._showing.status(Status("starting", process=self._process))
         try:
             self._begin()
         except (Error, OSError) as error:
             return self._failed(told(error))
+        interpreter.keeps_what_is_there()
         signals.heard(
             {
                 **dict.fromkeys(SIGNALS, self._stopped),

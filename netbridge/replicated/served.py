@@ -152,7 +152,8 @@ class Served:
     ) -> None:
         """What the member has is served from now on, and `standing` is synced.
 
-        `visible`: called when its vhost is there, and not synced yet.  `of_another`: another member was live before, so what is not replicated is left out.
+        `visible`: called when its vhost is there, and not synced yet.  `of_another`: another member
+        was live before, so what is not replicated is left out.
         """
         self._thread, self._store, self._watches, self._tell = thread, store, watches, tell
         self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -182,13 +183,11 @@ class Served:
         )
         self._pager = Pager(self.broker, store.pages, epoch=epoch, fence=store.fence)
         self._threads = [
-            threading.Thread(target=self._follow, args=(self.journaler,), daemon=True),
-            threading.Thread(target=self._follow, args=(self._pager,), daemon=True),
-            threading.Thread(target=self._let_go, args=(warm,), daemon=True),
+            threading.Thread(target=self._follow, args=(each,), daemon=True)
+            for each in (self.journaler, self._pager)
         ]
-        self._repairs = threading.Thread(target=self._repair, daemon=True)
-        for each in (*self._threads, self._repairs):
-            each.start()
+        self._beside = threading.Thread(target=self._after, args=(warm,), daemon=True)
+        self._beside.start()
         thread.call(lambda: thread.watch(self._event, self._told))
 
     def _told(self) -> None:
@@ -200,7 +199,11 @@ class Served:
             if not self.is_over:
                 self._watches.journal_is(failure)
 
-    def _let_go(self, warm: Warm) -> None:
+    def _after(self, warm: Warm) -> None:
+        """What may come after programs are served."""
+        repairs = threading.Thread(target=self._repair, daemon=True)
+        for each in (*self._threads, repairs):
+            each.start()
         self._ends.wait(LATER_SECONDS)
         warm.let_go()
 
@@ -249,7 +252,7 @@ class Served:
         self._ends.set()
         self.journaler.stop()
         self._pager.stop()
-        for each in self._threads:
+        for each in (self._beside, *self._threads):
             each.join()
         self._thread.ask(lambda: self._thread.unwatch(self._event))
         self.followers.close()

@@ -19,7 +19,7 @@ from shmbroker.netbridge.plan.action import (
     Refused,
     Release,
 )
-from shmbroker.netbridge.plan.plan import SILENT_SECONDS
+from shmbroker.netbridge.plan.plan import CLOSED_SECONDS, SILENT_SECONDS
 from shmbroker.netbridge.plan.plans import drafts
 from shmbroker.netbridge.plan.state import FINAL, LATER, State
 from shmbroker.netbridge.plan.terms import Owner, of_session
@@ -426,13 +426,18 @@ def test_a_passive_member_that_is_active_goes_before_one_that_does_not_answer() 
     assert list(one.plan.attempt_failed(one.now, "nobody"))[1] == Connect(Single("a"))
 
 
-def test_who_fell_silent_is_tried_and_the_others_do_not_wait_for_it() -> None:
+@pytest.mark.parametrize(
+    ("is_silent", "seconds"), [(True, SILENT_SECONDS), (False, CLOSED_SECONDS)]
+)
+def test_who_is_lost_is_tried_and_the_others_do_not_wait_for_it(
+    is_silent: bool, seconds: float
+) -> None:
     one = world("failover:(a,b)?randomize=no", "program", a="up").start()
     one.now += 10
-    said = list(one.plan.lost(one.now, "silence", is_silent=True))
+    said = list(one.plan.lost(one.now, "lost", is_silent=is_silent))
     assert said[-1] == Connect(Single("a")), "it may be there still"
-    assert one.plan.due == pytest.approx(one.now + SILENT_SECONDS)
-    one.now += SILENT_SECONDS
+    assert one.plan.due == pytest.approx(one.now + seconds)
+    one.now += seconds
     assert list(one.plan.woken(one.now)) == [Disconnect(Single("a")), Connect(Single("b"))]
     assert list(one.plan.attempt_failed(one.now, "nobody"))[1] == Connect(Single("a"))
     assert one.plan.due is None, "this time for as long as it takes"
