@@ -83,7 +83,7 @@ void applier_path(const sb_applier *all, const restored *queue, char *path)
 static void restored_free(sb_applier *all, restored *freed)
 {
     char path[NAME_ROOM];
-    if (freed->ring.memory)
+    if (freed->ring.memory && !freed->is_closed)
         sb_port_close(&freed->port);
     if (!freed->is_there) {
         applier_path(all, freed, path);
@@ -433,7 +433,8 @@ int64_t applier_record(sb_applier *all, const sb_journal_record *record)
 void applier_forget_gone(sb_applier *all)
 {
     forget_if(all, is_marked_gone);
-    marked_drop(all);
+    if (all->marked_count > 0) /* a takeover waits, and a full arena is large */
+        marked_drop(all);
 }
 
 /* --- beginning and end ------------------------------------------------------------------------ */

@@ -19,6 +19,7 @@ typedef struct restored {
     bool gone, is_schedule;
     bool has_chunks; /* blocks of the arena name its row */
     bool is_there;   /* the catalog has it */
+    bool is_closed;  /* its port */
     bool is_anew;    /* of another number than the journal has (takeover.c) */
     int64_t listed;  /* the number of the last list of queues that names it */
     int64_t holes_below; /* positions for which no message came yet are below this one */

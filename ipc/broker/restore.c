@@ -88,7 +88,10 @@ static int64_t put(sb_applier *all, restored *queue)
     if (code != SB_OK)
         return code;
     sb_port_close(&queue->port);
-    segment_detach(&queue->ring);
+    queue->is_closed = true;
+    if (queue->ring.file >= 0)
+        close(queue->ring.file);
+    queue->ring.file = -1; /* its memory goes later: a takeover waits, and a full ring is large */
     code = queue_put(all->connection, queue->row, queue->name, &queue->head);
     queue->is_there = code >= 0;
     return code < 0 ? code : SB_OK;
