@@ -127,15 +127,25 @@ class Replica(Carrier, Closable):
         """The last frame of the live that it has said to have."""
         return self._following.copying.has
 
-    def take_over(self, epoch: int, *, force: bool = False) -> tuple[Broker, Journaler]:
+    def take_over(
+        self,
+        epoch: int,
+        *,
+        force: bool = False,
+        serves: Callable[[Broker], object] = lambda _: None,
+    ) -> tuple[Broker, Journaler]:
         """Everybody sees its rings, and it writes its journal: broker and journaler are the
-        caller's to close, journaler first.  `epoch`: granted, and above that of the live."""
+        caller's to close, journaler first.  `epoch`: granted, and above that of the live.
+
+        `serves`: called as soon as it does; what it had to know as a replica goes after that.
+        """
         if not (self.may_take_over or force):
             raise InvalidArgument(f"the replica is {self.state}, and not in sync")
         warm = self._ended()
         if warm is None:
             raise InvalidArgument("the replica has nothing: it was about to begin anew")
         made = warm.take_over(epoch, of_another=True)
+        serves(made[0])
         warm.let_go()
         return made
 

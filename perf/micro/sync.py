@@ -161,10 +161,13 @@ def taken_over_s(folder: Path, replica_folder: Path, backlog: int) -> float:
             while not order.exists():
                 time.sleep(0.01)
             began = perf_counter()
-            there, journaler = replica.take_over(2)
-            there.queue(QUEUE).publish(b"first", timeout=PATIENCE_S)
-            answer.with_suffix(".new").write_text(str(perf_counter() - began))
-            answer.with_suffix(".new").rename(answer)
+
+            def serves(there: Broker) -> None:
+                there.queue(QUEUE).publish(b"first", timeout=PATIENCE_S)
+                answer.with_suffix(".new").write_text(str(perf_counter() - began))
+                answer.with_suffix(".new").rename(answer)
+
+            there, journaler = replica.take_over(2, serves=serves)
             journaler.close()
             there.close()
 
