@@ -85,6 +85,7 @@ class Log:
     synced_marks: Marks = field(default_factory=Marks)
     aside: list[Frame] = field(default_factory=list)
     """Erased when the copy that takes its place is whole."""
+    aside_synced: int = 0
     _generation: int = 0
 
     @property
@@ -136,7 +137,9 @@ class Log:
 
     def replaced(self, frames: Sequence[Frame], told: Callable[[], None]) -> None:
         """By a whole copy.  What was here stays until the copy is synced."""
-        self.aside, self.frames, self.synced = self.frames, list(frames), 0
+        if not self.aside:
+            self.aside, self.aside_synced = self.frames, self.synced
+        self.frames, self.synced = list(frames), 0
         self._generation += 1
         self.sync(lambda end: None)
 
@@ -147,6 +150,10 @@ class Log:
         self.mark(whole, is_whole=True, left_at=-1)
 
     def loses_power(self) -> None:
+        if self.aside and self.synced_marks.is_whole:
+            # that the copy is half is synced before what was here is moved: it was not moved
+            self.frames, self.synced = self.aside, self.aside_synced
+        self.aside = []
         del self.frames[self.synced :]
         self.marks = self.synced_marks
         self._generation += 1

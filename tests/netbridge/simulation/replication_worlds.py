@@ -82,7 +82,58 @@ def restarted_host(random: Random) -> list[Fault]:
     ]
 
 
+def lease_begins_anew(random: Random) -> list[Fault]:
+    """While a voter promises the epoch: the live has closed its silent link to it, and is back
+    before the backup, which stood still, asks to accept.  The live has not missed its backup yet.
+    """
+    silent = random.uniform(1.4, 2.0)
+    at = silent + random.uniform(0.62, 0.85)
+    return [
+        Fault(0.8, "hand-over", "a", 0.0, "b"),  # so that a loss is told to the backup only
+        Fault(silent, "one-way", "v1", at - silent + random.uniform(-0.05, 0.12), "b"),
+        Fault(at - 0.005, "partition", "a", 1.0, "b"),
+        Fault(at, "half-open", "a", 0.0),
+        Fault(at + random.uniform(0.0, 0.12), "stand-still", "a", random.uniform(0.08, 0.2)),
+    ]
+
+
+def restarted_voter(random: Random) -> list[Fault]:
+    """Of a lease that is not over: the live hears nothing of that, and the backup asks at once."""
+    at = random.uniform(1.4, 2.4)
+    again = at + random.uniform(0.08, 0.2)
+    return [
+        Fault(0.8, "hand-over", "a", 0.0, "b"),
+        Fault(at - 0.002, "partition", "a", 1.2, "b"),
+        Fault(at - 0.001, "no-voters", "a", again - at + random.uniform(0.02, 0.1)),
+        Fault(at, "half-open", "a", 0.0),
+        Fault(again, "power", "v1", 0.05),
+        Fault(again, "one-way", "b", 0.4, "v1"),
+    ]
+
+
 WORLDS: Final = (
+    SmallWorld(
+        Mutant(
+            "lease-not-looked-at-when-accepting",
+            Voter,
+            "_may_accept",
+            "not is_consented and now < self.leased_until.get(node, 0.0)",
+            "False",
+        ),
+        lease_begins_anew,
+        seed=152,
+    ),
+    SmallWorld(
+        Mutant(
+            "no-lease-after-a-restart",
+            Voter,
+            "__init__",
+            "{node: now + self._lease_of(node) for node in ledgers}",
+            "{}",
+        ),
+        restarted_voter,
+        seed=242,
+    ),
     SmallWorld(
         Mutant(
             "rebooted-replica",
