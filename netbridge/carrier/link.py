@@ -287,7 +287,7 @@ class Link(Closable):
 
     def became(self, end: End, state: State) -> None:
         if state is State.HANDSHAKING:
-            self._serves(end)
+            self._has_activated(end)
         elif state is State.SYNCING:
             self._plan.welcomed()
             self._look()
@@ -314,7 +314,7 @@ class Link(Closable):
             connection.waits_from, connection.said = now, (why, named)
             self._plan_says(self._plan.refused(now, Refusal.PASSIVE, why, named))
 
-    def _serves(self, end: End) -> None:
+    def _has_activated(self, end: End) -> None:
         """A member that was passive: it is tried on the connection that is there, if it is now."""
         for member, connection in list(self._passive.items()):
             if connection.end is end:

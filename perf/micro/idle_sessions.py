@@ -69,7 +69,7 @@ class IdleProgram:
         self.link: ProgramLink | None = None
         self.learns: Learns = nothing
 
-    def link_is_up(self, node: bytes) -> None:
+    def link_is_up(self, node: bytes, process: bytes) -> None:
         self._does(self.client.connected(time.monotonic()))
 
     def link_is_lost(self, kind: Loss, detail: str) -> None:

@@ -6,16 +6,20 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
 
 from shmbroker.netbridge.carrier import link as links
+from shmbroker.netbridge.carrier.dialled import Dialled
+from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.link import Link
 from shmbroker.netbridge.carrier.listener import Listener
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.security.credential import Credentials
+from shmbroker.netbridge.wire.frame import Frame
 from shmbroker.netbridge.wire.words import Standing
 from shmbroker.perf.machine.port import free_port
 from tests.support.link import PATIENCE, SITE
@@ -33,8 +37,18 @@ class Counted(Listener):
         super()._came(peer, part)
 
 
+class Served:
+    """Who has a link that is dialled."""
+
+    def came(self, end: End) -> None: ...
+
+    def heard(self, end: End, frame: Frame) -> None: ...
+
+    def gone(self, end: End) -> None: ...
+
+
 @contextmanager
-def linked() -> Iterator[tuple[Counted, Link]]:
+def linked(make: Callable[..., Link] = Link) -> Iterator[tuple[Counted, Link]]:
     """To a broker that is passive."""
     address = f"tcp://127.0.0.1:{free_port()}"
     uri = f"failover:({address})?initial-reconnect-delay=1ms&max-reconnect-delay=10ms"
@@ -46,7 +60,7 @@ def linked() -> Iterator[tuple[Counted, Link]]:
                 tell=lambda _: None, is_active=False,
             )
         )  # fmt: skip
-        yield passive, opened.enter_context(Link(near, "link", uri, SITE, NEAR, ()))
+        yield passive, opened.enter_context(make(near, "link", uri, SITE, NEAR, ()))
 
 
 def until(what: Callable[[], bool]) -> None:
@@ -64,11 +78,12 @@ def test_who_is_passive_is_asked_once_in_a_while_and_says_when_it_serves() -> No
         until(lambda: link.state == "up")
 
 
+@pytest.mark.parametrize("make", [Link, partial(Dialled, Served())], ids=["link", "dialled"])
 def test_who_was_passive_serves_on_the_connection_that_is_there(
-    monkeypatch: pytest.MonkeyPatch,
+    make: Callable[..., Link], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(links, "WAITS_SECONDS", PATIENCE)
-    with linked() as (passive, link):
+    with linked(make) as (passive, link):
         until(lambda: link.attempts >= 2)
         passive.serve(BACKUP, None)
         until(lambda: link.state == "up")
