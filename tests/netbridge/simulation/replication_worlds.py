@@ -97,6 +97,24 @@ def lease_begins_anew(random: Random) -> list[Fault]:
     ]
 
 
+def list_is_lost(random: Random) -> list[Fault]:
+    """The live loses power before it has synced that its first backup is in sync, serves again by
+    itself, and is cut off from it.
+
+    That a record is synced and that all who are on its list have it (`_is_safe`) are two guards
+    behind the one of this world.  The machine hears of a record when it is synced, and a backup
+    that has not got it is not eligible by its own journal; so neither has a seed of its own.
+    """
+    slow = random.uniform(0.475, 0.56)
+    at = slow + random.uniform(0.05, 0.5)
+    return [
+        Fault(slow, "slow-disk", "a", 0.6),
+        Fault(at, "power", "a", 0.1),
+        Fault(at - 0.001, "partition", "a", 3.0, "b"),
+        Fault(at + random.uniform(0.8, 1.4), "isolated", "a", 1.5),
+    ]
+
+
 def restarted_voter(random: Random) -> list[Fault]:
     """Of a lease that is not over: the live hears nothing of that, and the backup asks at once."""
     at = random.uniform(1.4, 2.4)
@@ -133,6 +151,18 @@ WORLDS: Final = (
         ),
         restarted_voter,
         seed=242,
+    ),
+    SmallWorld(
+        Mutant(
+            "list-told-before-it-holds",
+            Serving,
+            "_admit",
+            "self.does(Write(Copies(self.copies)))",
+            "self.does(Write(Copies(self.copies))); self.listed = self.copies; "
+            "self.version += 1; self.renew(self.voters, now)",
+        ),
+        list_is_lost,
+        seed=59,
     ),
     SmallWorld(
         Mutant(
