@@ -10,8 +10,8 @@ from shmbroker.cli.link import fields_of, rows, shown, since
 from shmbroker.cli.output import json_option, names_option
 from shmbroker.cli.units import format_duration
 
-COLUMNS = ["EXCHANGE", "REMOTE", "MODE", "STATE", "SINCE", "PEER", "MESSAGES", "WAITING", "OLDEST",
-           "REFUSED", "REASON"]  # fmt: skip
+COLUMNS = ["EXCHANGE", "REMOTE", "MODE", "STATE", "SINCE", "PEER", "BINDINGS", "FORWARDED", "CAME",
+           "RETURNED", "REFUSED", "DROPPED", "WAITING", "OLDEST", "REASON"]  # fmt: skip
 
 
 @click.group(
@@ -37,21 +37,31 @@ def mta() -> None:
 def list_(vhost: str, as_json: bool, names: bool) -> None:
     """Show the agents of the broker that is live for a vhost, as they are now.
 
-    It reads shared memory, so it works as well if the broker hangs.  MESSAGES were forwarded, or
-    have come, since the broker is live; WAITING is what the other broker has not confirmed, OLDEST
-    the age of the first of it, REFUSED what it has refused.  `shmbroker link stop` and `link start`
-    take the names that --names prints.
+    It reads shared memory, so it works as well if the broker hangs.  BINDINGS are copied to the
+    other broker now.  Since the broker is live so many messages were FORWARDED, CAME from there,
+    were RETURNED because nobody takes them there, REFUSED by a queue there, and DROPPED because
+    more waited than may.  WAITING is what the other broker has not confirmed, OLDEST the age of the
+    first of it.  `shmbroker link stop` and `link start` take the names that --names prints.
     """
     shown(agents(vhost), COLUMNS, cells, as_json, names)
 
 
 def agents(vhost: str) -> list[dict[str, object]]:
-    return fields_of((each for each in rows(vhost) if each.text.get("mode")), vhost)
+    found = fields_of((each for each in rows(vhost) if each.text.get("mode")), vhost)
+    return [each | {"forwarded": _number(each, "messages") - _number(each, "fetched")}
+            for each in found]  # fmt: skip
+
+
+def _number(of: dict[str, object], name: str) -> int:
+    found = of[name]
+    assert isinstance(found, int)
+    return found
 
 
 def cells(of: dict[str, object]) -> list[object]:
     return [of["exchange"], of["plan"], of["mode"], of["state"], since(of), of["peer"],
-            of["messages"], of["lag"], oldest(of), of["set_aside"], of["reason"]]  # fmt: skip
+            of["bindings"], of["forwarded"], of["fetched"], of["returned"], of["set_aside"],
+            of["dropped"], of["lag"], oldest(of), of["reason"]]  # fmt: skip
 
 
 def oldest(of: dict[str, object]) -> str | None:

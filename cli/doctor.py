@@ -43,9 +43,10 @@ def of_vhost(broker: Broker) -> list[Finding]:
     from shmbroker.ipc.queue import aside, writer
     from shmbroker.netbridge.broker import delayed
     from shmbroker.netbridge.clustered import ungrouped, unselected
+    from shmbroker.netbridge.transferred import down
 
     found: list[Finding] = []
-    for each in (writer, aside, unselected, ungrouped, delayed, gates):
+    for each in (writer, aside, unselected, ungrouped, delayed, down, gates):
         found += each.findings(broker)
     return found
 
@@ -92,7 +93,7 @@ def doctor(ctx: click.Context, fix: bool, yes: bool, as_json: bool) -> None:
     cluster without a consumer, gates that hold back what a queue could let go of, and containers
     that do not see each other's processes.
 
-    Of brokers of this host also: links that are not up, messages that wait long for a link, or for
+    Of brokers of this host also: links and agents that are not up, messages that wait long for a link, or for
     a node that is missing, forgotten or further away than max-hops, groups whose node is gone,
     lives without a backup, and confirms that mean less than they are configured to.
 

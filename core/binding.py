@@ -26,7 +26,7 @@ from shmbroker.core.layout import (
     DIRECT,
     EXCHANGE_KIND_AT,
     EXCHANGES,
-    FORWARD_ELSE,
+    FORWARD_ONLY,
     MATCH_ALL,
     MATCH_ANY,
     QUEUES,
@@ -112,11 +112,11 @@ def binding_put(
 ) -> int:
     """Bind a queue (kind 0) or exchange (1) to an exchange, by references: the binding's own.
 
-    match: all arguments (0) or any (1), or an agent's (FORWARD_ALL, FORWARD_ELSE).  Key and
-    arguments together have at most 448 bytes.
+    match: all arguments (0) or any (1), or an agent's (FORWARD_*).  Key and arguments together
+    have at most 448 bytes.
     `target`: BINDING_TARGET_AT.
     """
-    if kind < QUEUES or kind > EXCHANGES or match < MATCH_ALL or match > FORWARD_ELSE:
+    if kind < QUEUES or kind > EXCHANGES or match < MATCH_ALL or match > FORWARD_ONLY:
         return INVALID
     if not payload_fits(key_length, arguments_length):
         return INVALID

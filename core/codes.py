@@ -60,6 +60,7 @@ TOO_MANY_OPEN: Final = -52
 MOVED: Final = -53
 READ_ONLY: Final = -54
 GROUPING_TIMEOUT: Final = -55
+UNROUTABLE: Final = -56
 
 TEXTS: Final[dict[int, str]] = {
     OK: "done",
@@ -108,6 +109,7 @@ TEXTS: Final[dict[int, str]] = {
     OTHER_HEADER: "compiled with the shmbroker.h of another version: compile the program anew",
     MOVED: "the broker of this vhost serves no more, another one does: connect there",
     READ_ONLY: "the queue follows a queue of another broker: change it there, or ha detach",
+    UNROUTABLE: "no binding takes the message, and it is mandatory or immediate",
     GROUPING_TIMEOUT: "to which node of the cluster the group goes was not decided in time",
     TOO_MANY_OPEN: "too many earlier messages of this producer are open: retry or give up some",
     LOCKED: "another process has held a lock for too long: it may be stopped",
@@ -120,4 +122,4 @@ TEXTS: Final[dict[int, str]] = {
     STALE: "another broker writes this journal by now: this one must end",
 }
 
-assert sorted(TEXTS) == list(range(GROUPING_TIMEOUT, OK + 1))
+assert sorted(TEXTS) == list(range(UNROUTABLE, OK + 1))

@@ -757,6 +757,7 @@ MATCH_ALL: Final = 0
 MATCH_ANY: Final = 1
 FORWARD_ALL: Final = 2  # of a message transfer agent: whatever is published
 FORWARD_ELSE: Final = 3  # of one: what no other binding of the exchange takes, but those of agents
+FORWARD_ONLY: Final = 4  # of one: whatever is published here, and no other binding has it
 
 BALANCE_TURN_AT: Final = 0  # how many turns were given
 BALANCE_VERSION_AT: Final = PAIR_BYTES  # its lowest bit says which copy is valid
@@ -781,7 +782,8 @@ VISITED_EXCHANGES: Final = 0  # a bit an exchange: it was, or will be, searched
 VISITED_PENDING: Final = VISITED_EXCHANGES + EXCHANGE_ROWS // 8  # it will be
 VISITED_QUEUES: Final = VISITED_PENDING + EXCHANGE_ROWS // 8  # a bit a queue: it is in the result
 VISITED_TARGET: Final = VISITED_QUEUES + QUEUE_ROWS // 8  # of the last binding that took
-ROUTE_VISITED_BYTES: Final = VISITED_TARGET + 8
+VISITED_ARRIVED: Final = VISITED_TARGET + 8  # 1: an agent of another broker has brought the message
+ROUTE_VISITED_BYTES: Final = VISITED_ARRIVED + 8
 ROUTE_WORDS: Final = 2  # of a queue in a route: its reference, and the target or 0
 
 # --- participants segment -------------------------------------------------------------------------

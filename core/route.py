@@ -7,8 +7,10 @@ message hands it to its alternate, as in AMQP: a binding to another exchange cou
 even if nothing comes of it there.  If an exclusive binding takes it, the others do not.
 
 A message transfer agent has bindings of its own kind: FORWARD_ALL takes each message, beside all
-others, FORWARD_ELSE each that no binding of users or of a cluster takes.  Both count as taking it.
-An exchange without an agent is not searched for them.
+others, FORWARD_ELSE each that no binding of users or of a cluster takes, and FORWARD_ONLY each that
+is published here: no other binding gets that.  What an agent has brought from another broker is
+none of FORWARD_ONLY (`route_arrived`).  All count as taking it.  An exchange without an agent is
+not searched for them.
 
 What bindings of a cluster take goes to other nodes: then the result says the target too, which
 tells that node where it goes there.  What comes from another node is searched for in the one
@@ -50,6 +52,7 @@ from shmbroker.core.layout import (
     FANOUT,
     FORWARD_ALL,
     FORWARD_ELSE,
+    FORWARD_ONLY,
     MATCH_ANY,
     QUEUES,
     ROUTE_VISITED_BYTES,
@@ -57,6 +60,7 @@ from shmbroker.core.layout import (
     ROW_LIVE,
     ROW_TAG,
     TOPIC,
+    VISITED_ARRIVED,
     VISITED_EXCHANGES,
     VISITED_PENDING,
     VISITED_QUEUES,
@@ -317,6 +321,12 @@ def route_exchange(
     if not word & ROW_LIVE or not row_unchanged(catalog, EXCHANGES, exchange, word):
         return count  # removed: its bindings lead nowhere
     source = reference_of(word, exchange)
+    if flags & EXCHANGE_FORWARDS and load(visited + VISITED_ARRIVED) == 0:
+        total = route_bindings(
+            catalog, source, FANOUT, FORWARD_ONLY, 0, 0, 0, 0, visited, found, capacity, count
+        )
+        if total != NOT_FOUND:
+            return total
     total = NOT_FOUND
     for exclusive in range(flags & EXCHANGE_DIVERTS, -1, -1):
         total = route_bindings(
@@ -345,8 +355,8 @@ def route_exchange(
     return count
 
 
-@exported_cold
-def route(
+@cold
+def route_from(
     catalog: int,
     exchange: int,
     key: int,
@@ -356,12 +366,8 @@ def route(
     visited: int,
     found: int,
     capacity: int,
+    has_arrived: int,
 ) -> int:
-    """The queues that a message of an exchange (by index) goes to: how many, or a code.
-
-    `found` gets their references and targets, each once, in a stable order; TOO_SMALL if it has no
-    room for all of them.  `visited` is SB_ROUTE_VISITED_BYTES of the caller's to work with.
-    """
     if key_length < 0 or properties_length < 0:
         return INVALID
     if row_reference(catalog, EXCHANGES, exchange) < 0:
@@ -369,6 +375,7 @@ def route(
     if not map_check(properties, properties + properties_length):
         properties_length = -1
     fill(visited, 0, ROUTE_VISITED_BYTES)
+    store(visited + VISITED_ARRIVED, has_arrived)
     exchange_visit(visited, exchange)
     count = 0
     while count >= 0:
@@ -388,6 +395,78 @@ def route(
             count,
         )
     return count
+
+
+@exported_cold
+def route(
+    catalog: int,
+    exchange: int,
+    key: int,
+    key_length: int,
+    properties: int,
+    properties_length: int,
+    visited: int,
+    found: int,
+    capacity: int,
+) -> int:
+    """The queues that a message of an exchange (by index) goes to: how many, or a code.
+
+    `found` gets their references and targets, each once, in a stable order; TOO_SMALL if it has no
+    room for all of them.  `visited` is SB_ROUTE_VISITED_BYTES of the caller's to work with.
+    """
+    return route_from(
+        catalog,
+        exchange,
+        key,
+        key_length,
+        properties,
+        properties_length,
+        visited,
+        found,
+        capacity,
+        0,
+    )
+
+
+@exported_cold
+def route_arrived(
+    catalog: int,
+    exchange: int,
+    key: int,
+    key_length: int,
+    properties: int,
+    properties_length: int,
+    visited: int,
+    found: int,
+    capacity: int,
+) -> int:
+    """The same of a message that an agent of another broker has brought."""
+    return route_from(
+        catalog,
+        exchange,
+        key,
+        key_length,
+        properties,
+        properties_length,
+        visited,
+        found,
+        capacity,
+        1,
+    )
+
+
+@exported_cold
+def route_forwarded(catalog: int, exchange: int, visited: int, found: int, capacity: int) -> int:
+    """The queues of agents that a message of this exchange goes to if nobody here takes it now."""
+    source = row_reference(catalog, EXCHANGES, exchange)
+    if source < 0:
+        return NOT_FOUND
+    fill(visited, 0, ROUTE_VISITED_BYTES)
+    flags = load(entry_at(catalog, EXCHANGES, exchange) + EXCHANGE_FLAGS_AT)
+    if not flags & EXCHANGE_FORWARDS:
+        return 0
+    count = route_forwards(catalog, source, visited, found, capacity, 0, NOT_FOUND)
+    return 0 if count == NOT_FOUND else count
 
 
 @exported_cold

@@ -105,6 +105,7 @@ class Broker(Face, of=sync.Broker):
 
     declare_queue = opens(sync.Broker.declare_queue, _queue)
     temporary_queue = opens(sync.Broker.temporary_queue, _queue)
+    returned = opens(sync.Broker.returned, _queue)
     declare_exchange = opens(sync.Broker.declare_exchange, Exchange)
     settings = awaitable(sync.Broker.settings)
     remove_settings = awaitable(sync.Broker.remove_settings)

@@ -127,7 +127,8 @@ class SelectorError(InvalidArgument):
 
 
 class Unroutable(Error):
-    """No queue took a message that was published as mandatory."""
+    """No queue took a message that was published as mandatory, or none with a consumer one that was
+    published as immediate."""
 
 
 class TransactionEnded(Error):
@@ -274,6 +275,7 @@ ERRORS: dict[int, type[Error]] = {
     codes.MOVED: Moved,
     codes.READ_ONLY: ReplicaReadOnly,
     codes.GROUPING_TIMEOUT: GroupingTimeout,
+    codes.UNROUTABLE: Unroutable,
     codes.UNTRUSTED: Untrusted,
     codes.OTHER_HEADER: OtherHeader,
 }
@@ -281,7 +283,6 @@ ERRORS: dict[int, type[Error]] = {
 SUBCLASSES: dict[type[Error], int] = {
     AlreadyDealtWith: codes.REVOKED,
     SelectorError: codes.INVALID,
-    Unroutable: codes.OK,
     NotAsyncio: codes.OK,
     NotAllowed: codes.OK,
     NotEnoughReplicas: codes.UNCONFIRMED,

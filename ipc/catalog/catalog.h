@@ -102,6 +102,8 @@ int64_t ownership_end(sb_connection *connection, int64_t id);
 bool leads_to_node(const char *name);
 /* Whether a queue of this name has what a message transfer agent sends to another broker. */
 bool leads_to_agent(const char *name);
+/* And if it is there because the other broker has asked for it. */
+bool has_subscribed(const char *name);
 /* It is that of a queue that has what a link, a bridge or an agent is shipping. */
 bool is_on_its_way(const char *name);
 /* It is the name of a queue in which a broker keeps where groups go: it alone deletes it. */

@@ -39,6 +39,11 @@ bool leads_to_agent(const char *name)
     return begins(name, AGENT);
 }
 
+bool has_subscribed(const char *name)
+{
+    return begins(name, AGENT ":");
+}
+
 bool has_routes(const char *name)
 {
     size_t length = sizeof ROUTES - 1;

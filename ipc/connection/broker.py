@@ -141,6 +141,7 @@ class Broker(Closable):
         self._draining: list[bool] = []  # true when it is drained; loops look at it: it is fast
         self._asked: list[Any] = []  # structures for requests that are not in use
         self._ports: weakref.WeakSet[Port] = weakref.WeakSet()
+        self._returned: Queue | None = None
 
     # --- declaring ----------------------------------------------------------------------------
 
@@ -201,6 +202,18 @@ class Broker(Closable):
             "a temporary queue",
         )
         return self._queue_of(made[0], codec)
+
+    def returned(self) -> Queue:
+        """The temporary queue of what nobody took at the broker of a message transfer agent.
+
+        From the first call on, what we publish as mandatory or immediate comes there if that is so,
+        with the properties `returned.exchange` and `returned.reason`.
+        """
+        if self._returned is None:
+            made = self.temporary_queue()
+            self._check(lib.sb_returns_to(self._connection, made._queue), "returns")
+            self._returned = made
+        return self._returned
 
     def _temporary_queue(self, name: str, slots: int | None, settings: Any) -> Queue:
         """temporary_queue of this name."""

@@ -16,11 +16,19 @@
 #define ROUTES 4096 /* kept at once; when there are more, all are dropped */
 #define TABLE (2 * ROUTES)
 
+/* What an exchange routes. */
+typedef enum routing {
+    OF_PROGRAMS,
+    OF_NODES,     /* what comes from other nodes of a cluster */
+    FROM_AGENTS,  /* what agents of other brokers have brought */
+    TO_AGENTS,    /* what nobody here takes now */
+} routing;
+
 struct sb_exchange {
     sb_connection *connection;
     int64_t reference; /* 0: the default exchange */
     int64_t kind;
-    bool here; /* it routes what comes from other nodes */
+    routing routes;
     int64_t generation;
     int64_t kept;
     int64_t *found; /* room for the longest route */
@@ -67,11 +75,11 @@ int64_t exchange_close(sb_exchange *exchange)
 
 /* One handle for each: they live as long as the connection. */
 static sb_exchange *handle_of(sb_connection *connection, const char *name, int64_t reference,
-                              int64_t kind, bool here)
+                              int64_t kind, routing routes)
 {
     pthread_mutex_lock(&connection->mutex);
     sb_exchange *exchange = connection->exchanges;
-    while (exchange && (exchange->reference != reference || exchange->here != here))
+    while (exchange && (exchange->reference != reference || exchange->routes != routes))
         exchange = exchange->next;
     if (exchange || !(exchange = calloc(1, sizeof *exchange))) {
         pthread_mutex_unlock(&connection->mutex);
@@ -80,7 +88,7 @@ static sb_exchange *handle_of(sb_connection *connection, const char *name, int64
     exchange->connection = connection;
     exchange->reference = reference;
     exchange->kind = kind;
-    exchange->here = here;
+    exchange->routes = routes;
     exchange->generation = -1;
     strcpy(exchange->name, name);
     pthread_mutex_init(&exchange->mutex, NULL);
@@ -90,7 +98,7 @@ static sb_exchange *handle_of(sb_connection *connection, const char *name, int64
     return exchange;
 }
 
-static int64_t exchange_open(sb_connection *connection, const char *name, bool here,
+static int64_t exchange_open(sb_connection *connection, const char *name, routing routes,
                              sb_exchange **opened)
 {
     void *catalog = connection->catalog.memory;
@@ -107,18 +115,29 @@ static int64_t exchange_open(sb_connection *connection, const char *name, bool h
         int64_t row = reference & L_REFERENCE_INDEX_MASK;
         kind = word_load(catalog, sb_catalog_entry_at(L_EXCHANGES, row) + L_EXCHANGE_KIND_AT);
     }
-    *opened = handle_of(connection, name, reference, kind, here);
+    *opened = handle_of(connection, name, reference, kind, routes);
     return *opened ? SB_OK : fail_system("memory for an exchange");
 }
 
 int64_t sb_open_exchange(sb_connection *connection, const char *name, sb_exchange **opened)
 {
-    return exchange_open(connection, name, false, opened);
+    return exchange_open(connection, name, OF_PROGRAMS, opened);
 }
 
 int64_t exchange_open_here(sb_connection *connection, const char *name, sb_exchange **opened)
 {
-    return exchange_open(connection, name, true, opened);
+    return exchange_open(connection, name, OF_NODES, opened);
+}
+
+static sb_exchange *exchange_for(const sb_exchange *exchange, routing routes)
+{
+    return handle_of(exchange->connection, exchange->name, exchange->reference, exchange->kind,
+                     routes);
+}
+
+sb_exchange *exchange_of_agent(sb_exchange *exchange)
+{
+    return exchange_for(exchange, FROM_AGENTS);
 }
 
 static uint64_t hash_of(const char *bytes, int64_t length, uint64_t hash)
@@ -158,12 +177,24 @@ static int64_t created(sb_connection *connection, const sb_outgoing *message)
     return queue_create(connection, name);
 }
 
+static int64_t search_row(const sb_exchange *exchange, int64_t row, const sb_outgoing *message,
+                          int64_t *found, int64_t capacity)
+{
+    void *catalog = exchange->connection->catalog.memory;
+    uint64_t visited[SB_ROUTE_VISITED_BYTES / 8];
+    if (exchange->routes == TO_AGENTS)
+        return sb_route_forwarded(catalog, row, visited, found, capacity);
+    return (exchange->routes == OF_NODES ? sb_route_here :
+            exchange->routes == FROM_AGENTS ? sb_route_arrived : sb_route)(
+        catalog, row, message->key, message->key_length, message->properties,
+        message->properties_length, visited, found, capacity);
+}
+
 static int64_t search(sb_exchange *exchange, const sb_outgoing *message, int64_t *found,
                       int64_t capacity)
 {
     sb_connection *connection = exchange->connection;
     void *catalog = connection->catalog.memory;
-    uint64_t visited[SB_ROUTE_VISITED_BYTES / 8];
     if (exchange->reference == 0) {
         found[0] = sb_reference_find(catalog, L_QUEUES, message->key, message->key_length);
         if (found[0] < 0)
@@ -173,9 +204,7 @@ static int64_t search(sb_exchange *exchange, const sb_outgoing *message, int64_t
     }
     int64_t count = sb_row_of(catalog, L_EXCHANGES, exchange->reference);
     if (count >= 0)
-        count = (exchange->here ? sb_route_here : sb_route)(
-            catalog, count, message->key, message->key_length, message->properties,
-            message->properties_length, visited, found, capacity);
+        count = search_row(exchange, count, message, found, capacity);
     if (count == SB_NOT_FOUND)
         return fail(count, "exchange '%s' was deleted", exchange->name);
     return count;
@@ -299,19 +328,84 @@ bool exchange_is_default(const sb_exchange *exchange)
     return exchange->reference == 0;
 }
 
+/* --- what is wished of a message -------------------------------------------------------------- */
+
+bool route_takes(const kept_route *route, int64_t each, int64_t wishes)
+{
+    sb_queue *queue = route->queues[each];
+    return !(wishes & IS_IMMEDIATE) || route->targets[each] != 0 ||
+           participant_users(queue->connection, queue->reference, L_USE_CONSUMES) > 0;
+}
+
+int64_t exchange_route_wished(sb_exchange *exchange, const sb_outgoing *message, int64_t wishes,
+                              kept_route **route)
+{
+    int64_t others = 0, count = exchange_route(exchange, message, route);
+    if (count < 0 || !(wishes & IS_IMMEDIATE) || exchange_is_default(exchange))
+        return count;
+    for (int64_t each = 0; each < count; each++) {
+        bool is_other = !leads_to_agent((*route)->queues[each]->name);
+        if (is_other && route_takes(*route, each, wishes))
+            return count;
+        others += is_other;
+    }
+    if (others == 0) /* agents have it already */
+        return count;
+    sb_exchange *agents = exchange_for(exchange, TO_AGENTS);
+    route_leave(*route);
+    return agents ? exchange_route(agents, message, route) : fail_system("memory for an exchange");
+}
+
+int64_t route_copy(const kept_route *route, int64_t each, const sb_outgoing *message,
+                   int64_t wishes, sb_outgoing *copy, unsigned char **kept)
+{
+    const int64_t *told = route->queues[each]->connection->returns;
+    const text_pair publisher = {JOURNEY, (const char *)told, NODE_BYTES, true};
+    *copy = *message;
+    *kept = NULL;
+    copy->target = route->targets[each];
+    if (!wishes || copy->target >> 16 != OF_AGENT)
+        return SB_OK;
+    copy->target |= wishes;
+    if (!(told[0] | told[1]))
+        return SB_OK;
+    *kept = malloc((size_t)message->properties_length + PAIR_ROOM(JOURNEY, NODE_BYTES));
+    int64_t length = *kept ? properties_with(*kept, message->properties,
+                                             message->properties_length, &publisher, 1)
+                           : fail_system("memory for a message");
+    if (length < 0)
+        return length == SB_TOO_LARGE ? SB_OK : length; /* then nobody is told */
+    copy->properties = *kept;
+    copy->properties_length = length;
+    copy->target |= HAS_PUBLISHER;
+    return SB_OK;
+}
+
+int64_t sb_returns_to(sb_connection *connection, sb_queue *queue)
+{
+    sb_queue_identity(queue, connection->returns);
+    return SB_OK;
+}
+
 /* To one of them: to another node it goes with the target that says where to. */
 static int64_t publish_to(const sb_exchange *exchange, const kept_route *route, int64_t each,
-                          const sb_outgoing *message, int64_t timeout_ns, sb_receipt *where)
+                          const sb_outgoing *message, int64_t wishes, int64_t timeout_ns,
+                          sb_receipt *where)
 {
+    unsigned char *kept;
+    sb_outgoing copy;
     /* behind an exchange a queue with groups gets its copy at each node that has it */
     if (route->queues[each]->grouped && !exchange_is_default(exchange) && !route->targets[each])
         return publish_receipt(route->queues[each], message, timeout_ns, where);
     if (route->targets[each] == 0)
         return publish_in_turn(route->queues[each], message, timeout_ns, where);
-    sb_outgoing copy = *message;
-    copy.target = route->targets[each];
-    return publish_receipt(route->queues[each], &copy, timeout_ns, where);
+    int64_t code = route_copy(route, each, message, wishes, &copy, &kept);
+    if (code == SB_OK)
+        code = publish_receipt(route->queues[each], &copy, timeout_ns, where);
+    free(kept);
+    return code;
 }
+
 
 static int64_t publish_routed(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,
                               int64_t *done, sb_receipts *receipts)
@@ -326,18 +420,29 @@ static int64_t publish_routed(sb_exchange *exchange, const sb_outgoing *message,
     kept_route *route;
     bool was_deleted;
     int tries = 0;
+    int64_t wishes = message->target & WISHES, passed = 0;
+    sb_outgoing plain;
+    if (wishes) {
+        plain = *message;
+        plain.target = 0;
+        message = &plain;
+    }
 again:
-    int64_t count = exchange_route(exchange, message, &route);
+    int64_t count = exchange_route_wished(exchange, message, wishes, &route);
     was_deleted = count >= 0 && route->lacks;
     code = count < 0 ? count : receipts ? receipts_room(receipts, count) : SB_OK;
     for (; code >= 0 && *done < count; *done += code >= 0) {
+        if (!route_takes(route, *done, wishes)) {
+            passed++;
+            continue;
+        }
         int64_t left = timeout_ns;
         if (deadline) {
             left = deadline - sb_system_clock();
             left = left > 0 ? left : 0;
         }
         sb_receipt where;
-        code = publish_to(exchange, route, *done, message, left, &where);
+        code = publish_to(exchange, route, *done, message, wishes, left, &where);
         if (receipts)
             received(receipts, where, code);
         was_deleted = code == SB_NOT_FOUND;
@@ -347,11 +452,11 @@ again:
     if (count >= 0)
         route_leave(route);
     if (was_deleted && exchange->reference == 0) {
-        *done = count = 0; /* nobody has it: perhaps there is one again, or can be */
+        *done = count = passed = 0; /* nobody has it: perhaps there is one again, or can be */
         if (code >= 0 && tries++ < DELETED_TRIES)
             goto again;
     }
-    return code < 0 ? code : count;
+    return code < 0 ? code : count - passed;
 }
 
 int64_t sb_exchange_publish(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,

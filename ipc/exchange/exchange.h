@@ -25,8 +25,20 @@ typedef struct kept_route {
 } kept_route;
 /* An exchange that routes what comes from another node: to queues here, and by its own bindings. */
 int64_t exchange_open_here(sb_connection *connection, const char *name, sb_exchange **opened);
+/* The same exchange for what an agent has brought; NULL: there is no memory. */
+sb_exchange *exchange_of_agent(sb_exchange *exchange);
 /* How many queues a message goes to, and which. */
 int64_t exchange_route(sb_exchange *exchange, const sb_outgoing *message, kept_route **route);
+/* The same of one with WISHES: if it is immediate, and no queue takes it now, agents get what
+ * nobody takes. */
+int64_t exchange_route_wished(sb_exchange *exchange, const sb_outgoing *message, int64_t wishes,
+                              kept_route **route);
+/* Whether such a message goes to this queue of its route: it leads elsewhere, or has a consumer. */
+bool route_takes(const kept_route *route, int64_t each, int64_t wishes);
+/* A copy of a message on its way to a queue of its route: what goes to an agent says what is
+ * wished, and who is told when it is returned.  What it points to is freed by the caller. */
+int64_t route_copy(const kept_route *route, int64_t each, const sb_outgoing *message,
+                   int64_t wishes, sb_outgoing *copy, unsigned char **kept);
 /* It leads to the queue that the key names. */
 bool exchange_is_default(const sb_exchange *exchange);
 /* The message was published: its route may change. */

@@ -39,6 +39,7 @@ class Exchange:
         message_id: str | bytes | None = None,
         group: str | None = None,
         mandatory: bool = False,
+        immediate: bool = False,
         deliver_after: Seconds | None = None,
         deliver_at: When | None = None,
         confirm: Confirm | None = None,
@@ -46,8 +47,12 @@ class Exchange:
     ) -> int:
         """Publish to every queue that a binding leads to: how many.
 
-        With `mandatory`, Unroutable if there is none.  If a queue has no room within the timeout
-        it is QueueFull, and the queues before it have the message: the error says how many.
+        With `mandatory`, Unroutable if there is none.  With `immediate` only queues with a consumer
+        get it, and it is Unroutable if there is none of these.  What agents send to another broker,
+        and nobody takes there, comes back to `Broker.returned` (docs/agents.md).
+
+        If a queue has no room within the timeout it is QueueFull, and the queues before it have the
+        message: the error says how many.
 
         With a delay, or a time of day, each of them has it in its schedule (docs/scheduled.md).
         With a message_id, each queue takes it once: a queue that has it already is counted as well.
@@ -59,7 +64,7 @@ class Exchange:
         deadline = Deadline(nanoseconds(timeout))
         publication = Publication(
             self, body, key=key, properties=properties, ttl=ttl, priority=priority,
-            message_id=message_id, group=group, mandatory=mandatory,
+            message_id=message_id, group=group, mandatory=mandatory, immediate=immediate,
             deliver_after=deliver_after, deliver_at=deliver_at, confirm=confirm,
         )  # fmt: skip
         count = publication.go_on(nanoseconds(timeout))

@@ -35,6 +35,13 @@ int64_t sb_open_exchange(sb_connection *connection, const char *name, sb_exchang
 const char *sb_exchange_name(sb_exchange *exchange);
 int64_t sb_exchange_kind(sb_exchange *exchange);
 
+/* For the target of a message that is published through an exchange: it is returned if no queue
+ * takes it, or none with a consumer, also where an agent sends it (docs/agents.md). */
+#define SB_IMMEDIATE 0x2000
+#define SB_MANDATORY 0x4000
+/* What agents return to this connection goes to this queue from now on. */
+int64_t sb_returns_to(sb_connection *connection, sb_queue *queue);
+
 /* How many queues the message went to.  *done counts them, and is 0 at first: after a code less
  * than 0, the same call with the same *done goes on behind those that have it already. */
 int64_t sb_exchange_publish(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,

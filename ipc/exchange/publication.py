@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.core.codes import FULL, INTERRUPTED, NOT_FOUND
 from shmbroker.core.layout import CONFIRM_SHM
@@ -21,13 +21,31 @@ if TYPE_CHECKING:
     from shmbroker.ipc.exchange.exchange import Exchange
 
 _publish = lib.sb_exchange_publish_with
+MANDATORY: Final = 0x4000
+IMMEDIATE: Final = 0x2000
+
+
+def wishes(*, mandatory: bool, immediate: bool = False) -> int:
+    """As the target of a message has them: SB_MANDATORY, SB_IMMEDIATE."""
+    return (MANDATORY if mandatory else 0) | (IMMEDIATE if immediate else 0)
+
+
+def unroutable(exchange: str, key: str, wished: int) -> Unroutable:
+    what, do = "no binding takes", "bind a queue, or declare an alternate exchange"
+    wish = "mandatory"
+    if wished & IMMEDIATE:
+        what, do = "no queue with a consumer takes", "consume from a queue that is bound"
+        wish = "immediate"
+    return Unroutable(
+        f"exchange {exchange!r}: {what} a message with key {key!r}, and it is {wish}: {do}"
+    )
 
 
 class Publication:
     """Remembers which queues have the message, so that it can go on where one had no room."""
 
     __slots__ = (
-        "_done", "_exchange", "_kept", "_mandatory", "_message", "_outgoing", "_receipts",
+        "_done", "_exchange", "_kept", "_message", "_outgoing", "_receipts", "_wishes",
         "is_delayed", "level",
     )  # fmt: skip
 
@@ -43,6 +61,7 @@ class Publication:
         message_id: str | bytes | None = None,
         group: str | None = None,
         mandatory: bool = False,
+        immediate: bool = False,
         deliver_after: Seconds | None = None,
         deliver_at: When | None = None,
         confirm: Confirm | None = None,
@@ -54,13 +73,14 @@ class Publication:
         properties = grouped(properties, group)
         self.is_delayed = deliver_after is not None or deliver_at is not None
         self._exchange = exchange
-        self._mandatory = mandatory
+        self._wishes = wishes(mandatory=mandatory, immediate=immediate)
         self._message = (*parts(body, key, properties, ttl, priority), *id_bytes(message_id))
         self._outgoing: Any = None
         self._receipts: Any = None
-        if self.is_delayed or self.is_to_confirm:
+        if self.is_delayed or self.is_to_confirm or self._wishes:
             self._outgoing, *self._kept = outgoing(body, key, properties, ttl, priority, message_id)
             schedule(self._outgoing, deliver_after, deliver_at)
+            self._outgoing.target = self._wishes
         if self.is_to_confirm:
             self._receipts = exchange._broker._handles.receipts()
         self._done = ffi.new("int64_t *")
@@ -79,12 +99,9 @@ class Publication:
         if code < 0:
             had = f" ({done[0]} queues have the message)" if done[0] else ""
             raise self._error(code, had)
-        if code == 0 and self._mandatory:
+        if code == 0 and self._wishes:
             key = self._message[2].decode(errors="surrogatepass")
-            raise Unroutable(
-                f"exchange {self._exchange.name!r}: no binding takes a message with key {key!r}, "
-                "and it is mandatory: bind a queue, or declare an alternate exchange"
-            )
+            raise unroutable(self._exchange.name, key, self._wishes)
         return code
 
     def _publish(self, timeout_ns: int) -> int:

@@ -34,6 +34,14 @@ int64_t properties_with(unsigned char *made, const void *properties, int64_t len
 /* --- of a message that is for the agent of another broker (sink/journey.c) -------------------- */
 
 #define OF_AGENT INT64_C(0x6D7461) /* "mta" */
-#define ID_IS_COMPARED INT64_C(0x80)  /* in its target: whoever published it gave it an id */
+/* In its target: */
+#define ID_IS_COMPARED INT64_C(0x80)  /* whoever published it gave it an id */
+#define HAS_PUBLISHER INT64_C(0x1000) /* who is told if it is returned: the first of "$mta" */
+#define IS_IMMEDIATE INT64_C(0x2000)  /* SB_IMMEDIATE, SB_MANDATORY: it is returned if nobody */
+#define IS_MANDATORY INT64_C(0x4000)  /* takes it */
+#define COMES_BACK INT64_C(0x8000)    /* to where it was published, where nobody has it */
+#define WISHES (IS_IMMEDIATE | IS_MANDATORY)
+#define JOURNEY "$mta" /* the property */
+#define NODE_BYTES 16  /* of each place in it */
 
 #endif

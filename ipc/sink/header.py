@@ -88,8 +88,13 @@ void sb_sink_travels(sb_sink *sink);
  * node `from` to the node `here`, each with 16 bytes: what was here before is dropped, and what
  * goes on says where it was. */
 int64_t sb_sink_of_agent(sb_sink *sink, const void *here, const void *from);
-/* The target of a binding by which an agent takes messages that go over so many agents at most. */
-int64_t sb_target_of_agent(int64_t hops_max);
+/* The target of a binding by which an agent takes messages that go over so many agents at most.
+ * `comes_back`: the other broker sends them to this one, too, where nobody has them. */
+int64_t sb_target_of_agent(int64_t hops_max, int64_t comes_back);
+/* Give a record of a queue of an agent back to whoever has published it; SB_NOT_FOUND: nobody is
+ * to be told, or is there; SB_FULL. */
+int64_t sb_record_return(sb_connection *connection, const void *record, int64_t bytes,
+                         const char *exchange, const char *why);
 /* A chooser (sb_pass) of what a broker elsewhere fetches: what came over no such link, and of each
  * `cycle` positions the one whose turn it is; the others are for other consumers. */
 typedef struct sb_fetch {

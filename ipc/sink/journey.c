@@ -3,11 +3,17 @@
  * They say it only on their way, in a queue of an agent and on the wire: by the word for the
  * target,
  *
- *     "mta" << 16 | over how many agents it may go << 8 | an id was given << 7 |
- *     over how many it has gone
+ *     "mta" << 16 | it comes back << 15 | it is mandatory << 14 | or immediate << 13 |
+ *     who published it is told << 12 | over how many agents it may go << 8 |
+ *     an id was given << 7 | over how many it has gone
  *
  * and, if it has gone over any, by the last of its properties: "$mta", the ids of the nodes where
- * it was published, in their order.  Whoever takes it here sees neither. */
+ * it was published, in their order.  If it has gone over none, and its publisher is to be told when
+ * it is returned, that is the identity of the publisher's queue.  Whoever takes it here sees none
+ * of it.
+ *
+ * What comes back has a node where it was published, and nobody has it there: FORWARD_ONLY.  The
+ * other broker says so to whoever subscribes to it there, and that node takes it. */
 
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -20,9 +26,9 @@
 #include "sink/sink.h"
 
 #define HOPS_MASK 0x7F
-#define NODE_BYTES 16
+#define HOPS_MAX_MASK 0xF
 #define NODES_MAX 15 /* more than that is more than one byte can count */
-#define NAME "\xA4$mta\xC4" /* text of 4 bytes; bytes, of a length in one byte */
+#define NAME "\xA4" JOURNEY "\xC4" /* text of 4 bytes; bytes, of a length in one byte */
 #define NAME_BYTES 6
 #define BEFORE (NAME_BYTES + 1)
 #define ENTRY_MAX (BEFORE + NODES_MAX * NODE_BYTES)
@@ -39,13 +45,15 @@ typedef struct made {
 struct journey {
     char here[NODE_BYTES], from[NODE_BYTES];
     int64_t hops; /* up to here */
-    bool compares; /* their ids, as where they were published */
+    int64_t wishes;  /* WISHES: of whoever has published them */
+    bool compares;   /* their ids, as where they were published */
+    bool comes_back; /* to the node from which they come */
     made plain, onward;
 };
 
-int64_t sb_target_of_agent(int64_t hops_max)
+int64_t sb_target_of_agent(int64_t hops_max, int64_t comes_back)
 {
-    return OF_AGENT << 16 | (hops_max & 0xFF) << 8;
+    return OF_AGENT << 16 | (comes_back ? COMES_BACK : 0) | (hops_max & HOPS_MAX_MASK) << 8;
 }
 
 int64_t sb_sink_of_agent(sb_sink *sink, const void *here, const void *from)
@@ -92,20 +100,40 @@ static void map_copy(made *to, const char *bytes, int64_t length, int64_t head, 
     to->length += rest;
 }
 
-/* Where it was before, which is the last property. */
-static const char *nodes_of(const sb_outgoing *message, int64_t hops)
+/* The last property, of so many places. */
+static const char *places_of(const sb_outgoing *message, int64_t places)
 {
-    int64_t bytes = BEFORE + hops * NODE_BYTES;
+    int64_t bytes = BEFORE + places * NODE_BYTES;
     const char *entry = (const char *)message->properties + message->properties_length - bytes;
-    if (hops > NODES_MAX || message->properties_length < bytes + 1 ||
+    if (places > NODES_MAX || message->properties_length < bytes + 1 ||
         memcmp(entry, NAME, NAME_BYTES) != 0 ||
-        (unsigned char)entry[NAME_BYTES] != hops * NODE_BYTES)
+        (unsigned char)entry[NAME_BYTES] != places * NODE_BYTES)
         return NULL;
     return entry + BEFORE;
 }
 
-static bool was_here(const journey *been, const char *nodes, int64_t hops)
+int64_t journey_publisher(sb_outgoing *message, char *plain, int64_t identity[2])
 {
+    const char *place = message->target >> 16 == OF_AGENT && message->target & HAS_PUBLISHER
+                            ? places_of(message, 1) : NULL;
+    int64_t head, count = map_count(message->properties, message->properties_length, &head);
+    made users;
+    if (!place || count < 1)
+        return SB_NOT_FOUND;
+    memcpy(identity, place, NODE_BYTES);
+    map_copy(&users, message->properties, message->properties_length, head, count - 1,
+             BEFORE + NODE_BYTES);
+    memcpy(plain, users.bytes, (size_t)users.length);
+    message->properties = plain;
+    message->properties_length = users.length;
+    message->target = 0;
+    return SB_OK;
+}
+
+static bool was_here(const journey *been, const char *nodes, int64_t hops, bool comes_back)
+{
+    if (comes_back && hops == 1 && memcmp(nodes, been->here, NODE_BYTES) == 0)
+        return false; /* it was published here, and nobody here has it */
     for (int64_t each = 0; each < hops; each++)
         if (memcmp(nodes + each * NODE_BYTES, been->here, NODE_BYTES) == 0)
             return true;
@@ -116,17 +144,21 @@ int64_t journey_read(sb_sink *sink, const sb_outgoing *message)
 {
     journey *been = sink->journey;
     bool is_agents = message->target >> 16 == OF_AGENT;
-    int64_t head, hops = is_agents ? message->target & HOPS_MASK : 0;
+    int64_t target = is_agents ? message->target : 0;
+    int64_t head, hops = target & HOPS_MASK;
+    int64_t places = hops > 0 ? hops : target & HAS_PUBLISHER ? 1 : 0;
     int64_t count = map_count(message->properties, message->properties_length, &head);
-    const char *nodes = hops > 0 ? nodes_of(message, hops) : "";
-    if (count < (hops > 0) || !nodes)
+    const char *nodes = places > 0 ? places_of(message, places) : "";
+    if (count < (places > 0) || !nodes)
         return fail(SB_INVALID, "a message of an agent says wrongly where it was");
-    if (was_here(been, nodes, hops))
+    if (was_here(been, nodes, hops, target & COMES_BACK))
         return SB_DUPLICATE;
-    int64_t entry = hops > 0 ? BEFORE + hops * NODE_BYTES : 0;
-    int64_t users = count - (hops > 0);
+    int64_t entry = places > 0 ? BEFORE + places * NODE_BYTES : 0;
+    int64_t users = count - (places > 0);
     been->hops = hops + 1;
-    been->compares = is_agents && message->target & ID_IS_COMPARED;
+    been->wishes = target & WISHES;
+    been->compares = target & ID_IS_COMPARED;
+    been->comes_back = target & COMES_BACK && hops == 0;
     been->onward.length = 0;
     map_copy(&been->plain, message->properties, message->properties_length, head, users, entry);
     if (been->hops > NODES_MAX)
@@ -145,7 +177,12 @@ int64_t journey_read(sb_sink *sink, const sb_outgoing *message)
 bool journey_goes_on(const journey *been, const sb_queue *queue, int64_t target)
 {
     return !leads_to_agent(queue->name) ||
-           (been->hops < (target >> 8 & 0xFF) && been->hops <= NODES_MAX);
+           (been->hops < (target >> 8 & HOPS_MAX_MASK) && been->hops <= NODES_MAX);
+}
+
+int64_t journey_wishes(const journey *been)
+{
+    return been->wishes;
 }
 
 bool journey_compares(const journey *been)
@@ -158,5 +195,9 @@ void journey_says(const journey *been, const outlet *to, sb_outgoing *message)
     const made *says = leads_to_agent(to->queue->name) ? &been->onward : &been->plain;
     message->properties = says->bytes;
     message->properties_length = says->length;
-    message->target = to->target ? to->target | been->hops : 0;
+    message->target = to->target ? (to->target & ~COMES_BACK) | been->hops : 0;
+    if (has_subscribed(to->queue->name))
+        message->target |= been->comes_back ? COMES_BACK : 0;
+    else if (to->target)
+        message->target |= been->wishes;
 }

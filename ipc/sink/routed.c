@@ -141,6 +141,14 @@ static int64_t stopped(stretch *part, int64_t code)
     return code;
 }
 
+static bool is_taken(const kept_route *route, int64_t count, int64_t wishes)
+{
+    for (int64_t each = 0; each < count; each++)
+        if (route_takes(route, each, wishes))
+            return true;
+    return false;
+}
+
 static int64_t exchange_bundle(destination *to, sb_exchange *exchange, stretch *part, bundle *all)
 {
     kept_route *route;
@@ -156,12 +164,19 @@ static int64_t exchange_bundle(destination *to, sb_exchange *exchange, stretch *
     if (code != SB_OK)
         return stopped(part, code);
     part->journey = part->sink->journey;
-    int64_t count = exchange_route(exchange, &all->first, &route);
+    int64_t wishes = part->journey ? journey_wishes(part->journey) : 0;
+    int64_t count = exchange_route_wished(exchange, &all->first, wishes, &route);
     if (count < 0)
         return count;
+    if (wishes && !is_taken(route, count, wishes)) {
+        route_leave(route);
+        return stopped(part, fail(SB_UNROUTABLE, "no binding takes a message of exchange '%s'",
+                                  sb_exchange_name(exchange)));
+    }
     for (int64_t each = 0; each < count; each++) {
         if (part->journey &&
-            !journey_goes_on(part->journey, route->queues[each], route->targets[each]))
+            (!route_takes(route, each, wishes) ||
+             !journey_goes_on(part->journey, route->queues[each], route->targets[each])))
             continue;
         int64_t done = append_bundle(part, all, route, each, &met);
         /* one that is full comes before one that refuses: then all others have the record */

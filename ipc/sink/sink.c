@@ -54,6 +54,10 @@ int64_t sb_sink_to_queue(sb_sink *sink, int64_t number, sb_queue *queue)
 
 int64_t sb_sink_to_exchange(sb_sink *sink, int64_t number, sb_exchange *exchange)
 {
+    if (sink->journey)
+        exchange = exchange_of_agent(exchange);
+    if (!exchange)
+        return fail_system("memory for an exchange");
     destination made = {.number = number, .exchange = exchange};
     if (sink->rings_count && sink->destinations)
         return fail(SB_INVALID, "a stream of which each number comes has one destination");

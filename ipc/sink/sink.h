@@ -145,6 +145,11 @@ int64_t destination_marks(sb_sink *sink, const char *name, outlet **marks);
 int64_t journey_read(sb_sink *sink, const sb_outgoing *message);
 /* Whether they may go on towards this queue, with the target that its binding has. */
 bool journey_goes_on(const journey *been, const sb_queue *queue, int64_t target);
+/* The identity of the queue of whoever has published a message that waits for an agent, and its
+ * properties without that, which have room in `plain`; SB_NOT_FOUND: nobody is to be told. */
+int64_t journey_publisher(sb_outgoing *message, char *plain, int64_t identity[2]);
+/* What whoever published them wishes: WISHES. */
+int64_t journey_wishes(const journey *been);
 /* Whether their ids are compared, as when a program publishes here. */
 bool journey_compares(const journey *been);
 /* As a record goes into this ring. */

@@ -20,9 +20,12 @@ def target_of_reply(name: str) -> int:
     return number
 
 
-def target_of_agent(hops_max: int) -> int:
-    """Of messages that go over so many message transfer agents at most."""
-    number: int = lib.sb_target_of_agent(hops_max)
+def target_of_agent(hops_max: int, *, comes_back: bool = False) -> int:
+    """Of messages that go over so many message transfer agents at most.
+
+    `comes_back`: to here, where nobody has them, as to whoever has subscribed to them there.
+    """
+    number: int = lib.sb_target_of_agent(hops_max, comes_back)
     return number
 
 

@@ -256,15 +256,18 @@ static int64_t add_routed(sb_transaction *transaction, sb_exchange *exchange,
                           const sb_outgoing *message, bool *was_deleted)
 {
     kept_route *route;
-    sb_outgoing copy = *message;
+    unsigned char *kept;
     int64_t routed = 0, code = SB_OK, count = exchange_route(exchange, message, &route);
     if (count < 0)
         return count;
     *was_deleted = route->lacks;
     for (int64_t each = 0; each < count && code == SB_OK; each++) {
-        copy.target = route->targets[each];
-        code = (exchange_is_default(exchange) ? add_grouped : add)(transaction,
-                                                                   route->queues[each], &copy);
+        sb_outgoing copy;
+        code = route_copy(route, each, message, message->target & WISHES, &copy, &kept);
+        if (code == SB_OK)
+            code = (exchange_is_default(exchange) ? add_grouped : add)(transaction,
+                                                                       route->queues[each], &copy);
+        free(kept);
         routed += code == SB_OK;
         if (code == SB_NOT_FOUND) {
             *was_deleted = true;

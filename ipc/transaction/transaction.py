@@ -16,12 +16,12 @@ from shmbroker.ipc.base.errors import (
     InvalidArgument,
     TransactionEnded,
     Unconfirmed,
-    Unroutable,
     error_for,
 )
 from shmbroker.ipc.base.pickled import refuse_pickle
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.exchange.exchange import Exchange
+from shmbroker.ipc.exchange.publication import unroutable, wishes
 from shmbroker.ipc.message.confirm import Confirm, level_name, level_of
 from shmbroker.ipc.message.message import Message
 from shmbroker.ipc.message.outgoing import outgoing
@@ -112,12 +112,10 @@ class Transaction:
             code = lib.sb_transaction_publish(self._transaction, destination._queue, message)
         elif isinstance(destination, Exchange):
             exchange = destination._exchange
+            message.target = wishes(mandatory=mandatory)
             code = lib.sb_transaction_route(self._transaction, exchange, message)
             if code == 0 and mandatory:
-                raise Unroutable(
-                    f"exchange {destination.name!r}: no binding takes a message with key "
-                    f"{key or ''!r}, and it is mandatory: bind a queue, or declare an alternate"
-                )
+                raise unroutable(destination.name, key or "", message.target)
         else:
             raise InvalidArgument(
                 f"publish to a queue, its name, or an exchange, not {destination!r}"

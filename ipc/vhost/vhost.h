@@ -88,6 +88,7 @@ struct sb_connection {
     _Atomic uint64_t noted; /* a bit for each entry of the log that is ours and was not told of */
     sb_connection *next;    /* all connections of this process, for fork */
     char home[NAME_ROOM]; /* where its segments are: home.c */
+    int64_t returns[2]; /* the queue of what agents return to us, by its identity; 0: none */
 };
 
 /* Its broker was live here, and is no more: whoever takes over has rings of its own. */

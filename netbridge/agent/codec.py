@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from shmbroker.netbridge.agent.option import HOPS_MAX
-from shmbroker.netbridge.agent.said import Apart, Joined, Joins, Said, Wanted, Wants
+from shmbroker.netbridge.agent.said import Apart, Bound, Joined, Joins, Said, Wanted, Wants
 from shmbroker.netbridge.agent.subscription import PAGE
 from shmbroker.netbridge.wire.field import (
     NAME_BYTES_MAX,
@@ -28,6 +28,7 @@ WORDS: Final = Vocabulary(
     (Joined, Made(Joined)),
     (Apart, Made(Apart, Text(REASON_BYTES_MAX))),
     (Wants, Made(Wants, Number(1, HOPS_MAX), Flag(), BINDINGS, BINDINGS)),
+    (Bound, Made(Bound)),
     array_max=PAGE,
 )
 

@@ -29,7 +29,7 @@ ROOM: Final = 48
 
 
 class Refused(ValueError):
-    """What does not work yet, or not together; the message says which."""
+    """What does not go together; the message says which."""
 
 
 class Mode(IntEnum):
@@ -38,10 +38,20 @@ class Mode(IntEnum):
     FORWARD_ALL = 2
     FORWARD_ELSE = 3
     BOTH = 4
+    SERVICE = 5
+    """By name only: 3, and exclusive bindings are copied."""
 
     @property
     def word(self) -> str:
         return self.name.lower().replace("_", "-")
+
+    @property
+    def subscribes(self) -> bool:
+        return self in (Mode.SUBSCRIBE, Mode.BOTH, Mode.SERVICE)
+
+    @property
+    def forwards(self) -> bool:
+        return self not in (Mode.OFF, Mode.SUBSCRIBE)
 
 
 LATER: Final = {
@@ -52,7 +62,7 @@ LATER: Final = {
 }
 """What later versions of OpenAMQ call them."""
 WORDS: Final = {each.word: each for each in Mode} | LATER
-WORKING: Final = frozenset({Mode.OFF, Mode.SUBSCRIBE, Mode.FORWARD_ALL, Mode.FORWARD_ELSE})
+NUMBERED: Final = tuple(each for each in Mode if each is not Mode.SERVICE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +88,7 @@ class Agent:
     @property
     def queue(self) -> str:
         """In which messages wait that go there; empty: none do."""
-        if self.mode is Mode.SUBSCRIBE:
+        if not self.mode.forwards:
             return ""
         return f"{QUEUE}{self.exchange}.{self.peers}"
 
@@ -124,15 +134,11 @@ def _login(given: object) -> str:
 
 def _mode(given: object) -> Mode:
     """By number, or by name."""
-    for mode in Mode:
+    for mode in NUMBERED:
         if given in (mode.value, str(mode.value)) and not isinstance(given, bool):
             return mode
     if isinstance(given, str) and given in WORDS:
         return WORDS[given]
-    if given == "service":
-        raise ValueError(
-            f"{MODES}: service is mode 3 with bindings that are copied, which is not there yet"
-        )
     raise ValueError(MODES)
 
 
@@ -163,7 +169,7 @@ AGENTS: Final = (
          "So many messages wait for the link in memory."),
     _row("max-bytes", size(1), "256MiB", "And so many bytes of them."),
     _row("overflow", choice("auto", "page", "block", "fail", "drop-oldest"), "auto",
-         "What happens when more wait. `auto` is `page`; `drop-oldest` is not there yet."),
+         "What happens when more wait. `auto` is `page`."),
     *(replace(each, table=TABLE, default=None) for each in LINK_DEFAULTS),
 )
 # fmt: on
@@ -172,16 +178,8 @@ AGENTS: Final = (
 def agent(
     table: str, values: Mapping[str, Any], credentials: str, times: LinkTimes, retry: float
 ) -> Agent:
-    """Refused: what does not work yet, or does not go together."""
+    """Refused: what does not go together."""
     mode, overflow = values["mode"], values["overflow"]
-    if mode not in WORKING:
-        can = ", ".join(f"{each.value} ({each.word})" for each in sorted(WORKING))
-        raise Refused(f"{table}.mode {mode.value} ({mode.word}) is not there yet: it can be {can}")
-    if overflow == "drop-oldest":
-        raise Refused(
-            f"{table}.overflow can not be drop-oldest yet: what waits for a link stays until it is "
-            "confirmed there"
-        )
     to = _in_vhost(values["host"], values["vhost"], f"{table}.host")
     peers = ",".join(each.peer for each in singles(to))
     found = Agent(
@@ -205,6 +203,18 @@ def _in_vhost(member: Member, vhost: str, place: str) -> Member:
     return replace(member, vhost=vhost)
 
 
-def service(found: Agent) -> tuple[str, frozenset[tuple[str, int, str]], Mode]:
-    """What may be there once."""
-    return found.exchange, frozenset(each.place for each in singles(found.to)), found.mode
+def joined(found: Agent) -> tuple[str, frozenset[tuple[str, int, str]]]:
+    """The exchange, and the other broker."""
+    return found.exchange, frozenset(each.place for each in singles(found.to))
+
+
+def beside(one: Agent, other: Agent) -> str:
+    """Why two agents of one exchange do not go together; empty: they do."""
+    if joined(one) == joined(other):
+        if one.mode is other.mode:
+            return f"in the same mode, {one.mode.value} ({one.mode.word})"
+        if one.mode.forwards and other.mode.forwards:
+            return f"and both forward to it: {one.mode.word} and {other.mode.word}"
+        if one.mode.subscribes and other.mode.subscribes:
+            return f"and both subscribe to it: {one.mode.word} and {other.mode.word}"
+    return ""

@@ -1,9 +1,10 @@
 """What the two ends of an agent's link tell each other, before anything is shipped.
 
-    agent ──► Joins ──► the other broker declares its exchange ──► Joined
-                                                              └──► Apart, and why
-    and then, if it forwards, it ships what waits; if it subscribes
-    agent ──► Wants ──► the other broker binds a queue, and ships that
+agent ──► Joins ──► the other broker declares its exchange ──► Joined
+                                                          └──► Apart, and why
+and then, if it forwards, it ships what waits; if it subscribes
+agent ──► Wants ──► the other broker binds a queue, and ships that ──► Bound
+and if it does both, it ships once it was told so: what goes there is to come back
 """
 
 from __future__ import annotations
@@ -52,4 +53,9 @@ class Wants:
     gone: tuple[Wanted, ...] = ()
 
 
-Said = Joins | Joined | Apart | Wants
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What is wanted is bound, for the first time over this connection."""
+
+
+Said = Joins | Joined | Apart | Wants | Bound

@@ -31,6 +31,8 @@ def findings(broker: Broker) -> Iterator[Finding]:
     found = table.read(broker.vhost)
     for row in found.rows if found is not None else ():
         name, state = str(row.text.get("name", "")), str(row.text.get("state", ""))
+        if row.text.get("mode") and state != UP:
+            continue  # an agent's: transferred/down.py
         count, age = waiting(broker, str(row.text.get("queue", "")))
         subject = f"link {name!r} of vhost {broker.vhost!r}"
         if state != UP:

@@ -62,6 +62,15 @@ class BridgeMeter:
     def set_aside(self) -> None:
         self.row.add("set_aside")
 
+    def returned(self, *, is_claimed: bool) -> None:
+        self.row.add("returned")
+        self.row.add("unclaimed", not is_claimed)
+
+    def bound(self, bindings: int) -> None:
+        self.row.set("bindings", bindings)
+
     def poured(self, messages: int, size: int) -> None:
         self.row.add("messages", messages)
+        self.row.add("confirmed", messages)  # nothing of it waits here
+        self.row.add("fetched", messages)
         self.row.add("bytes", size)

@@ -182,7 +182,7 @@ class Network(Closable):
         self._thread = NetworkThread()
         self._thread.admit(given.known_keys())
         self._networked = NetworkLinks(self._thread, tell)
-        self._agents = Agents(self._thread, tell)
+        self._agents = Agents(self._thread, tell, self._dropped)
         self._confirming = Confirming(given.wanted.replica_timeout, tell)
         self._feedings = Feedings(
             self._thread, place.ours.name, self._confirming, is_on=given.wanted.may_be_followed
@@ -440,6 +440,12 @@ class Network(Closable):
         row.show(_text(bridge, link.state, link))
         row.set("attempts", link.attempts)
         row.set("losses", link.losses)
+
+    def _dropped(self, name: str, messages: int) -> None:
+        """Of what waits for an agent."""
+        row = self._table.rows.get(name) if self._table is not None else None
+        if row is not None:
+            row.add("dropped", messages)
 
     def _end_then(self, name: str, then: Callable[[], None]) -> None:
         """Close it in good order, and do that when it is closed."""

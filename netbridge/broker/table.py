@@ -29,7 +29,7 @@ from shmbroker.ipc.base.errors import Damaged
 from shmbroker.ipc.instance.beat import give_name
 from shmbroker.ipc.latency.latency import Counts, Histogram, Range
 
-MAGIC: Final = int.from_bytes(b"SBLINKS2", "little")
+MAGIC: Final = int.from_bytes(b"SBLINKS3", "little")
 HEAD_BYTES: Final = 4096
 FOLDER_AT: Final = 64
 TEXT_AT: Final = 1024
@@ -48,6 +48,11 @@ COUNTERS: Final = (
     "bytes",
     "confirmed",
     "set_aside",
+    "fetched",
+    "returned",
+    "unclaimed",
+    "bindings",
+    "dropped",
     "credit_stalls",
     "credit_messages",
     "credit_bytes",

@@ -38,7 +38,7 @@ from shmbroker.netbridge.link.outflow import Batch, Outflow
 from shmbroker.netbridge.wire.codec import decode, encode
 from shmbroker.netbridge.wire.frame import Body, Frame
 from shmbroker.netbridge.wire.malformed import Malformed
-from shmbroker.netbridge.wire.words import Role, is_of_agent, is_of_network
+from shmbroker.netbridge.wire.words import RETURNED, Role, is_of_agent, is_of_network
 
 TURNS_MAX = 16
 """Steps of a machine in a turn of the thread; then others have theirs."""
@@ -79,6 +79,11 @@ class Meter(Protocol):
     def released(self, flow: Outflow) -> None: ...
 
     def set_aside(self) -> None: ...
+
+    def returned(self, *, is_claimed: bool) -> None: ...
+
+    def bound(self, bindings: int) -> None:
+        """So many are copied to the other broker."""
 
     def poured(self, messages: int, size: int) -> None: ...
 
@@ -192,6 +197,12 @@ class End:
             self.meter.released(self.machine.outflows[action.target])
 
     def _refused(self, action: SetAside) -> None:
+        if action.reason == RETURNED:
+            is_claimed = self.sources[action.target].returned(action.position, action.reason)
+            if self.meter is not None:
+                self.meter.returned(is_claimed=is_claimed)
+            self.does(self.machine.dealt(action.target, action.position, time.monotonic()))
+            return
         self.owner.told("refused by the target", f"message {action.position}: {action.reason}")
         if self.meter is not None:
             self.meter.set_aside()
@@ -232,9 +243,7 @@ class End:
         has_node = travels or is_agent or handshake.role is Role.CLUSTER
         node = self.thread.node if has_node else b""
         retention = self.machine.times.origin_retention
-        opening = Opening(
-            self.thread.broker, said, retention, node, travels=travels, agent=agent
-        )
+        opening = Opening(self.thread.broker, said, retention, node, travels=travels, agent=agent)
         self._opening[said.target] = opening
         self.thread.worker.do(opening.begin, partial(self._opened, opening), of=said.origin)
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from struct import Struct
 
-from shmbroker.core.codes import FULL, GONE, OK
+from shmbroker.core.codes import FULL, GONE, NOT_FOUND, OK
 from shmbroker.core.layout import POSITION_BITS, RECORD_WHERE_AT
-from shmbroker.ipc._native import lib
+from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.follower.follower import Follower
 from shmbroker.netbridge.carrier.sleeper import ANY, Sleeper
@@ -48,7 +48,7 @@ class Source:
         shipped: Shipped,
         news: Callable[[], None],
     ) -> None:
-        self._shipped = shipped
+        self._broker, self._shipped = broker, shipped
         self._link = link
         self._queue = broker.queue(shipped.queue)
         self._sleeper = sleeper
@@ -96,6 +96,24 @@ class Source:
         if code not in (OK, GONE, FULL):  # gone: it was set aside before
             raise self._queue._error(code, "setting a message aside of")
         return code != FULL
+
+    def returned(self, position: int, why: str) -> bool:
+        """It goes back to whoever has published it.
+
+        False: who that is is not known, or is gone, or has no room.
+        """
+        follower, number = self._follower, self._number
+        there = follower.next(number)
+        follower.seek(number, position)
+        batch = follower.read_some(1, 1)
+        code = NOT_FOUND
+        if batch is not None and position_in(batch.memory) == position:
+            code = lib.sb_record_return(
+                self._broker._connection, ffi.from_buffer(batch.memory), len(batch.memory),
+                self._shipped.target.encode(), why.encode(),
+            )  # fmt: skip
+        follower.seek(number, there)
+        return code == OK
 
     def _watch(self) -> None:
         if self._ticket is None:

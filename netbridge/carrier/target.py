@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from shmbroker.core.codes import UNROUTABLE
 from shmbroker.core.layout import RECORD_HEAD_BYTES, RECORD_LENGTH_AT
 from shmbroker.ipc._native import lib
 from shmbroker.netbridge.carrier.opening import Opening
@@ -14,7 +15,7 @@ from shmbroker.netbridge.carrier.sleeper import ANY, CONFIRMED, ROOM, Sleeper
 from shmbroker.netbridge.carrier.source import position_in
 from shmbroker.netbridge.link.inflow import Poured
 from shmbroker.netbridge.wire.frame import Body
-from shmbroker.netbridge.wire.words import Level
+from shmbroker.netbridge.wire.words import RETURNED, Level
 
 
 class Target:
@@ -60,9 +61,12 @@ class Target:
         rest = memoryview(records)[told.bytes :]
         length = int.from_bytes(rest[RECORD_LENGTH_AT : RECORD_LENGTH_AT + 4], "little")
         return Poured(
-            told.bytes, messages, self.mark, self.confirmed, refused=self._sink.why(told.code),
+            told.bytes, messages, self.mark, self.confirmed, refused=self._why(told.code),
             position=position_in(rest), skip=RECORD_HEAD_BYTES + (length + 7 & -8),
         )  # fmt: skip
+
+    def _why(self, code: int) -> str:
+        return RETURNED if code == UNROUTABLE else self._sink.why(code)
 
     # --- confirming ---------------------------------------------------------------------------
 

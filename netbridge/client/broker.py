@@ -344,6 +344,7 @@ class Broker(Closing):
         return self._session.message_bytes_max
 
     repair = not_local("Broker.repair", local.Broker.repair)
+    returned = not_local("Broker.returned", local.Broker.returned)
     repair_for = not_local("Broker.repair_for", local.Broker.repair_for)
 
     async def order(self, verb: str, **fields: Any) -> list[dict[str, Any]]:

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from shmbroker.ipc.aio.verb import twin
-from shmbroker.ipc.base.errors import Unroutable
 from shmbroker.ipc.base.timeout import Seconds, nanoseconds, seconds
 from shmbroker.ipc.exchange import exchange as local
+from shmbroker.ipc.exchange.publication import unroutable, wishes
 from shmbroker.ipc.message.confirm import Confirm
 from shmbroker.ipc.message.group import grouped
 from shmbroker.ipc.message.outgoing import parts
 from shmbroker.ipc.schedule.scheduled import When
+from shmbroker.netbridge.client.not_local import refused
 from shmbroker.netbridge.client.producing import demand_of
 from shmbroker.netbridge.client.record import copied, record
 from shmbroker.netbridge.client.scheduling import schedule
@@ -41,6 +42,7 @@ class Exchange:
         message_id: str | bytes | None,
         group: str | None,
         mandatory: bool,
+        immediate: bool,
         deliver_after: Seconds | None,
         deliver_at: When | None,
         confirm: Confirm | None,
@@ -49,6 +51,8 @@ class Exchange:
         from shmbroker.netbridge.client.queue import identified
 
         nanoseconds(timeout)
+        if immediate:
+            refused("Exchange.publish(immediate=True)")
         demand = demand_of(confirm or "shm")
         properties = identified(grouped(properties, group), message_id)
         message = record(parts(body, key, properties, ttl, priority))
@@ -61,10 +65,7 @@ class Exchange:
         else:
             done = await self._producing.publish(message, timeout, demand)
         if mandatory and not done.value:
-            raise Unroutable(
-                f"exchange {self.name!r}: no binding takes a message with key {key!r}, and it is "
-                "mandatory: bind a queue, or declare an alternate exchange"
-            )
+            raise unroutable(self.name, key, wishes(mandatory=True))
         return done.value
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -18,6 +18,8 @@ REASONS: Final[dict[str, str]] = {
     "Broker.repair": "participants are repaired by the broker on their own host",
     "Broker.repair_for": "participants are repaired by the broker on their own host",
     "Broker.participant": "a session is no participant of the vhost: its broker is",
+    "Broker.returned": "returns do not go over a link: connect to shm:// on the broker's host",
+    "Exchange.publish(immediate=True)": "returns do not go over a link: use request, which waits",
     "Transaction.publish(deliver_after=...)": "publish it beside the transaction",
     "Transaction.publish(mandatory=True)": "the broker routes it at commit: publish it beside",
     "Broker.subscribe(lossy=True)": "what is sent over a link has credit, so nothing is missed",

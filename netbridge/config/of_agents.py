@@ -26,36 +26,41 @@ def agents_of(
     has that agents do not go with.
     """
     found: dict[str, Agent] = {}
-    seen: dict[object, str] = {}
+    seen: dict[str, Agent] = {}
     for name, values in named.items():
         table = f"{of_agents.TABLE_ROOT}.{name}"
         login = values["login"]
         if login not in logins:
             there = f"there are {', '.join(logins)}" if logins else "there is none"
             raise ConfigError(
-                f"{place}: {table}.login names [credentials.{login}]: of role \"peering\" {there}"
+                f'{place}: {table}.login names [credentials.{login}]: of role "peering" {there}'
             )
-        times, retry = link_times(
-            values, dict(values["host"].values), given, f"{place}: [{table}]"
-        )
+        times, retry = link_times(values, dict(values["host"].values), given, f"{place}: [{table}]")
         try:
             agent = of_agents.agent(table, values, login, times, retry)
         except of_agents.Refused as error:
             raise ConfigError(f"{place}: {error}") from None
-        former = seen.setdefault(of_agents.service(agent), table)
-        if former != table:
-            raise ConfigError(
-                f"{place}: [{former}] and [{table}] join the exchange {agent.exchange!r} to the "
-                f"same broker in the same mode, {agent.mode.value} ({agent.mode.word})"
-            )
-        if agent.mode is Mode.OFF:
-            continue
-        if agent.queue and any(agent.queue == each.queue for each in found.values()):
-            raise ConfigError(
-                f"{place}: [{table}] and another [[mta]] would have one queue for what waits, "
-                f"{agent.queue!r}: forward-all has all that forward-else would have"
-            )
-        found[agent.name] = agent
+        for former, other in seen.items():
+            _go_together(former, other, table, agent, place)
+        seen[table] = agent
+        if agent.mode is not Mode.OFF:
+            found[agent.name] = agent
     if found and not_with:
         raise ConfigError(f"{place}: [[mta]] does not go with {not_with} yet")
     return found
+
+
+def _go_together(former: str, other: Agent, table: str, agent: Agent, place: Path) -> None:
+    if other.exchange != agent.exchange:
+        return
+    why = of_agents.beside(other, agent)
+    if why:
+        raise ConfigError(
+            f"{place}: [{former}] and [{table}] join the exchange {agent.exchange!r} to the same "
+            f"broker {why}"
+        )
+    if other.mode is agent.mode is Mode.BOTH:
+        raise ConfigError(
+            f"{place}: [{former}] and [{table}] both have mode {agent.mode.value} "
+            f"({agent.mode.word}): what is published to {agent.exchange!r} goes to one broker only"
+        )

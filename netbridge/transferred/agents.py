@@ -1,7 +1,8 @@
 """The ends of agents' links at a broker: of those that it makes, and of those of others.
 
 The end that makes it says which exchange it joins; the other one declares it, and then what waits
-is shipped there.  If the agent subscribes, it says what it wants, and the other end ships that.
+is shipped there.  If the agent subscribes, it says what it wants, and the other end ships that.  If
+it does both, it ships when what it wants is bound: else what comes back from there would be lost.
 All but what waits for the catalog's lock is of the network thread.
 """
 
@@ -19,8 +20,8 @@ from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.netbridge.agent.codec import decode, encode
-from shmbroker.netbridge.agent.option import Agent, Mode
-from shmbroker.netbridge.agent.said import Apart, Joined, Joins, Said, Wants
+from shmbroker.netbridge.agent.option import Agent
+from shmbroker.netbridge.agent.said import Apart, Bound, Joined, Joins, Said, Wants
 from shmbroker.netbridge.agent.subscription import Asked, Asking
 from shmbroker.netbridge.broker.own import OWN
 from shmbroker.netbridge.carrier.end import End
@@ -29,6 +30,7 @@ from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.link.ending import Reason
 from shmbroker.netbridge.transferred import subscriber
+from shmbroker.netbridge.transferred.overflow import DROPS, SHIPS, dropped
 from shmbroker.netbridge.transferred.upstream import NOTHING, Seen, Upstream, drop
 from shmbroker.netbridge.wire.field import REASON_BYTES_MAX
 from shmbroker.netbridge.wire.frame import Frame, Talk
@@ -37,8 +39,6 @@ from shmbroker.netbridge.wire.words import TargetKind
 
 LOOK_SECONDS: Final = 0.2
 """Between two looks at the exchanges: nothing tells that one was made."""
-SHIPS: Final = "mta"
-"""The name of the gate of an agent's link: a queue has one, and its own name says whose it is."""
 
 
 @dataclass(slots=True)
@@ -66,8 +66,16 @@ class _Party:
 class Agents(Closable):
     """Close it before the thread, and before the broker."""
 
-    def __init__(self, thread: NetworkThread, tell: Callable[[Mapping[str, Any]], None]) -> None:
-        self._thread, self._tell = thread, tell
+    def __init__(
+        self,
+        thread: NetworkThread,
+        tell: Callable[[Mapping[str, Any]], None],
+        drops: Callable[[str, int], None] = lambda agent, count: None,
+    ) -> None:
+        """`drops`: called for an agent, by its name, of which so many messages were dropped."""
+        self._thread, self._tell, self._drops = thread, tell, drops
+        self._dropping: set[str] = set()
+        """Agents of which it was told since their link was up."""
         self._parties: dict[End, _Party] = {}
         self._agents: tuple[Agent, ...] = ()
         self._seen = NOTHING
@@ -143,9 +151,31 @@ class Agents(Closable):
         if isinstance(found, Exception):  # the vhost ends, or is made anew
             return
         self._seen = found
+        self._overflow()
         for end, party in list(self._parties.items()):
             if party.agent is not None:
                 self._join(end, party, party.agent)
+
+    def _overflow(self) -> None:
+        """Of agents whose link is down."""
+        assert self._broker is not None
+        linked = {each.agent.name for each in self._parties.values() if each.agent is not None}
+        for agent in self._agents:
+            if agent.overflow == DROPS and agent.queue and agent.name not in linked:
+                work = partial(dropped, self._broker, agent)
+                self._worker.do(work, partial(self._overflowed, agent.name))
+
+    def _overflowed(self, name: str, count: int | Exception) -> None:
+        if isinstance(count, Exception):
+            if not isinstance(count, Error):
+                raise count
+        elif count and not self._is_closed:
+            self._drops(name, count)
+            if name not in self._dropping:
+                self._dropping.add(name)
+                self._tell({"event": "mta", "level": "warning", "state": "dropping", "link": name,
+                            "detail": "more waits than may while the link is down: the oldest "
+                                      "messages are dropped"})  # fmt: skip
 
     # --- of an end ----------------------------------------------------------------------------
 
@@ -162,6 +192,8 @@ class Agents(Closable):
 
     def gone(self, end: End) -> None:
         party = self._parties.pop(end, None)
+        if end.meter is not None:
+            end.meter.bound(0)
         if party is not None and party.queue and not self._is_closed:
             assert self._broker is not None
             self._worker.do(partial(subscriber.drop, self._broker, party.queue), self._dropped)
@@ -187,13 +219,15 @@ class Agents(Closable):
         end.say(Talk(encode(Joins(agent.exchange, kind))))
 
     def _asks(self, end: End, party: _Party, agent: Agent) -> None:
-        wanted = self._seen.bindings.get(agent.exchange)
-        if not party.is_joined or agent.mode is not Mode.SUBSCRIBE or wanted is None:
+        wanted = self._seen.wanted(agent)
+        if not party.is_joined or not agent.mode.subscribes or wanted is None:
             return
         if party.asking is None:
             party.asking = Asking(agent.max_hops)
         for each in party.asking.wants(wanted):
             end.say(Talk(encode(each)))
+        if end.meter is not None:
+            end.meter.bound(len(wanted))
 
     def heard(self, end: End, frame: Frame) -> None:
         party = self._parties.get(end)
@@ -214,16 +248,38 @@ class Agents(Closable):
             self._worker.do(work, partial(self._answers, end))
         elif isinstance(said, Wants):
             self._wanted(end, party, said)
+        elif isinstance(said, Bound):
+            self._is_bound(end, party)
         elif party.agent is None or not party.joins or party.is_joined:
             raise Malformed("nobody has asked whether an exchange is joined")
         elif isinstance(said, Apart):
             end.does(end.machine.refuse(Reason.NOT_JOINED, said.why, time.monotonic()))
         else:
             party.is_joined = True
-            if party.agent.mode is Mode.SUBSCRIBE:
+            if party.agent.mode.subscribes:
                 self._look()  # what was bound at the last look may be so no more
             else:
-                self._open(end, party, party.agent.queue, party.agent.exchange)
+                self._ships(end, party, party.agent)
+
+    def _is_bound(self, end: End, party: _Party) -> None:
+        """What this broker's agent wants."""
+        if party.agent is None or party.asking is None:
+            raise Malformed("nobody has asked for a binding")
+        if party.agent.mode.forwards and not party.is_open:
+            self._ships(end, party, party.agent)
+
+    def _ships(self, end: End, party: _Party, agent: Agent) -> None:
+        """When nobody drops what waits any more."""
+
+        def ships(_: object) -> None:
+            if self._parties.get(end) is party and not self._is_closed and not party.is_open:
+                self._dropping.discard(agent.name)
+                self._open(end, party, agent.queue, agent.exchange)
+
+        if agent.overflow == DROPS:
+            self._worker.do(lambda: None, ships)
+        else:
+            ships(None)
 
     def _answers(self, end: End, found: Said | Exception) -> None:
         if isinstance(found, Exception):
@@ -269,14 +325,14 @@ class Agents(Closable):
             end.does(end.machine.refuse(Reason.NOT_JOINED, told(failure), time.monotonic()))
         elif not party.is_open:
             self._open(end, party, party.queue, party.exchange)
+            if party.is_open:
+                end.say(Talk(encode(Bound())))
 
     def _open(self, end: End, party: _Party, queue: str, exchange: str) -> None:
         assert self._broker is not None
         shipped = Shipped(queue, exchange, TargetKind.EXCHANGE)
         try:
-            source = Source(
-                self._broker, self._thread.sleeper, SHIPS, shipped, lambda: end.news(0)
-            )
+            source = Source(self._broker, self._thread.sleeper, SHIPS, shipped, lambda: end.news(0))
         except Error as error:  # the queue was deleted
             end.does(end.machine.refuse(Reason.NO_SOURCE, told(error), time.monotonic()))
             return

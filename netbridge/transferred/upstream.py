@@ -1,31 +1,37 @@
 """What waits for agents: a queue for each, `$mta.EXCHANGE.HOST`, and the binding that fills it.
 
-The binding takes whatever is published to the exchange, or what no other binding takes, wherever
-it is routed: by a program, in a transaction, by a link.  It outlives this process, and with the
-journal the machine; so what is published while no broker runs waits as well.
+The binding takes whatever is published to the exchange, or what no other binding takes, or takes it
+alone, wherever it is routed: by a program, in a transaction, by a link.  It outlives this process,
+and with the journal the machine; so what is published while no broker runs waits as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from shmbroker.core.layout import FORWARD_ALL, FORWARD_ELSE
+from shmbroker.core.layout import FORWARD_ALL, FORWARD_ELSE, FORWARD_ONLY
 from shmbroker.ipc.base.errors import Error, NotFound
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.exchange.own_binding import OwnBinding, bind_own, own_bindings, unbind_own
 from shmbroker.ipc.sink.target import target_of_agent
 from shmbroker.netbridge.agent.option import QUEUE, Agent, Mode
 from shmbroker.netbridge.agent.said import Wanted
+from shmbroker.netbridge.transferred.overflow import DROPS
 
 UNDELIVERABLE: Final = "mta.undeliverable"
 """The queue of messages that the other broker has refused."""
 SLOTS_MIN: Final = 1024
 SLOTS_PAGED: Final = 1 << 14
 """In memory; what is more is in page files."""
-FORWARDS: Final = {Mode.FORWARD_ALL: FORWARD_ALL, Mode.FORWARD_ELSE: FORWARD_ELSE}
+FORWARDS: Final = {
+    Mode.FORWARD_ALL: FORWARD_ALL,
+    Mode.FORWARD_ELSE: FORWARD_ELSE,
+    Mode.BOTH: FORWARD_ONLY,
+    Mode.SERVICE: FORWARD_ELSE,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +42,16 @@ class Seen:
     """Of all exchanges, by name."""
     bindings: Mapping[str, frozenset[Wanted]]
     """Of users, by exchanges to which an agent subscribes elsewhere."""
+    exclusive: Mapping[str, frozenset[Wanted]]
+    """Those of them that are exclusive."""
+
+    def wanted(self, agent: Agent) -> frozenset[Wanted] | None:
+        """None: it was not looked for."""
+        found = self.exclusive if agent.mode is Mode.SERVICE else self.bindings
+        return found.get(agent.exchange)
 
 
-NOTHING: Final = Seen({}, {})
+NOTHING: Final = Seen({}, {}, {})
 
 
 class Upstream:
@@ -59,7 +72,8 @@ class Upstream:
         kinds = {each.name: each.kind for each in self._broker.exchanges()}
         wanted = {
             OwnBinding(
-                each.exchange, each.queue, "", b"", False, target_of_agent(each.max_hops),
+                each.exchange, each.queue, "", b"", False,
+                target_of_agent(each.max_hops, comes_back=each.mode is Mode.BOTH),
                 FORWARDS[each.mode],
             ): each
             for each in agents
@@ -70,17 +84,20 @@ class Upstream:
             self._change(binding, lambda of: self._bind(of, wanted[of]))
         for binding in there - wanted.keys():
             self._change(binding, lambda of: unbind_own(self._broker, of))
-        self._seen = Seen(kinds, self._bindings(agents))
+        self._seen = Seen(kinds, *self._bindings(agents))
         return self._seen
 
-    def _bindings(self, agents: tuple[Agent, ...]) -> dict[str, frozenset[Wanted]]:
-        asked = {each.exchange for each in agents if each.mode is Mode.SUBSCRIBE}
-        found: dict[str, set[Wanted]] = {each: set() for each in asked}
+    def _bindings(self, agents: tuple[Agent, ...]) -> Iterator[dict[str, frozenset[Wanted]]]:
+        """All, and those that are exclusive."""
+        asked = {each.exchange for each in agents if each.mode.subscribes}
+        found: list[dict[str, set[Wanted]]] = [{each: set() for each in asked} for _ in range(2)]
         for each in self._broker._catalog.users_bindings() if asked else ():
             at = each.binding
             if at.exchange in asked:
-                found[at.exchange].add(Wanted(at.key, each.packed, at.match == "any"))
-        return {exchange: frozenset(bindings) for exchange, bindings in found.items()}
+                for those in found[: 1 + at.exclusive]:
+                    those[at.exchange].add(Wanted(at.key, each.packed, at.match == "any"))
+        for those in found:
+            yield {exchange: frozenset(bindings) for exchange, bindings in those.items()}
 
     def _change(self, binding: OwnBinding, change: Callable[[OwnBinding], None]) -> None:
         try:
@@ -105,13 +122,14 @@ def made(broker: Broker, agent: Agent) -> None:
         broker.queue(agent.queue)
         return
     slots, size = SLOTS_PAGED, min(agent.max_bytes, broker.message_bytes_max)
-    if agent.overflow != "page":
+    pages = agent.overflow in ("page", DROPS)
+    if not pages:
         slots = max(SLOTS_MIN, 1 << (agent.max_messages - 1).bit_length())
         size = agent.max_bytes
     queue = broker.declare_queue(
         agent.queue, slots=slots, durable=True, max_deliveries=None, dead_letter=UNDELIVERABLE,
-        when_full=agent.overflow, max_messages=min(agent.max_messages, slots), max_bytes=size,
-        replicate="all",
+        when_full="page" if pages else agent.overflow,
+        max_messages=min(agent.max_messages, slots), max_bytes=size, replicate="all",
     )  # fmt: skip
     queue.pause()  # nobody takes from it; the link reads behind a gate of its own
 

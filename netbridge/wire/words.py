@@ -43,6 +43,10 @@ FORWARDING_LINK: Final = "forwarding"
 """How the name of a link of role cluster begins, by which messages go to another node."""
 
 
+RETURNED: Final = "no binding takes it there"
+"""Why a message is rejected that was published as mandatory, or immediate."""
+
+
 def is_of_network(role: Role | None, link: str) -> bool:
     return role is Role.PEERING and link.startswith(NETWORK_LINK)
 

@@ -13,6 +13,7 @@ from shmbroker.core.layout import (
     FANOUT,
     FORWARD_ALL,
     FORWARD_ELSE,
+    FORWARD_ONLY,
     HEADERS,
     MATCH_ANY,
     QUEUES,
@@ -261,7 +262,7 @@ def test_an_agent_takes_whatever_is_published(vhost: Vhost, kind: int) -> None:
     assert targets(vhost, exchange, b"k") == [("queue", 0), ("away", 5)]
     found = [("queue", 0)] if kind in (FANOUT, HEADERS) else []
     assert targets(vhost, exchange, b"no") == [*found, ("away", 5)], "the alternate gets nothing"
-    assert vhost.bind(exchange, away, match=layout.FORWARD_ELSE + 1) == codes.INVALID
+    assert vhost.bind(exchange, away, match=layout.FORWARD_ONLY + 1) == codes.INVALID
 
 
 def test_an_agent_takes_what_an_exclusive_binding_takes(vhost: Vhost) -> None:
@@ -289,6 +290,56 @@ def test_the_last_resort_takes_what_no_other_binding_takes(vhost: Vhost) -> None
     vhost.remove(QUEUES, queue)
     assert targets(vhost, exchange, b"k") == [("too", 6), ("away", 5)]
     assert vhost.route_code(exchange, b"k", capacity=1) == codes.TOO_SMALL
+
+
+def arrived(vhost: Vhost, exchange: int, key: bytes = b"") -> list[str]:
+    """Of what an agent has brought."""
+    count = lib.sb_route_arrived(
+        vhost.address, index_of(exchange), key, len(key), b"", 0, vhost.visited, vhost.found, 8
+    )
+    return [vhost.names[vhost.found[ROUTE_WORDS * each]] for each in range(count)]
+
+
+def forwarded(vhost: Vhost, exchange: int) -> list[str] | int:
+    """What nobody here takes now."""
+    count: int = lib.sb_route_forwarded(
+        vhost.address, index_of(exchange), vhost.visited, vhost.found, 8
+    )
+    if count < 0:
+        return count
+    return [vhost.names[vhost.found[ROUTE_WORDS * each]] for each in range(count)]
+
+
+@pytest.mark.parametrize("kind", [DIRECT, TOPIC, FANOUT])
+def test_an_agent_alone_takes_what_is_published_and_none_of_what_was_brought(
+    vhost: Vhost, kind: int
+) -> None:
+    queue, away, too = vhost.queue("queue"), vhost.queue("away"), vhost.queue("too")
+    exchange = vhost.exchange("e", kind)
+    vhost.bind(exchange, queue, b"k")
+    forwards(vhost, exchange, too, FORWARD_ALL)
+    forwards(vhost, exchange, away, FORWARD_ONLY)
+    assert targets(vhost, exchange, b"k") == [("away", 5)]
+    assert arrived(vhost, exchange, b"k") == ["queue", "too"]
+    into = vhost.exchange("into", FANOUT)
+    vhost.bind(into, exchange, kind=EXCHANGES)
+    assert targets(vhost, into, b"k") == [("away", 5)], "also by way of another exchange"
+    assert arrived(vhost, into, b"k") == ["queue", "too"]
+    vhost.remove(QUEUES, away)
+    assert targets(vhost, exchange, b"k") == [("queue", 0), ("too", 5)]
+
+
+def test_what_nobody_takes_now_goes_to_agents(vhost: Vhost) -> None:
+    queue, away, too = vhost.queue("queue"), vhost.queue("away"), vhost.queue("too")
+    exchange = vhost.exchange("e", FANOUT)
+    vhost.bind(exchange, queue)
+    assert forwarded(vhost, exchange) == []
+    forwards(vhost, exchange, away, FORWARD_ELSE)
+    forwards(vhost, exchange, too, FORWARD_ALL)
+    assert vhost.route(exchange) == ["queue", "too"]
+    assert forwarded(vhost, exchange) == ["too", "away"]
+    vhost.remove(EXCHANGES, exchange)
+    assert forwarded(vhost, exchange) == codes.NOT_FOUND
 
 
 def test_what_comes_from_another_node_is_not_forwarded(vhost: Vhost) -> None:

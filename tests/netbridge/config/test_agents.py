@@ -1,4 +1,4 @@
-"""[[mta]]: what an agent is, what it cannot be yet, and what it does not go with."""
+"""[[mta]]: what an agent is, and what it does not go with."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from shmbroker.ipc.instance.config.config import FILE, ConfigError, toml_of
-from shmbroker.netbridge.agent.option import WORKING, Mode
 from shmbroker.netbridge.config.config import Network, layers, load
 from shmbroker.netbridge.config.explain import explained
 from tests.netbridge.config.test_links import CLUSTER
@@ -59,15 +58,12 @@ def test_a_file_that_is_written_has_the_same(tmp_path: Path) -> None:
     ("given", "mode"),
     [("0", 0), ("'0'", 0), ("'off'", 0), ("1", 1), ("'subscriber'", 1), ("'subscribe'", 1),
      ("2", 2), ("'publisher'", 2), ("'fanout'", 2), ("'forward-all'", 2), ("3", 3),
-     ("'locator'", 3), ("4", 4), ("'both'", 4)],
+     ("'locator'", 3), ("4", 4), ("'both'", 4), ("'service'", 5)],
 )  # fmt: skip
 def test_modes_by_number_and_by_all_their_names(tmp_path: Path, given: str, mode: int) -> None:
-    text = agent(mode=given)
-    if Mode(mode) in WORKING:
-        assert all(each.mode == mode for each in read(tmp_path, text).agents.values())
-    else:
-        with pytest.raises(ConfigError, match=rf"mta.1.mode {mode} \(.*\) is not there yet"):
-            read(tmp_path, text)
+    assert [each.mode for each in read(tmp_path, agent(mode=given)).agents.values()] == (
+        [mode] if mode else []
+    )
 
 
 @pytest.mark.parametrize(
@@ -80,16 +76,16 @@ def test_modes_by_number_and_by_all_their_names(tmp_path: Path, given: str, mode
         (agent("vhost = 'x'", host="tcp://a/y", mode="0"), "names vhost 'y', and vhost is 'x'"),
         (agent(mode="5"), "0 to 4, or"),
         (agent(mode="true"), "0 to 4, or"),
-        (agent(mode="'service'"), "service is mode 3 with bindings that are copied"),
         (agent(host="static:(a,b)"), "an [[mta]] for each"),
         (agent(host="discovery:lan"), "a broker, or two"),
         (agent(host="shm://x"), "a broker, or two"),
         (agent(mode="0", host=f"{'a' * 240}"), "too long for the name of a queue"),
-        (agent("overflow = 'drop-oldest'", mode="0"), "can not be drop-oldest yet"),
         (agent(mode="0") * 2, "[mta.1] and [mta.2] join the exchange 'trade' to the same broker"),
         (agent(mode="0", host="a,b") + agent(mode="0", host="masterslave:(tcp://b,a)"),
          "join the exchange 'trade' to the same broker"),
-        (agent() + agent(mode="3"), "would have one queue for what waits"),
+        (agent() + agent(mode="3"), "both forward to it: forward-all and forward-else"),
+        (agent(mode="4") + agent(mode="1"), "both subscribe to it: both and subscribe"),
+        (agent(mode="4") + agent(mode="4", host="b"), "goes to one broker only"),
         ("mta = 5", "stands outside of any table"),
         ("mta = [5]", "stands in [mta], not in [mta.NAME]"),
         ("[[mta]]\nname = 'x'\n", "has no host"),
@@ -101,7 +97,6 @@ def test_what_does_not_go(tmp_path: Path, text: str, complaint: str) -> None:
     assert complaint in str(error.value)
 
 
-@pytest.mark.skipif({Mode.OFF} == WORKING, reason="no mode is there yet")
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [

@@ -67,6 +67,16 @@ def forwarded(brokers: Brokers, broker: Broker, exchange: str, kind: str = "") -
     return broker.exchange(exchange)
 
 
+def subscribed(brokers: Brokers, there: Broker, exchange: str, count: int) -> Exchange:
+    """Once so many bindings were copied there."""
+    brokers.until(
+        lambda: [each for each in own_bindings(there)
+                 if each.exchange == exchange and each.queue.startswith("$mta:")],
+        lambda found: len(found) == count,
+    )  # fmt: skip
+    return there.exchange(exchange)
+
+
 def drained(brokers: Brokers, broker: Broker, exchange: str) -> None:
     """Nothing waits any more for an agent of this exchange."""
     names = [each.name for each in broker.queues() if each.name.startswith(f"$mta.{exchange}.")]

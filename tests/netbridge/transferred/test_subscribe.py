@@ -9,11 +9,17 @@ from typing import Any
 
 import pytest
 
-from shmbroker import Broker, Exchange
-from shmbroker.ipc.exchange.own_binding import own_bindings
+from shmbroker import Broker
 from tests.cli.command import Shell
 from tests.netbridge.networked.conftest import Brokers, taken
-from tests.netbridge.transferred.conftest import add, agent_of, bound, forwarded, got
+from tests.netbridge.transferred.conftest import (
+    add,
+    agent_of,
+    bound,
+    forwarded,
+    got,
+    subscribed,
+)
 
 KINDS: dict[str, dict[str, Any]] = {
     "topic": {"key": "eu.#"},
@@ -21,16 +27,6 @@ KINDS: dict[str, dict[str, Any]] = {
     "fanout": {},
     "direct": {"key": "eu.de"},
 }
-
-
-def subscribed(brokers: Brokers, there: Broker, exchange: str, count: int) -> Exchange:
-    """Once so many bindings were copied there."""
-    brokers.until(
-        lambda: [each for each in own_bindings(there)
-                 if each.exchange == exchange and each.queue.startswith("$mta:")],
-        lambda found: len(found) == count,
-    )  # fmt: skip
-    return there.exchange(exchange)
 
 
 @pytest.fixture(scope="module")
@@ -115,9 +111,7 @@ def test_bindings_from_before_and_a_link_that_bounces(brokers: Brokers) -> None:
 
 
 @pytest.mark.parametrize("victim", ["near", "far"])
-def test_none_comes_twice_and_it_goes_on_when_one_was_killed(
-    brokers: Brokers, victim: str
-) -> None:
+def test_none_comes_twice_and_it_goes_on_when_one_was_killed(brokers: Brokers, victim: str) -> None:
     add(brokers, "far").start().becomes("live")
     add(brokers, "near", {"name": "quotes", "to": "far", "mode": 1}).start().becomes("live")
     near, far = brokers.at("near"), brokers.at("far")
