@@ -344,7 +344,8 @@ int64_t exchange_route_wished(sb_exchange *exchange, const sb_outgoing *message,
     if (count < 0 || !(wishes & IS_IMMEDIATE) || exchange_is_default(exchange))
         return count;
     for (int64_t each = 0; each < count; each++) {
-        bool is_other = !leads_to_agent((*route)->queues[each]->name);
+        const char *name = (*route)->queues[each]->name;
+        bool is_other = !leads_to_agent(name) || has_subscribed(name);
         if (is_other && route_takes(*route, each, wishes))
             return count;
         others += is_other;

@@ -162,10 +162,12 @@ class Listener(Closable):
                 end.does(end.machine.stop(time.monotonic(), "the credentials were changed"))
 
     def close_applications(self, why: str) -> None:
-        """In the thread; links of other roles stay, and those who wait for a passive broker."""
+        """In the thread; with them agents of other brokers.  Others stay, and those who wait for a
+        passive broker."""
         for end in list(self._ids):
-            was_let_in = end.machine.handshake.peer is not None
-            if was_let_in and end.machine.handshake.role is Role.CLIENT:
+            shaken = end.machine.handshake
+            is_agent = is_of_agent(shaken.role, shaken.link)
+            if shaken.peer is not None and (is_agent or shaken.role is Role.CLIENT):
                 end.does(end.machine.stop(time.monotonic(), why))
 
     def call_back(self) -> None:

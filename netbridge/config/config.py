@@ -258,7 +258,13 @@ def network(folder: Path, given: Given) -> Network:
         links=network_links_of(
             _named(tables, networks.ROOT), links, known, bridges, place, not_with=apart
         ),
-        agents=agents_of(_named(tables, agents.TABLE_ROOT), links, known, place, not_with=apart),
+        agents=agents_of(
+            _named(tables, agents.TABLE_ROOT),
+            links,
+            known,
+            place,
+            is_in_cluster=in_cluster is not None,
+        ),
         console=consoles.of(tables.get(consoles.TABLE), logins, folder, place),
     )
     return _listening_for_cluster(_with_keys(found, place), place)

@@ -18,12 +18,11 @@ def agents_of(
     logins: Collection[str],
     place: Path,
     *,
-    not_with: str = "",
+    is_in_cluster: bool = False,
 ) -> dict[str, Agent]:
     """Those that are not off, by the names that are shown.
 
-    `given`: [link-defaults]; `logins`: credentials of role "peering"; `not_with`: what this broker
-    has that agents do not go with.
+    `given`: [link-defaults]; `logins`: credentials of role "peering".
     """
     found: dict[str, Agent] = {}
     seen: dict[str, Agent] = {}
@@ -45,8 +44,8 @@ def agents_of(
         seen[table] = agent
         if agent.mode is not Mode.OFF:
             found[agent.name] = agent
-    if found and not_with:
-        raise ConfigError(f"{place}: [[mta]] does not go with {not_with} yet")
+    if found and is_in_cluster:  # each node would have one, and send what others have, too
+        raise ConfigError(f"{place}: [[mta]] does not go with a [cluster.NAME] yet")
     return found
 
 

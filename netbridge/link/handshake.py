@@ -43,7 +43,7 @@ from shmbroker.netbridge.wire.frame import (
     Welcome,
     named,
 )
-from shmbroker.netbridge.wire.words import Refusal, Role
+from shmbroker.netbridge.wire.words import Refusal, Role, is_of_agent
 
 Steps = Iterator[Frame | Action]
 
@@ -226,6 +226,8 @@ ALERTS = {Refusal.VHOST: Alert.VHOST, Refusal.DUPLICATE_NODE: Alert.DUPLICATE_NO
 
 
 def denied_by(service: Service, hello: Hello) -> Denied | None:
+    if service.gate is not None and is_of_agent(hello.role, hello.link):
+        return service.gate.passive()
     if service.gate is None or hello.role is not Role.CLIENT:
         return None
     return service.gate.denies(hello.vhost)

@@ -66,6 +66,9 @@ class Gate(Protocol):
     def denies(self, vhost: str) -> Denied | None:
         """Asked about each link of role client, once it has proved who it is, and last of all."""
 
+    def passive(self) -> Denied | None:
+        """The same about each link of a message transfer agent; nothing becomes active by it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Service:

@@ -86,6 +86,10 @@ class Acting:
             return None
         return Denied(REFUSALS[answer.code], f"{answer.code} {answer.reason}", answer.peer)
 
+    def passive(self) -> Denied | None:
+        state = self.machine.state
+        return None if state is State.ACTIVE else Denied(Refusal.PASSIVE, f"it is {state.value}")
+
     def reset(self) -> str:
         """Why it is not done, or nothing."""
         state = self.machine.state

@@ -6,11 +6,13 @@ import msgpack
 import pytest
 
 from shmbroker.netbridge.agent.codec import decode, encode
-from shmbroker.netbridge.agent.said import Apart, Joined, Joins, Said
+from shmbroker.netbridge.agent.said import Apart, Bound, Joined, Joins, Said
 from shmbroker.netbridge.wire.malformed import Malformed
 
 
-@pytest.mark.parametrize("said", [Joins("trade", "topic"), Joined(), Apart("it is another one")])
+@pytest.mark.parametrize(
+    "said", [Joins("trade", "topic"), Joined(), Bound(), Apart("it is another one")]
+)
 def test_there_and_back(said: Said) -> None:
     assert decode(encode(said)) == said
     assert encode(said) == encode(decode(encode(said)))

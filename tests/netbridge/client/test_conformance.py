@@ -538,7 +538,9 @@ async def test_a_request_is_replied_to(api: Api, broker: Any) -> None:
 
 async def _refused(api: Api, broker: Any) -> None:
     queue = await a_queue(broker)
+    exchange = await it(broker.declare_exchange("prices", "topic"))
     calls: dict[str, Callable[[], Any]] = {
+        "Exchange.publish(immediate=True)": lambda: exchange.publish(b"x", immediate=True),
         "Queue.loan": lambda: queue.loan(10),
         "Queue.producer": lambda: queue.producer("p"),
         "Queue.move_to(timeout=...)": lambda: queue.move_to(queue, timeout=1),
@@ -547,6 +549,7 @@ async def _refused(api: Api, broker: Any) -> None:
         "Queue.latency": lambda: queue.latency(True),
         "Broker.repair": lambda: broker.repair(),
         "Broker.repair_for": lambda: broker.repair_for(0),
+        "Broker.returned": lambda: broker.returned(),
         "Broker.participant": lambda: broker.participant,
         "Broker.subscribe(lossy=True)": lambda: broker.subscribe("q", lossy=True),
         "Transaction.publish(deliver_after=...)": lambda: broker.transaction().publish(

@@ -97,14 +97,10 @@ def test_what_does_not_go(tmp_path: Path, text: str, complaint: str) -> None:
     assert complaint in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        (CLUSTER, "[[mta]] does not go with a [cluster.NAME] yet"),
-        ("[ha]\npolicy = 'pair'\n", '[[mta]] does not go with ha.policy = "pair" yet'),
-    ],
-)
-def test_what_agents_do_not_go_with(tmp_path: Path, text: str, complaint: str) -> None:
-    with pytest.raises(ConfigError) as error:
-        read(tmp_path, agent() + text)
-    assert complaint in str(error.value)
+def test_agents_do_not_go_with_a_cluster(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"\[\[mta\]\] does not go with a \[cluster.NAME\] yet"):
+        read(tmp_path, agent() + CLUSTER)
+
+
+def test_agents_go_with_a_pair(tmp_path: Path) -> None:
+    assert read(tmp_path, agent() + "[ha]\npolicy = 'pair'\n").agents

@@ -8,7 +8,15 @@ import threading
 import pytest
 
 from tests.netbridge.networked.conftest import Brokers, taken
-from tests.netbridge.transferred.conftest import add, agent_of, bound, drained, forwarded, got
+from tests.netbridge.transferred.conftest import (
+    add,
+    agent_of,
+    bound,
+    drained,
+    forwarded,
+    got,
+    subscribed,
+)
 
 ROUNDS = int(os.environ.get("AGENT_KILLS", "4"))
 OF_A_ROUND = 400
@@ -42,6 +50,31 @@ def test_each_is_there_once_whoever_is_killed_under_load(brokers: Brokers, victi
         assert those == [*range(ROUNDS * OF_A_ROUND)]
     for name in ("near", "far"):
         drained(brokers, brokers.at(name), "trade")
+
+
+def test_mode_4_between_pairs_that_fail_over(brokers: Brokers) -> None:
+    """Each is there once, and comes back once."""
+    hosts = ",".join(brokers.address(each).removeprefix("tcp://") for each in ("a", "b"))
+    given = {"name": "trade", "host": hosts, "mode": 4}
+    add(brokers, "a").start().becomes("live")
+    add(brokers, "b", role="backup", shares="a").start().becomes("passive")
+    add(brokers, "c", given).start().becomes("live")
+    add(brokers, "d", given, role="backup", shares="c").start().becomes("passive")
+    queues = [bound(brokers.at(each), "trade", "topic", key="#") for each in ("a", "c")]
+    trade = forwarded(brokers, brokers.at("c"), "trade")
+    subscribed(brokers, brokers.at("a"), "trade", 1)
+    for step, (victim, heir) in enumerate(((None, None), ("a", "b"), ("c", "d"))):
+        numbers = range(step * 100, step * 100 + 100)
+        if victim is not None and heir is not None:
+            brokers[victim].kill()
+            for each in numbers:
+                trade.publish(b"%d" % each, key="k", timeout=60)
+            brokers[heir].becomes("live")
+        else:
+            for each in numbers:
+                trade.publish(b"%d" % each, key="k", timeout=60)
+        for queue in queues:
+            assert got(queue, 100) == [*numbers]
 
 
 def test_a_pair_there_that_fails_over_and_one_here(brokers: Brokers) -> None:
