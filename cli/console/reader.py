@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from shmbroker.ipc.instance.config.config import Config
 
 INTERVAL: Final = 1.0
+INTERVAL_MAX: Final = 3.0
 SHARE: Final = 0.05
 """Of a processor, at most, for readings of all queues."""
 CRITICAL_INTERVAL: Final = 10.0
@@ -132,7 +133,8 @@ class Reader:
                 listeners = list(self._listeners)
                 if listeners:
                     self._read_or_look_closer()
-            pause = max(INTERVAL, (time.thread_time() - began) / SHARE)
+            used = time.thread_time() - began
+            pause = max(INTERVAL, min(INTERVAL_MAX, used / SHARE))
             for heard in listeners:
                 heard()
             self._wakes.clear()

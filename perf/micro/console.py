@@ -26,8 +26,6 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from shmbroker import Broker, vhost
-from shmbroker.cli.console import one_time, supervised
-from shmbroker.cli.console.server import running
 from shmbroker.perf.machine.usage import processor_s
 from shmbroker.perf.micro.instance import Broken, Instance
 
@@ -58,13 +56,19 @@ while answer.readline():
 """
 
 
+def said(verb: str, folder: Path, *more: str) -> str:
+    """By `shmbroker console`; nothing if it does not run."""
+    command = [str(Path(sys.executable).with_name("shmbroker")), "console", verb, str(folder)]
+    return subprocess.run([*command, *more], capture_output=True, text=True).stdout
+
+
 class Browser:
     """Who has logged in, by a link."""
 
     def __init__(self, folder: Path, url: str) -> None:
         self.place = urlsplit(url).netloc
         self.cookie = ""
-        link = one_time.made(folder, "admin", "bench")
+        link = said("open", folder).strip().partition("#link=")[2]
         content = json.dumps({"link": link}).encode()
         answer, _ = self.asks("/api/login", content)
         self.cookie = str(answer.headers["Set-Cookie"]).partition(";")[0]
@@ -180,11 +184,12 @@ def read_all(browser: Browser) -> str:
 
 def console_of(folder: Path) -> tuple[int, str]:
     ends_at = time.monotonic() + PATIENCE_S
-    while (found := running(folder)) is None:
+    while not (shown := said("status", folder, "--json")):
         if time.monotonic() > ends_at:
             raise Broken(f"{folder} has no console")
         time.sleep(0.05)
-    return found[0].pid, found[1]
+    found = json.loads(shown)
+    return found["process"], found["url"]
 
 
 def measured(instance: Instance, given: argparse.Namespace) -> Iterator[str]:
@@ -231,7 +236,7 @@ def main() -> int:
                 sys.stdout.write(f"{given.queues:,} queues: {line}\n")
                 sys.stdout.flush()
         finally:
-            supervised.end(instance.folder)
+            said("stop", instance.folder)
             with suppress(Exception):
                 vhost.delete(instance.vhost, force=True)
     return 0
