@@ -59,6 +59,9 @@ def planned(draft: Draft) -> Plan:
 class Link(Closable):
     """Ships queues of this vhost to queues of another one, as long as it is open."""
 
+    _active: _Connection | None = None
+    """To a member that was passive, and has said just now that it serves."""
+
     def __init__(
         self,
         thread: NetworkThread,
@@ -112,8 +115,6 @@ class Link(Closable):
             thread.call, self.takes_list, lambda why: self.told("no list of members", why)
         )
         self._connection: _Connection | None = None
-        self._active: _Connection | None = None
-        """To a member that was passive, and has said just now that it serves."""
         self._passive: dict[Single, _Connection] = {}
         self._attempts = time.time_ns()
         self._key = 0

@@ -8,7 +8,7 @@ import pytest
 
 from shmbroker import Empty, NotFound
 from shmbroker.core.codes import EMPTY, FULL, OK, REVOKED, UNCONFIRMED
-from shmbroker.netbridge.remote.action import Drop, Event, Over, Say, Tell, Unmade
+from shmbroker.netbridge.remote.action import Drop, Event, Over, Tell, Unmade
 from shmbroker.netbridge.remote.body import ended, refusal
 from shmbroker.netbridge.remote.call import Call
 from shmbroker.netbridge.remote.client import Client
@@ -139,19 +139,6 @@ def test_failover_makes_again_in_order_what_the_session_had() -> None:
     ]
     assert of.of(Drop) == [Drop(1)]
     assert of.events() == [DETECTED, COMPLETED]
-
-
-@pytest.mark.parametrize("process", [b"other", b"first"])
-def test_another_process_is_not_asked_for_the_session_of_the_one_that_died(process: bytes) -> None:
-    of = Ends(Client(b"s" * 16, options()))
-    of.does(of.client.start(0.0))
-    of.connect(b"node", b"first")
-    of.broker_dies()
-    of.did.clear()
-    of.connect(b"node", process)
-    asked = [each.frame for each in of.of(Say) if isinstance(each.frame, Attach)]
-    assert [each.resumes for each in asked] == ([True, False] if process == b"first" else [False])
-    assert of.client.phase is Phase.UP
 
 
 @pytest.mark.parametrize("again", [1, 3])
