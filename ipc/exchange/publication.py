@@ -73,7 +73,9 @@ class Publication:
         properties = grouped(properties, group)
         self.is_delayed = deliver_after is not None or deliver_at is not None
         self._exchange = exchange
-        self._wishes = wishes(mandatory=mandatory, immediate=immediate)
+        self._wishes = 0
+        if mandatory or immediate:
+            self._wishes = wishes(mandatory=mandatory, immediate=immediate)
         self._message = (*parts(body, key, properties, ttl, priority), *id_bytes(message_id))
         self._outgoing: Any = None
         self._receipts: Any = None
