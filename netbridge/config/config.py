@@ -259,11 +259,7 @@ def network(folder: Path, given: Given) -> Network:
             _named(tables, networks.ROOT), links, known, bridges, place, not_with=apart
         ),
         agents=agents_of(
-            _named(tables, agents.TABLE_ROOT),
-            links,
-            known,
-            place,
-            is_in_cluster=in_cluster is not None,
+            _named(tables, agents.TABLE_ROOT), links, known, place, in_cluster=in_cluster
         ),
         console=consoles.of(tables.get(consoles.TABLE), logins, folder, place),
     )

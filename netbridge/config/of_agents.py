@@ -9,6 +9,7 @@ from typing import Any
 from shmbroker.ipc.instance.config.config import ConfigError
 from shmbroker.netbridge.agent import option as of_agents
 from shmbroker.netbridge.agent.option import Agent, Mode
+from shmbroker.netbridge.cluster.option import Cluster
 from shmbroker.netbridge.config.of_bridges import link_times
 
 
@@ -18,7 +19,7 @@ def agents_of(
     logins: Collection[str],
     place: Path,
     *,
-    is_in_cluster: bool = False,
+    in_cluster: Cluster | None = None,
 ) -> dict[str, Agent]:
     """Those that are not off, by the names that are shown.
 
@@ -44,7 +45,7 @@ def agents_of(
         seen[table] = agent
         if agent.mode is not Mode.OFF:
             found[agent.name] = agent
-    if found and is_in_cluster:  # each node would have one, and send what others have, too
+    if found and in_cluster is not None:  # each node would have one, and send what others have, too
         raise ConfigError(f"{place}: [[mta]] does not go with a [cluster.NAME] yet")
     return found
 
