@@ -93,9 +93,9 @@ def doctor(ctx: click.Context, fix: bool, yes: bool, as_json: bool) -> None:
     cluster without a consumer, gates that hold back what a queue could let go of, and containers
     that do not see each other's processes.
 
-    Of brokers of this host also: links and agents that are not up, messages that wait long for a link, or for
-    a node that is missing, forgotten or further away than max-hops, groups whose node is gone,
-    lives without a backup, and confirms that mean less than they are configured to.
+    Of brokers of this host also: links and agents that are not up, messages that wait long for a
+    link, or for a node that is missing, forgotten or further away than max-hops, groups whose node
+    is gone, lives without a backup, and confirms that mean less than they are configured to.
 
     Exits with 1 if an error or a warning remains, with 0 if there are only notes.
     """
