@@ -29,6 +29,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/broker/standby.py": set(),
     "netbridge/broker/table.py": set(),
     "netbridge/broker/waiting.py": {"time"},
+    "netbridge/broker/whereabouts.py": {"socket"},
     "netbridge/carrier/accepted.py": {"socket"},
     "netbridge/carrier/authenticator.py": {"zmq"},
     "netbridge/carrier/dialled.py": set(),

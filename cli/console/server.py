@@ -27,8 +27,8 @@ from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.process import Process
 from shmbroker.ipc.instance.status import RUN
 from shmbroker.ipc.instance.whole import read_whole, write_whole
+from shmbroker.netbridge.broker.whereabouts import address
 from shmbroker.netbridge.config.config import load
-from shmbroker.netbridge.config.console import address
 from shmbroker.netbridge.config.logins import credentials
 
 if TYPE_CHECKING:

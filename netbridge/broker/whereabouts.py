@@ -6,6 +6,7 @@ one host.
 
 from __future__ import annotations
 
+import socket
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -13,7 +14,6 @@ from typing import Final
 from shmbroker.ipc.instance.process import boot
 from shmbroker.ipc.instance.whole import read_whole, write_whole
 from shmbroker.netbridge.config.config import Network as Wanted
-from shmbroker.netbridge.config.console import address
 from shmbroker.netbridge.plan.uri import Single
 
 FILE: Final = "whereabouts"
@@ -22,6 +22,14 @@ FILE: Final = "whereabouts"
 def this_host() -> str:
     """Where a port is one port: this boot, and this network namespace."""
     return f"{boot()} {Path('/proc/self/ns/net').stat().st_ino}"
+
+
+def address(host: str, port: int, *, is_secure: bool) -> str:
+    """For browsers; a console that listens everywhere is found by the name of its host."""
+    shown = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(
+        host, f"[{host}]" if ":" in host else host
+    )
+    return f"{'https' if is_secure else 'http'}://{shown}:{port}/"
 
 
 @dataclass(frozen=True, slots=True)

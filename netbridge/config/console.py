@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import socket
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -160,14 +159,6 @@ def _check_pair(certificate: Path, key: Path) -> None:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
     except (OSError, ValueError) as error:
         raise Refused(f"console.tls-cert and tls-key do not go together: {error}") from None
-
-
-def address(host: str, port: int, *, is_secure: bool) -> str:
-    """For browsers; a console that listens everywhere is found by the name of its host."""
-    shown = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(
-        host, f"[{host}]" if ":" in host else host
-    )
-    return f"{'https' if is_secure else 'http'}://{shown}:{port}/"
 
 
 def is_loopback(host: str) -> bool:
