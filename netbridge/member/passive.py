@@ -415,8 +415,15 @@ class Passive(Core):
     def passive_won(self, grant: Grant, now: float) -> None:
         if self.purpose is Purpose.HAND_BACK:
             self.tell(grant.holder, TakeOver(grant))
-        elif self.state is State.ASKING:
+        elif self.state is State.ASKING and (self._is_meant(grant) or self.has_met_all):
             self._promote(grant)
+        elif self.state is State.ASKING:
+            self._hold_in_doubt(now)
+
+    def _is_meant(self, grant: Grant) -> bool:
+        """For this boot of its host: who goes on without a replica may have confirmed what its disk
+        has not yet."""
+        return any(copy.allows(self.me, self.boot) for copy in grant.copies)
 
     def passive_lost(self, now: float) -> None:
         """Back to joining; whoever has all that was confirmed asks again after a while."""
@@ -476,8 +483,7 @@ class Passive(Core):
 
         If its host was restarted since, an older list may still call it eligible.
         """
-        is_meant = any(copy.allows(self.me, self.boot) for copy in grant.copies)
-        has_all = (self.is_eligible and is_meant) or self.has_met_all
+        has_all = (self.is_eligible and self._is_meant(grant)) or self.has_met_all
         if grant.holder != self.me or grant.epoch <= self.epoch or not has_all:
             return False
         self.drop_vote()
@@ -495,7 +501,8 @@ class Passive(Core):
         hello = self.peers.get(member)
         theirs = hello.epoch if hello is not None and hello.is_listed else 0
         can_begin = theirs == grant.epoch - 1
-        if self.is_eligible and not (can_begin and self.epoch < theirs):
+        may_begin = self.is_eligible and self._is_meant(grant)
+        if may_begin and not (can_begin and self.epoch < theirs):
             self._ask(Purpose.TAKE_OVER, now)
         elif self.has_met_all:  # who says so has nothing more, and may be in doubt as well
             self._ask(Purpose.START, now)

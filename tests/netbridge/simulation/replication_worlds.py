@@ -9,6 +9,7 @@ from random import Random
 from typing import Final
 
 from shmbroker.netbridge.election.voter import Voter
+from shmbroker.netbridge.member.passive import Passive
 from shmbroker.netbridge.member.serving import Serving
 from shmbroker.netbridge.simulation.fault import Fault
 from shmbroker.netbridge.simulation.replication.run import simulate
@@ -129,7 +130,33 @@ def restarted_voter(random: Random) -> list[Fault]:
     ]
 
 
+def grant_of_another_boot(random: Random) -> list[Fault]:
+    """The live goes on without its backup; before its disk has what both had confirmed, its host
+    loses power, and it is granted what it was granted."""
+    slow = random.uniform(1.2, 1.5)
+    lost = slow + random.uniform(0.2, 0.5)
+    at = lost + random.uniform(0.2, 0.5)
+    return [
+        Fault(slow, "slow-disk", "b", 1.5),
+        Fault(slow + 0.01, "slow-disk", "a", 1.4),
+        Fault(lost, "kill", "b", 0.02),
+        Fault(at - 0.001, "partition", "a", 2.5, "b"),
+        Fault(at, "power", "a", 0.1),
+    ]
+
+
 WORLDS: Final = (
+    SmallWorld(
+        Mutant(
+            "grant-of-another-boot-begun",
+            Passive,
+            "passive_won",
+            "self._is_meant(grant) or self.has_met_all",
+            "True",
+        ),
+        grant_of_another_boot,
+        seed=2,
+    ),
     SmallWorld(
         Mutant(
             "lease-not-looked-at-when-accepting",
