@@ -29,11 +29,11 @@ demo-fan-out: $(VENV)/installed  ## A C producer, Numba, Python and asyncio cons
 demo-latency: $(VENV)/installed $(VENV)/latency  ## Merge two latency spools with Spark and report a slow consumer (2 min)
 	$(BIN)/python examples/latency_demo.py
 
-# Four processes a core, because the tests wait most of the time: for processes, time-outs, leases.
+# Three processes a core, because the tests wait most of the time: for processes, time-outs, leases.
 test: $(VENV)/installed $(VENV)/latency $(VENV)/postgres $(VENV)/zookeeper $(VENV)/prometheus $(VENV)/chromium $(VENV)/manual  ## Run lint, types and all tests, with a short exploration
 	$(BIN)/ruff check .
 	$(MAKE) --no-print-directory --jobs 2 --output-sync types rewritten
-	$(BIN)/python -m pytest -n $(shell expr 4 \* $$(nproc)) --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n $(shell expr 3 \* $$(nproc)) --dist loadfile --no-loadscope-reorder
 
 types:
 	$(BIN)/mypy

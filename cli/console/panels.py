@@ -83,10 +83,11 @@ def links(vhost: str) -> list[dict[str, Any]]:
 
 
 def of_process(pid: int | None) -> dict[str, int]:
-    """What the broker uses: memory of its own, and seconds of a processor."""
+    """What the broker uses: memory of its own, and seconds of a processor; nothing if it is dead,
+    also before its parent has asked for its end."""
     with suppress(OSError, ValueError, IndexError):
         status = Path(f"/proc/{pid}/status").read_text()
-        own = next(line for line in status.splitlines() if line.startswith("RssAnon"))
+        own = next((line for line in status.splitlines() if line.startswith("RssAnon")), "")
         times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
         used = sum(map(int, times)) // os.sysconf("SC_CLK_TCK")
         return {"process_bytes": int(own.split()[1]) << 10, "processor_seconds": used}

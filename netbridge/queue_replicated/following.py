@@ -124,7 +124,8 @@ class Following:
         made = Followed(self._machine(queue.name, identity), queue)
         made.begun.set_result(None)
         self.members[queue.name] = made
-        self._link_to(made)
+        if self._next(made) is not None:  # so what it has is shown also without a link
+            self._link_to(made)
 
     def _machine(self, name: str, identity: bytes = NOTHING) -> Replica:
         self._numbers += 1

@@ -184,7 +184,7 @@ def test_put_refuses_what_cannot_be(vhost: Vhost) -> None:
     assert vhost.exchange("f", kind=4) == codes.INVALID
     assert vhost.exchange("f", alternate=queue + 1) == codes.NOT_FOUND
     assert vhost.bind(exchange, queue, kind=2) == codes.INVALID
-    assert vhost.bind(exchange, queue, match=4) == codes.INVALID
+    assert vhost.bind(exchange, queue, match=5) == codes.INVALID
     assert vhost.bind(exchange, queue + 1) == codes.NOT_FOUND
     assert vhost.bind(exchange + 1, queue) == codes.NOT_FOUND
     assert vhost.bind(exchange, queue, b"k" * 449) == codes.INVALID

@@ -27,6 +27,8 @@ from tests.netbridge.replicated.test_starting import QUICK
 
 TAIL = [b"the tail %d" % number for number in range(5)]
 QUICKLY = QUICK | JOINS | {"ha.replication.check-for-live-wait": "300ms"}
+PATIENT = {"ha.replication.check-for-live-wait": "5s"}
+"""So that nobody goes on alone because the machine is busy."""
 ALONE = QUICKLY | {"ha.replication.on-partition": "continue-alone"}
 
 
@@ -155,7 +157,7 @@ def the_former_one_has_counted(folder: Path) -> None:
 def test_nothing_waits_while_a_set_is_counted(
     node: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    two = node(ALONE).up()
+    two = node(ALONE | PATIENT).up()
     filled(two)
     two["b"].kill()
     the_former_one_has_counted(two["b"].folder)
