@@ -169,7 +169,8 @@ def test_only_so_many_nodes_are_ids_and_room_is_made(node: Nodes) -> None:
     node_id = identity_of(last.queue("orders"))
     for number in range(full - len(rows)):
         rows.publish(filler, key=f"other\x01{filler.hex()}\x01{number:x}", confirm="shm")
-    remember(east, [{OF: "orders", "of": node_id, "bits": 4, "part": "3", "row": filler}])
+    # the row of all its ids is that of one in four million by so many bits
+    remember(east, [{OF: "orders", "of": node_id, "bits": 22, "part": "3", "row": filler}])
     assert queue.publish(b"", message_id=f"id {INHERITED_NODES}") is not None, "by other bits"
     assert len(rows) < full
 
