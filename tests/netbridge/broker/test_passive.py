@@ -255,7 +255,7 @@ def test_a_program_that_decides_itself_is_told_how_it_was_lost(group: Group) -> 
     error = publisher.error
     assert isinstance(error, (Unconfirmed, ConnectionClosed))
     group.backup.becomes("live")
-    group.program(group.uri(0, 1))  # its network serves a moment later: this one waits for that
+    group.program(group.uri(0, 1)).close()  # its network serves a moment later: this waits for that
     program.reconnect()
     if isinstance(error, Unconfirmed):
         assert error.token is not None
