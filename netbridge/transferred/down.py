@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Final
 
-from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.doctor.finding import Finding
 from shmbroker.netbridge.broker.table import Seen, read
+from shmbroker.netbridge.broker.waiting import waiting
 
 UP: Final = "up"
 REMEDIES: Final = {
@@ -46,12 +44,8 @@ def _waiting(broker: Broker, name: str) -> str:
     """How much, and for how long."""
     if not name:
         return "what is published there meanwhile does not come"
-    count, first = 0, None
-    with suppress(Error):  # nothing was published yet
-        queue = broker.queue(name)
-        count, first = len(queue), next(queue.browse(unconfirmed=True), None)
-    if not count:
+    count, age = waiting(broker, name)
+    if not count:  # or nothing was published yet
         return "nothing waits for it"
-    age = time.time() - first.published_at / 1e9 if first and first.published_at else 0.0
     what = "message waits" if count == 1 else "messages wait"
-    return f"{count:,} {what} for it, the first for {max(0.0, age):.0f} s"
+    return f"{count:,} {what} for it, the first for {age or 0.0:.0f} s"
