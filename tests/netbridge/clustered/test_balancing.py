@@ -42,10 +42,11 @@ def shares(
     broker: Broker, queues: dict[str, Queue], count: int, missing: str = ""
 ) -> dict[str, int]:
     """Publish so many, and count where they are."""
+    [queue] = {each.name for each in queues.values()}
     until(lambda: on_their_way(broker, missing) == 0)
     before = {name: each.statistics().depth for name, each in queues.items()}
     for body in numbers(0, count):
-        broker.queue("orders").publish(body)
+        broker.queue(queue).publish(body)
     until(lambda: on_their_way(broker, missing) == 0)
     return {name: each.statistics().depth - before[name] for name, each in queues.items()}
 
