@@ -91,6 +91,8 @@ class Core(ABC):
         self.round = 0
         """Of its newest ballot."""
         self.attempt = 0
+        self.told_won: Grant | None = None
+        """That the log has: who is held is granted the same at each retry."""
         needed = options.electorate.needed if options.electorate else 1
         self.lease = Lease(options.lease, needed)
         self.listed = past.copies
@@ -234,7 +236,9 @@ class Core(ABC):
             else:
                 self.drop_vote()
                 if isinstance(action, Won):
-                    self.log(Alert.VOTE_WON, f"epoch {action.grant.epoch}")
+                    if self.told_won != action.grant:
+                        self.log(Alert.VOTE_WON, f"epoch {action.grant.epoch}")
+                    self.told_won = action.grant
                     self.won(action.grant, now)
                 elif isinstance(action, Taken):
                     self.log(Alert.VOTE_LOST, granted(action.grant))

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from shmbroker.netbridge.election.candidate import Ask
+from shmbroker.netbridge.election.candidate import Ask, Won
 from shmbroker.netbridge.election.question import Copy, Grant
-from shmbroker.netbridge.member.action import Unfollow
+from shmbroker.netbridge.member.action import Alert, Line, Unfollow
 from shmbroker.netbridge.member.core import Purpose
 from shmbroker.netbridge.member.machine import Member
 from shmbroker.netbridge.member.options import MemberOptions
@@ -365,6 +365,15 @@ def test_a_host_loses_power_before_it_syncs_what_it_was_handed_over() -> None:
     rings = group.members[group.serving[0]].rings
     assert rings is not None
     assert any("confirmed" in messages for messages in rings.queues.values())
+
+
+def test_who_is_granted_the_same_at_each_retry_says_so_once() -> None:
+    machine = pair().machine("b")
+    of_another_boot = Won(Grant(2, "b", (Copy("b", "the boot before"),)))
+    for _ in range(2):
+        machine._vote([of_another_boot], now=0.0)
+    won = [each for each in machine.done() if each == Line(Alert.VOTE_WON, "epoch 2")]
+    assert len(won) == 1
 
 
 def test_who_stops_before_it_hears_that_it_has_its_role_back_serves_when_it_returns() -> None:
