@@ -43,10 +43,9 @@ def of_vhost(broker: Broker) -> list[Finding]:
     from shmbroker.ipc.queue import aside, writer
     from shmbroker.netbridge.broker import delayed
     from shmbroker.netbridge.clustered import ungrouped, unselected
-    from shmbroker.netbridge.transferred import down
 
     found: list[Finding] = []
-    for each in (writer, aside, unselected, ungrouped, delayed, down, gates):
+    for each in (writer, aside, unselected, ungrouped, delayed, gates):
         found += each.findings(broker)
     return found
 

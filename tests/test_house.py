@@ -105,7 +105,6 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/networked/supplying.py": {"threading"},
     "netbridge/replicated/lessened.py": set(),
     "netbridge/transferred/agents.py": {"time"},
-    "netbridge/transferred/down.py": set(),
     "netbridge/transferred/former.py": set(),
     "netbridge/transferred/overflow.py": set(),
     "netbridge/transferred/subscriber.py": set(),

@@ -1,4 +1,4 @@
-"""Links that are not up, and messages that have waited long for one: a vhost's bridges and links.
+"""Bridges, links and agents that are not up, and messages that have waited long for one.
 
 Read from shared memory, so it is seen also if the broker hangs.
 """
@@ -18,28 +18,36 @@ if TYPE_CHECKING:
 UP: Final = "up"
 LONG_SECONDS: Final = 60.0
 """A message that waits for a link that is up is told of after so long."""
-STOPPED: Final = "stopped"
-REMEDIES: Final = {
-    STOPPED: "start it: shmbroker link start {name} --vhost {vhost}",
-    "refused": "see its reason, and what the other broker's log says; then shmbroker link start",
-    "unreachable": "see whether the other broker runs and is reached; then shmbroker link start",
+START: Final = "shmbroker link start '{name}' --vhost {vhost}"
+LINK: Final = {
+    "stopped": f"start it: {START}",
+    "refused": f"see its reason, and what the other broker's log says; then {START}",
+    "unreachable": f"see whether the other broker runs and is reached; then {START}",
 }
-OTHERWISE: Final = "see whether the other broker runs, and what the logs of both say"
+AGENT: Final = {
+    "stopped": f"start it: {START}",
+    "failed": "make both exchanges the same, or remove what refuses it; it is tried again",
+    "refused": "correct [[mta]] here, or [credentials] and [acceptors] at the other broker",
+}
+OTHERWISE: Final = "see whether the other broker runs and is reached, and what the logs of both say"
 
 
 def findings(broker: Broker) -> Iterator[Finding]:
     found = table.read(broker.vhost)
     for row in found.rows if found is not None else ():
         name, state = str(row.text.get("name", "")), str(row.text.get("state", ""))
-        if row.text.get("mode") and state != UP:
-            continue  # an agent's: transferred/down.py
-        count, age = waiting(broker, str(row.text.get("queue", "")))
-        subject = f"link {name!r} of vhost {broker.vhost!r}"
+        queue, is_agent = str(row.text.get("queue", "")), bool(row.text.get("mode"))
+        count, age = waiting(broker, queue)
+        subject = f"{'agent' if is_agent else 'link'} {name!r} of vhost {broker.vhost!r}"
         if state != UP:
             reason = f": {row.text['reason']}" if row.text.get("reason") else ""
-            severity = "warning" if count else "note"
-            remedy = REMEDIES.get(state, OTHERWISE).format(name=name, vhost=broker.vhost)
-            yield Finding(severity, subject, f"it is {state}{reason}{behind(count, age)}", remedy)
+            lacks = "; what is published there does not come" if is_agent and not queue else ""
+            remedy = (AGENT if is_agent else LINK).get(state, OTHERWISE)
+            yield Finding(
+                "warning" if count or is_agent else "note", subject,
+                f"it is {state}{reason}{behind(count, age)}{lacks}",
+                remedy.format(name=name, vhost=broker.vhost),
+            )  # fmt: skip
         elif count and age is not None and age > LONG_SECONDS:
             yield Finding(
                 "warning", subject, f"it is up, and slow{behind(count, age)}",

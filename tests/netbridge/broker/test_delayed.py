@@ -37,9 +37,20 @@ def test_links_that_are_not_up(broker: Broker, links: table.Table) -> None:
         "idle": "note", "down": "warning", "stopped": "note",
     }  # fmt: skip
     assert found["down"].problem.startswith("it is unreachable: r; 1 message waits, it for ")
-    assert f"shmbroker link start stopped --vhost {broker.vhost}" in found["stopped"].remedy
+    assert f"shmbroker link start 'stopped' --vhost {broker.vhost}" in found["stopped"].remedy
     told = Shell(broker.vhost)("doctor", "--json").json
     assert {each.subject for each in found.values()} <= {each["subject"] for each in told}
+
+
+def test_an_agent_without_a_queue(broker: Broker, links: table.Table) -> None:
+    """It subscribes: nothing waits here, and nothing comes."""
+    row = links.rows["idle"]
+    row.show({"name": "news@far 1", "state": "failed", "mode": "subscribe", "reason": "r"})
+    [agent] = [each for each in findings(broker) if each.subject.startswith("agent")]
+    assert agent.subject == f"agent 'news@far 1' of vhost {broker.vhost!r}"
+    assert agent.severity == "warning"
+    assert agent.problem == "it is failed: r; what is published there does not come"
+    assert "both exchanges the same" in agent.remedy
 
 
 def test_a_link_that_is_up_and_slow(
