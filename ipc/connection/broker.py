@@ -455,7 +455,7 @@ class Broker(Closable):
         return len(self._arena) // 4
 
     def queues(self) -> list[QueueInfo]:
-        """All queues, by name."""
+        """All queues, by name.  Of each that is not empty all slots are looked at."""
         self._check_open()
         entries = list(self._catalog.queues())
         uses = self._participants.uses([entry.reference for entry in entries])

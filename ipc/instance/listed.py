@@ -25,7 +25,7 @@ def make_in_background(config: Config, log: Log) -> None:
 def _make(config: Config, log: Log) -> None:
     try:
         with connect(f"shm://{config.vhost}", name=f"queues of {config.name}"[:56]) as broker:
-            known = {each.name for each in broker.queues()}
+            known = set(broker._catalog.queue_names().values())
             is_durable = vhosts.has_journaler(config.vhost)
             for name in config.queues:
                 if name not in known:

@@ -135,7 +135,7 @@ def make_way(config: Config, former: int) -> None:
 
 def has_queues(vhost: str) -> bool:
     with connect(f"shm://{vhost}", observe=True) as broker:
-        return bool(broker.queues())
+        return bool(broker._catalog.queue_names())
 
 
 def restored(

@@ -34,7 +34,7 @@ def drop(broker: Broker, wanted: Collection[Gated]) -> None:
     """Those in nobody's hand whose bridge is not wanted any more: they would hold their queues for
     ever.  What was not shipped stays in the queue, for whoever takes from it; what a bridge had
     selected or changed goes back there."""
-    for entry in broker.queues():
+    for entry in broker._catalog.queues():
         with suppress(Error):  # the queue was deleted meanwhile, or somebody has taken the gate
             queue = broker.queue(entry.name)
             if queue.name.startswith((TOWARDS, FETCHED, AGENT)):  # another link ships it

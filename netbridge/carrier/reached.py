@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from shmbroker.core.codes import UNCONFIRMED
-from shmbroker.core.layout import CONFIRM_EFFECTIVE
+from shmbroker.core.layout import CONFIRM_EFFECTIVE, QUEUE_DURABLE, QUEUE_FLAGS_AT
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.errors import NotFound
 from shmbroker.ipc.connection.broker import Broker
@@ -47,8 +47,8 @@ def queues_behind(broker: Broker, exchange: str) -> list[Queue]:
 
 def durable_queues(broker: Broker) -> list[Queue]:
     opened = []
-    for each in broker.queues():
-        if each.durable:
+    for each in broker._catalog.queues():
+        if each.word(QUEUE_FLAGS_AT) & QUEUE_DURABLE:
             with suppress(NotFound):  # deleted since
                 opened.append(serving(broker, each.name))
     return opened

@@ -287,8 +287,8 @@ class Departure:
     def _ways(self, broker: Broker) -> dict[str, int]:
         """What is on its way to other nodes."""
         begin = f"{TOWARDS}{self._cluster}."
-        return {each.name: broker.queue(each.name).statistics().depth
-                for each in broker.queues() if each.name.startswith(begin)}  # fmt: skip
+        names = broker._catalog.queue_names().values()
+        return {each: len(broker.queue(each)) for each in names if each.startswith(begin)}
 
     # --- until when ---------------------------------------------------------------------------
 

@@ -31,8 +31,8 @@ def findings(broker: Broker, folder: Path, told: Mapping[str, Any]) -> Iterator[
         return
     known = {each["node"]: each for each in told["nodes"]}
     prefix = f"{TOWARDS}{told['cluster']}."
-    queues = [each.name for each in broker.queues() if each.name.startswith(prefix)]
-    for queue in queues:
+    names = broker._catalog.queue_names().values()
+    for queue in sorted(each for each in names if each.startswith(prefix)):
         count, age = waiting(broker, queue)
         if count:
             node = queue.removeprefix(prefix)
@@ -67,7 +67,7 @@ def _orphaned(
     broker: Broker, folder: Path, known: Mapping[str, Mapping[str, Any]], prefix: str
 ) -> Iterator[Finding]:
     """Groups whose messages go to a node that is not there."""
-    if ROUTES not in {each.name for each in broker.queues()}:  # there is no grouping handler
+    if ROUTES not in broker._catalog.queue_names().values():  # there is no grouping handler
         return
     newest = {each.key or "": bytes(each.body) for each in broker.queue(ROUTES).browse()}
     lost: dict[str, list[str]] = {}

@@ -183,7 +183,7 @@ class Feeding:
     def _found(self, name: str) -> Queue:
         """Asking for it does not make it."""
         broker = self._all.thread.broker
-        if all(each.name != name for each in broker.queues()):
+        if name not in broker._catalog.queue_names().values():
             raise NotFound(f"there is no queue {name!r} on {self._all.name}")
         return broker.queue(name)
 

@@ -152,14 +152,14 @@ class QueueReplicas:
     def _load(self) -> None:
         self._feedings.chain_of = self._chain
         self._thread.members.append(self)
-        for info in self._broker.queues():
-            queue = self._broker.queue(info.name)
+        for name in self._broker._catalog.queue_names().values():
+            queue = self._broker.queue(name)
             found = followed_by(queue)
             if not found:
                 continue
             source = unpacked(found)
             if source is None:
-                self._unread[info.name] = "it follows something that this version cannot read"
+                self._unread[name] = "it follows something that this version cannot read"
             else:
                 self._following(source.plan).go_on(queue, source.identity)
         self._show()
@@ -189,7 +189,7 @@ class QueueReplicas:
         return self._following(plan).add(name, settings).begun
 
     def _check(self, name: str, *, is_new: bool) -> None:
-        is_there = any(each.name == name for each in self._broker.queues())
+        is_there = name in self._broker._catalog.queue_names().values()
         if is_new and is_there:
             raise InvalidArgument(
                 f"queue {name!r} exists: make it follow by shmbroker ha replicate"

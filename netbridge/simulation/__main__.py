@@ -48,7 +48,7 @@ def main() -> int:
 
 def _run(first: int, seeds: int, seconds: float, processes: int) -> int:
     """Seed after seed.  Whoever interrupts it is told with which seed it goes on."""
-    for each in (signal.SIGINT, signal.SIGTERM):  # a shell starts what runs behind it without SIGINT
+    for each in (signal.SIGINT, signal.SIGTERM):  # a shell ignores SIGINT for what it starts behind
         signal.signal(each, signal.default_int_handler)
     began = told_at = time.monotonic()
     seed, steps = first, 0

@@ -63,6 +63,6 @@ def drop(broker: Broker, queue: str) -> None:
 
 def drop_all(broker: Broker) -> None:
     """What a broker before this one had of connections that it had.  Before any link is."""
-    for each in broker.queues():
-        if each.name.startswith(SUBSCRIBED):
-            drop(broker, each.name)
+    for name in broker._catalog.queue_names().values():
+        if name.startswith(SUBSCRIBED):
+            drop(broker, name)

@@ -137,7 +137,8 @@ def made(broker: Broker, agent: Agent) -> None:
 def drop(broker: Broker, agents: tuple[Agent, ...]) -> None:
     """Queues of agents that are no more, if nothing is in them.  Before any link is."""
     wanted = {each.queue for each in agents if each.queue}
-    for each in broker.queues():
-        if each.name.startswith(QUEUE) and each.name not in wanted and not each.depth:
+    for name in broker._catalog.queue_names().values():
+        if name.startswith(QUEUE) and name not in wanted:
             with suppress(Error):  # it was deleted meanwhile
-                broker.delete_queue(each.name, force=True)
+                if not len(broker.queue(name)):
+                    broker.delete_queue(name, force=True)
