@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from shmbroker import Unconfirmed
 from tests.netbridge.replicated.conftest import PATIENCE, Made
 from tests.netbridge.replicated.test_losing import MANY, filled
@@ -60,8 +62,9 @@ def test_both_back_after_a_crash_of_both(node: Made) -> None:
     assert states == ["live", "passive"]
 
 
-def test_a_stale_live_does_not_start(node: Made) -> None:
+def test_a_stale_live_does_not_start(node: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     """check-for-live-server is false: documented; elsewhere it would start and deliver twice."""
+    monkeypatch.setattr("shmbroker.netbridge.member.core.LOOK_SECONDS", PATIENCE)
     two = node(a={"ha.role": "live"}, b={"ha.role": "backup"}).up()
     filled(two)
     two["a"].kill()

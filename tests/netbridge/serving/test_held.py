@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import shmbroker
+from shmbroker.netbridge.link.times import LinkTimes
 from tests.support.serving import Site
 
 PATIENCE = 60.0
@@ -24,7 +25,8 @@ def until(holds: Callable[[], bool]) -> None:
 def test_who_comes_waits_and_who_is_here_goes_on(vhost: str, tmp_path: Path) -> None:
     with shmbroker.connect(f"shm://{vhost}", create=True, name="test") as broker:
         queue = broker.declare_queue("orders")
-        at = Site(broker, tmp_path)
+        # a program that is lost, as on a busy machine, comes again, and waits
+        at = Site(broker, tmp_path, times=LinkTimes(heartbeat_interval=PATIENCE))
         url = f"tcp://127.0.0.1:{at.port}"
         came = threading.Event()
 
