@@ -420,7 +420,7 @@ static int64_t write_first(sb_journal *journal)
     }
     frame_free(&staged);
     journal->fresh = false;
-    store_go_on(journal->store);
+    store_go_on_soon(journal->store);
     segments_recycle(journal);
     return SB_OK;
 }

@@ -27,7 +27,8 @@ struct store {
     pthread_cond_t asked, done;
     pthread_t thread;
     bool stop, busy;
-    bool holds_back; /* the first frame comes first: until then the disk is for that */
+    bool holds_back; /* the first frame comes first, and what is confirmed just behind it */
+    int64_t held_until; /* so long, once the first frame is there; 0: it is not */
     bool clears;
     _Atomic bool syncs_rarely; /* many frames at once: spares are not written over */
     int64_t epoch, serial; /* of the next one; 0: they have no names yet */

@@ -24,6 +24,7 @@
 #include "journal/store.h"
 
 #define NICE 10
+#define SOON_NS INT64_C(100000000) /* programs confirm by then, and no segment is full yet */
 
 /* --- a list of serials ------------------------------------------------------------------------ */
 
@@ -110,11 +111,29 @@ static void give_way(store *of)
     of->gives_way = false;
 }
 
+static void go_on(store *of)
+{
+    of->holds_back = false;
+    of->asks_reserve = of->keeps_reserve;
+    pthread_cond_signal(&of->asked);
+}
+
 static void rest(store *of)
 {
     of->busy = false;
     pthread_cond_broadcast(&of->done);
     pthread_cond_wait(&of->asked, &of->mutex);
+}
+
+static void hold_back(store *of)
+{
+    struct timespec until = {of->held_until / 1000000000, of->held_until % 1000000000};
+    of->busy = false;
+    pthread_cond_broadcast(&of->done);
+    if (!of->held_until)
+        pthread_cond_wait(&of->asked, &of->mutex);
+    else if (pthread_cond_timedwait(&of->asked, &of->mutex, &until) == ETIMEDOUT)
+        go_on(of);
 }
 
 static void *run(void *argument)
@@ -126,7 +145,7 @@ static void *run(void *argument)
     while (!of->stop) {
         of->busy = true;
         if (of->holds_back)
-            rest(of);
+            hold_back(of);
         else if (of->reached.serial)
             note(of);
         else if (of->gives_way)
@@ -198,13 +217,6 @@ int64_t store_start(store **made, const folder *in, const sb_journal_options *op
     return SB_OK;
 }
 
-static void go_on(store *of)
-{
-    of->holds_back = false;
-    of->asks_reserve = of->keeps_reserve;
-    pthread_cond_signal(&of->asked);
-}
-
 /* If it could not be got ready before: try again. */
 static void await_ready(store *of)
 {
@@ -236,6 +248,7 @@ int64_t store_begin(store *of, int64_t epoch, int64_t serial, written *first)
             spare_drop(of, &from);
         of->ready_code = code == SB_STALE ? SB_OK : SB_EMPTY;
         of->holds_back = of->clears = code == SB_OK;
+        of->held_until = 0;
     }
     pthread_mutex_unlock(&of->mutex);
     return code;
@@ -289,10 +302,11 @@ bool store_is_tight(store *of)
     return is_tight;
 }
 
-void store_go_on(store *of)
+void store_go_on_soon(store *of)
 {
     pthread_mutex_lock(&of->mutex);
-    go_on(of);
+    of->held_until = monotonic_deadline(SOON_NS);
+    pthread_cond_signal(&of->asked);
     pthread_mutex_unlock(&of->mutex);
 }
 

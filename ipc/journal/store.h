@@ -52,7 +52,7 @@ int64_t store_begin(store *of, int64_t epoch, int64_t serial, written *first);
  * try is made. */
 int64_t store_prepared(store *of);
 /* The first has its frame: get the next one ready, and look after the rest. */
-void store_go_on(store *of);
+void store_go_on_soon(store *of);
 /* A segment with room for so many bytes in all, waiting for it; on a full disk, of the reserve what
  * may be used. */
 int64_t store_take(store *from, int64_t bytes, reserve_use opens, written *taken);
