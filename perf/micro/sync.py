@@ -57,9 +57,9 @@ def pair(
     """A live with so many bytes of backlog, and a queue."""
     token, arena_bytes = unique_token("sync"), (256 << 20) + 2 * backlog
     with (
-        ExitStack() as stack,
         tempfile.TemporaryDirectory(dir=folder) as work,
         tempfile.TemporaryDirectory(dir=replica_folder) as far,
+        ExitStack() as stack,  # it ends who writes there, before the folders go
     ):
         vhost.create(token, arena_bytes=arena_bytes)
         stack.callback(vhost.delete, token, force=True)
