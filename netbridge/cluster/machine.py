@@ -11,6 +11,7 @@ that was there first stays.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
@@ -114,6 +115,8 @@ class Membership:
         """By node and name; of its own node, too."""
         self.present: dict[Link, Announcement | None] = {}
         """Who is at the other end of each link, if it has said so."""
+        self._here_now: Counter[bytes] = Counter()
+        """Links to each process, by its incarnation: asked for so often that it is kept."""
         self.left: dict[Node, Left] = {each.node: each for each in left}
         """Nodes that were scaled down; they may be back since, with a higher epoch."""
         self.forgotten: dict[Node, int] = {each.node: each.epoch for each in self.left.values()}
@@ -185,7 +188,8 @@ class Membership:
         yield from self._asks()
 
     def _parted(self, link: Link, now: float) -> Actions:
-        gone = self.present.pop(link, None)
+        gone = self._is_at(link, None)
+        self.present.pop(link, None)
         self._repeats.pop(link, None)
         self._owed.pop(link, None)
         if gone is None or gone.incarnation in self._here_now:
@@ -220,7 +224,7 @@ class Membership:
         elif isinstance(what, Known):
             yield from self._learned(what.of, link, now, is_direct=False)
         else:
-            self.present[link] = what.me
+            self._is_at(link, what.me)
             yield from self._learned(what.me, link, now, is_direct=True)
             if what.forgets == self._digest:
                 self._claims[what.me.node, what.me.name] = what.lives
@@ -338,6 +342,12 @@ class Membership:
         live = self.lives.get(node)
         return live is not None and live.incarnation in self._here_now
 
+    def live_at(self, link: Link) -> Announcement | None:
+        """The live that is at the other end, if it is the one that counts of its node."""
+        at = self.present[link]
+        live = None if at is None else self.lives.get(at.node)
+        return live if at and live and live.incarnation == at.incarnation else None
+
     def next_hop(self, node: Node) -> Node | None:
         """Over whose link messages for this live go; None: there is no way there now."""
         if not self.terms.is_chain or self.is_there(node):
@@ -356,9 +366,17 @@ class Membership:
         found = {each.incarnation: each for each in self.present.values() if each is not None}
         return [each for each in found.values() if each.incarnation in self._warned]
 
-    @property
-    def _here_now(self) -> set[bytes]:
-        return {each.incarnation for each in self.present.values() if each is not None}
+    def _is_at(self, link: Link, who: Announcement | None) -> Announcement | None:
+        """At the other end of this link, from now on; who was before."""
+        former = self.present.get(link)
+        if former is not None:
+            self._here_now[former.incarnation] -= 1
+            if not self._here_now[former.incarnation]:
+                del self._here_now[former.incarnation]
+        if who is not None:
+            self._here_now[who.incarnation] += 1
+        self.present[link] = who
+        return former
 
     @property
     def _here(self) -> Here:
@@ -497,10 +515,8 @@ class Membership:
         yield from self._looks_around()
         there: dict[Link, Announcement] = {}
         if self.me is not None and self.me.is_live:
-            for link, of in self.present.items():
-                live = None if of is None else self.lives.get(of.node)
-                if live is not None and of is not None and live.incarnation == of.incarnation:
-                    there[link] = live
+            lives = {link: self.live_at(link) for link in self.present}
+            there = {link: live for link, live in lives.items() if live is not None}
         ways = {live.node: link for link, live in reversed(there.items())}
         firsts = {node: self.next_hop(node) for node in self.paths if node not in ways}
         beyond = {node: ways[first] for node, first in firsts.items() if first and first in ways}

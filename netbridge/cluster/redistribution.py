@@ -80,14 +80,14 @@ class Redistribution:
         self, here: Iterable[Here], there: Mapping[Node, Iterable[Queue]], now: float
     ) -> list[Gives]:
         """`there`: what is behind links that are up, in the order in which nodes became known."""
-        consumed: dict[str, list[To]] = {}
-        for node, queues in there.items():
-            for queue in queues:
-                if queue.is_consumed:
-                    consumed.setdefault(queue.name, []).append(To(node, queue.selectors))
         waiting = {each.name: each for each in here if each.gives}
         self._since = {name: self._as_since(each, now) for name, each in waiting.items()}
         self.deadline = NEVER
+        consumed: dict[str, list[To]] = {}
+        for node, queues in there.items() if waiting else ():
+            for queue in queues:
+                if queue.is_consumed:
+                    consumed.setdefault(queue.name, []).append(To(node, queue.selectors))
         gives = []
         for name, each in waiting.items():
             if name not in consumed:

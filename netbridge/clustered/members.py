@@ -103,6 +103,7 @@ class Members(Closable):
         self._worker = Worker(thread.call)
         self._standing: Standing | None = None
         self._ends: dict[End, int] = {}
+        self._end_of: dict[int, End] = {}
         self._links = 0
         self._accepted: set[End] = set()
         self._dials: dict[str, Dialled | None] = {}
@@ -219,11 +220,8 @@ class Members(Closable):
         """Waits `call-timeout` at most for the answer of its live, or that the link was lost."""
 
         def ask() -> Future[Answers] | None:
-            for end, link in self._ends.items():
-                at, live = self.machine.present[link], self.machine.lives.get(node)
-                if at is not None and live is not None and at.incarnation == live.incarnation:
-                    return self.successor.ask(end, word)
-            return None
+            end = self._lives().get(node)
+            return None if end is None else self.successor.ask(end, word)
 
         answer = self._thread.ask(ask)
         return self.successor.answered(answer)
@@ -406,7 +404,7 @@ class Members(Closable):
 
     def came(self, end: End) -> None:
         self._links += 1
-        self._ends[end] = self._links
+        self._ends[end], self._end_of[self._links] = self._links, end
         self._does(self.machine.up(self._links, time.monotonic()))
 
     def accepted(self, end: End) -> None:
@@ -431,8 +429,10 @@ class Members(Closable):
                     self.colocating.heard(end, self.machine.present[link], what)
                     self._look()
                 else:
-                    self._does(self.machine.heard(link, what, time.monotonic()))
-                    if not isinstance(what, (Ask, Told)):
+                    actions = self.machine.heard(link, what, time.monotonic())
+                    is_of_queues = isinstance(what, (Ask, Told))
+                    self._does(actions, is_of_queues=is_of_queues)
+                    if not is_of_queues:
                         self._tell_others()
             elif isinstance(frame, Vote) and end not in self._accepted:
                 said = from_voter(frame.body)
@@ -448,6 +448,7 @@ class Members(Closable):
         link = self._ends.pop(end, None)
         if link is None:
             return
+        del self._end_of[link]
         self.successor.gone(end)
         if end in self._accepted:
             self._accepted.discard(end)
@@ -463,11 +464,11 @@ class Members(Closable):
 
     # --- what the machine says ----------------------------------------------------------------
 
-    def _does(self, actions: Iterable[Action]) -> None:
+    def _does(self, actions: Iterable[Action], *, is_of_queues: bool = False) -> None:
+        """`is_of_queues`: nothing follows of who is in the cluster."""
         for action in list(actions):
             if isinstance(action, Say):
-                end = next((each for each, link in self._ends.items() if link == action.link), None)
-                if end is not None:
+                if (end := self._end_of.get(action.link)) is not None:
                     end.say(Talk(encode(action.what)))
             elif isinstance(action, KeepLives):
                 self._keeps(action.lives)
@@ -475,7 +476,8 @@ class Members(Closable):
                 self._left.keep()
             else:
                 self._log(action.level, action.state, action.detail, action.node)
-        self._look()
+        look = self._look_at_queues if is_of_queues else self._look
+        look()
 
     def _log(self, level: str, state: str, detail: str, node: Node = b"") -> None:
         line = {"event": "cluster", "level": level, "cluster": self._setup.cluster.name,
@@ -489,11 +491,7 @@ class Members(Closable):
         if (groups := self._messages.groups) is not None:
             groups.reaches(self._lives())
         self.colocating.reaches(self._lives(), self.machine)
-        self._messages.looks(self.machine)
-        self.due = min(
-            self.machine.deadline, self._tries_at, self._looks_at, self._messages.deadline,
-            self.colocating.deadline,
-        )  # fmt: skip
+        self._look_at_queues()
         for uri in self.machine.wanted - self._dials.keys():
             self._dials[uri] = None
             self._worker.do(partial(self._dial, uri), partial(self._dialled, uri))
@@ -505,6 +503,15 @@ class Members(Closable):
                 dial.stop()
         self._look_at_voters()
         self._show()
+
+    def _look_at_queues(self) -> None:
+        if self._is_closed:
+            return
+        self._messages.looks(self.machine)
+        self.due = min(
+            self.machine.deadline, self._tries_at, self._looks_at, self._messages.deadline,
+            self.colocating.deadline,
+        )  # fmt: skip
 
     def _dial(self, uri: str) -> Dialled:
         setup = self._setup
@@ -534,10 +541,8 @@ class Members(Closable):
         """A link to each of the other lives."""
         there: dict[Node, End] = {}
         for end, link in self._ends.items():
-            at = self.machine.present[link]
-            live = None if at is None else self.machine.lives.get(at.node)
-            if at is not None and live is not None and live.incarnation == at.incarnation:
-                there.setdefault(at.node, end)
+            if (live := self.machine.live_at(link)) is not None:
+                there.setdefault(live.node, end)
         return there
 
     def _look_at_voters(self) -> None:
@@ -546,14 +551,10 @@ class Members(Closable):
         machine, electorate = self.machine, self.machine.electorate
         there: dict[str, End] = {}
         for end, link in self._ends.items():
-            at = machine.present[link]
-            if end in self._accepted or at is None:
-                continue
-            live = machine.lives.get(at.node)
-            name = at.node.hex()
-            if live is not None and live.incarnation == at.incarnation:
-                if name not in there or self._voters.get(name) is end:
-                    there[name] = end
+            live = None if end in self._accepted else machine.live_at(link)
+            name = "" if live is None else live.node.hex()
+            if name and (name not in there or self._voters.get(name) is end):
+                there[name] = end
         gone = [name for name, end in self._voters.items() if there.get(name) is not end]
         for name in gone:
             del self._voters[name]

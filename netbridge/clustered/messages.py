@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -60,6 +61,10 @@ class Messages:
         self._stand_ins: StandIns | None = None
         self._topics: TopicBindings | None = None
         self._groups: Groups | None = None
+        self._decided: deque[Callable[[], None]] = deque(maxlen=1)
+        """What the worker is to carry out; what it has not begun is replaced by the next."""
+        self._copied: dict[Node, tuple[tuple[bytes, int], Copy]] = {}
+        """What the worker was given of each node, and how far it was read then."""
         self._is_leaving = False
         self._stays: list[Queue] = []
         """What is told of queues of groups, while this node leaves."""
@@ -123,7 +128,8 @@ class Messages:
         if self._is_leaving:
             self._redistributes_at = math.inf  # else it would be due again and again
             return
-        self._carry(copies, up, frozenset(copies) | (machine.forgotten.keys() - machine.lives))
+        settled = frozenset(copies) | (machine.forgotten.keys() - machine.lives)
+        self._carry(self._as_now(machine, copies), up, settled)
         if self._giving is not None and self._setup.cluster.balancing in REDISTRIBUTES:
             reached = {node: copy.queues.values() for node, copy in copies.items() if node in up}
             gives = self._redistribution.looks(self._redistributed(), reached, now)
@@ -135,15 +141,25 @@ class Messages:
         here = self._here.here
         return here if self._groups is None else [each for each in here if not each.has_groups]
 
+    def _as_now(self, machine: Membership, copies: Mapping[Node, Copy]) -> dict[Node, Copy]:
+        """Copies that stay as they are.  Of a node that has told nothing new it is the former one:
+        all nodes together may have very many queues, and one of them changes at a time."""
+        read = {node: (life, version) for node, life, version in machine.adverts.known}
+        former, self._copied = self._copied, {}
+        for node, copy in copies.items():
+            known = former.get(node)
+            is_same = known is not None and known[0] == read[node]
+            self._copied[node] = known if known and is_same else (read[node], copy.copied())
+        return {node: copy for node, (_, copy) in self._copied.items()}
+
     def _carry(
-        self, copies: Mapping[Node, Copy], up: frozenset[Node], settled: frozenset[Node]
+        self, there: Mapping[Node, Copy], up: frozenset[Node], settled: frozenset[Node]
     ) -> None:
         """There may be many queues and bindings: so the worker compares them."""
         bound, stand_ins, balancing = self._topics, self._stand_ins, self._balancing
         here, mode = self._here, self._setup.cluster.balancing
         if bound is None or stand_ins is None or balancing is None or not self._looks:
             return
-        there = {node: each.copied() for node, each in copies.items()}
 
         def carry() -> None:
             queues = {node: copy.queues for node, copy in there.items()}
@@ -156,9 +172,15 @@ class Messages:
             bound.carries(carried, settled)
             stand_ins.passes_on(turns, lambda: _holders(here.here, queues))
 
-        self._worker.do(carry, lambda _: None)
+        self._decided.append(carry)
+        self._worker.do(self._carry_out, lambda _: None)
 
     # --- of the worker ------------------------------------------------------------------------
+
+    def _carry_out(self) -> None:
+        """What was decided last: all of it, so what was decided before is of no use any more."""
+        if self._decided:
+            self._decided.popleft()()
 
     def open(self) -> bool:
         """False: the vhost is not there yet."""

@@ -23,9 +23,15 @@ GROUPS_FILE: Final = "cluster-groups"
 
 def whole(name: str, machine: Membership, *, votes: bool) -> dict[str, Any]:
     me, count = machine.me, machine.count
-    nodes = [_row(machine, each, *_reached(machine, node)) for node, each in machine.lives.items()]
+    backups: dict[Node, dict[str, str]] = {}
+    for (node, backup), each in sorted(machine.backups.items()):
+        backups.setdefault(node, {})[backup] = each.uri
+    nodes = [
+        _row(each, backups.get(node, {}), *_reached(machine, node))
+        for node, each in machine.lives.items()
+    ]
     if me is not None and me.is_live:
-        nodes.append(_row(machine, me, "here", 0))
+        nodes.append(_row(me, backups.get(me.node, {}), "here", 0))
     return {
         "cluster": name,
         "node": "" if me is None else me.node.hex(),
@@ -53,8 +59,7 @@ def _reached(machine: Membership, node: Node) -> tuple[str, int]:
     return "up" if machine.next_hop(node) is not None else "too far", hops
 
 
-def _row(machine: Membership, of: Announcement, state: str, hops: int) -> dict[str, Any]:
-    backups = {name: each.uri for (node, name), each in machine.backups.items() if node == of.node}
+def _row(of: Announcement, backups: dict[str, str], state: str, hops: int) -> dict[str, Any]:
     return {
         "node": of.node.hex(),
         "name": of.name,
@@ -64,7 +69,7 @@ def _row(machine: Membership, of: Announcement, state: str, hops: int) -> dict[s
         "epoch": of.epoch,
         "version": of.version,
         "group": list(of.group),
-        "backups": dict(sorted(backups.items())),
+        "backups": backups,
     }
 
 
