@@ -23,6 +23,7 @@ from shmbroker.ipc.instance.process import stands_still
 from shmbroker.ipc.instance.status import DOWN, RUN, Status
 from shmbroker.ipc.instance.store import JOURNAL
 from shmbroker.ipc.instance.whole import read_whole
+from shmbroker.netbridge.cluster.handler import STATES as GROUPING
 from shmbroker.netbridge.member.standing import State as Standing
 from shmbroker.netbridge.pair.told import State as PairState
 
@@ -30,9 +31,12 @@ ASKED_SECONDS: Final = 0.1
 STATES: Final = (DOWN, "starting", "passive", "promoting", "restoring", "live", "handing over",
                  "stopped", "failed")  # fmt: skip
 LEVELS: Final = ("shm", "disk", "replicated", "disk+replicated")
-PARTS: Final = {"ha": "ha", "pair": "ha", "cluster": "cluster", "replicas": "replicas"}
+PARTS: Final = {"ha": "ha", "pair": "ha", "cluster": "cluster", "replicas": "replicas",
+                "sessions": "sessions"}  # fmt: skip
 """Files of run/, and the noun of the order that has the broker write each."""
 NODE_DIGITS: Final = 8
+SESSIONS: Final = ("linked", "waiting")
+"""States: one that waits has lost its link, and may come back."""
 
 
 def collect(sheet: Sheet, config: Config) -> None:
@@ -148,6 +152,24 @@ def of_cluster(
     sheet.put("cluster_lives", told["lives"], *labels)
     sheet.put("cluster_can_vote", bool(told["can-vote"]), *labels)
     sheet.put("cluster_duplicates", len(told["duplicates"]), *labels)
+    if (groups := told.get("grouping")) is not None:
+        of_groups(sheet, groups, labels)
+
+
+def of_groups(sheet: Sheet, told: Mapping[str, Any], labels: tuple[str, str]) -> None:
+    sheet.put_one("grouping_state", str(told["state"]), GROUPING, *labels)
+    sheet.put("groups", told["groups"], *labels)
+    sheet.put("groups_unreached", told["unreached"], *labels)
+    sheet.put("groups_waiting", told["waiting"], *labels)
+    for counter in ("proposals", "rejections", "timeouts"):
+        sheet.put(f"group_{counter}_total", told[counter], *labels)
+
+
+def of_sessions(
+    sheet: Sheet, told: Mapping[str, Any], found: Status, labels: tuple[str, str]
+) -> None:
+    for state in SESSIONS:
+        sheet.put("sessions", told[state] if found.process is not None else 0, *labels, state)
 
 
 def of_replicas(
@@ -165,4 +187,5 @@ SHOWING: Final = {
     "pair": of_pair,
     "cluster": of_cluster,
     "replicas": of_replicas,
+    "sessions": of_sessions,
 }

@@ -120,6 +120,32 @@ OF_CLUSTER: Final = (
           Rule("ClusterDuplicate", "shmbroker_cluster_duplicates > 0", "0m", CRITICAL)),
 )
 
+OF_GROUPS: Final = (
+    gauge("grouping_state", "1 for the state of the grouping handler of the broker.",
+          (*BROKER, "state"), "all but `decides` and `asks`: new groups time out",
+          Rule("GroupingStopped",
+               'shmbroker_grouping_state{state!~"decides|asks"} == 1', "1m", CRITICAL)),
+    gauge("groups", "Groups that have a route: where it is decided all, else those that were "
+          "published here.", BROKER, "near 57,344, the most that a cluster has", None,
+          "shmbroker_groups"),
+    gauge("groups_unreached", "Groups of these whose node is not reached: their messages wait.",
+          BROKER, "not 0"),
+    gauge("groups_waiting", "Groups that wait for their first decision, and whoever publishes.",
+          BROKER, "it stays above 0"),
+    counter("group_proposals", "Nodes that this broker has proposed for a group.", BROKER),
+    counter("group_rejections", "How often another node was decided.", BROKER),
+    counter("group_timeouts", "How often nothing was decided in time, and `publish` has failed.",
+            BROKER, "it grows",
+            Rule("GroupingTimesOut", "increase(shmbroker_group_timeouts_total[10m]) > 0", "0m",
+                 WARNING)),
+)
+
+OF_SESSIONS: Final = (
+    gauge("sessions", "Sessions of programs on other hosts. `waiting`: it has lost its link, and "
+          "may come back.", (*BROKER, "state"), "near 1,000, which an acceptor admits", None,
+          "sum by (broker) (shmbroker_sessions)"),
+)
+
 OF_CLUSTER_LIFE: Final = (
     gauge("hosted_backups", "Backups that this broker runs for others.", BROKER),
     gauge("hosted_backup_up", "1 if another broker runs a backup for this one.", BROKER,
@@ -233,8 +259,10 @@ PARTS: Final = {
     "Broker": OF_BROKER,
     "Replication, pairs and queue replicas": OF_NODE,
     "Cluster": OF_CLUSTER,
+    "Message groups in a cluster": OF_GROUPS,
     "Hosted backups, and scaling down": OF_CLUSTER_LIFE,
     "Links, bridges, networks and agents": OF_LINKS,
+    "Programs on other hosts": OF_SESSIONS,
     "Vhost": OF_VHOST,
     "Queues": OF_QUEUES,
 }

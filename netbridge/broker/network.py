@@ -245,6 +245,11 @@ class Network(Closable):
             pair=self.given.pair, shows=following.shows,
         )  # fmt: skip
 
+    @property
+    def sessions(self) -> tuple[int, int] | None:
+        """As `Service.counted` says; None: no acceptor admits programs."""
+        return None if self._sessions is None else self._sessions.counted()
+
     def hold(self, is_held: bool) -> None:
         """Programs that come wait, or do so no more; from any thread."""
         if self._sessions is not None:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +22,8 @@ from shmbroker.ipc.instance.config.config import FILE, Config
 from shmbroker.ipc.instance.leaving import Left
 from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.process import memory
+from shmbroker.ipc.instance.status import RUN
+from shmbroker.ipc.instance.whole import write_whole
 from shmbroker.ipc.latency.latency import Counts
 from shmbroker.netbridge.broker import gates, table, whereabouts
 from shmbroker.netbridge.broker.group import Group, OfStore
@@ -47,7 +50,8 @@ ROOT: Final = "/"
 BEGIN_SECONDS: Final = 8.0
 """Until then a queue that is to follow has begun, or whoever has asked is told why not."""
 REPLICAS: Final = "replicas"
-"""The noun of orders."""
+SESSIONS: Final = "sessions"
+"""Nouns of orders; the second one is a file in run/, too."""
 
 
 class Owner:
@@ -123,6 +127,9 @@ class Owner:
         """`link stop` or `link start`, or of queue replicas; an Error says why not."""
         if given.get("noun") == REPLICAS:
             self._of_replicas(given)
+            return
+        if given.get("noun") == SESSIONS:
+            self._asked(self._show_sessions)
             return
         self._asked(lambda: self._order(str(given.get("verb")), str(given.get("name"))))
 
@@ -300,6 +307,16 @@ class Owner:
         self._group.serves(whereabouts.of(ours.epoch, self._wanted))
         self._watch_backups()
         self._tell_topology()
+        self._show_sessions()
+
+    def _show_sessions(self) -> None:
+        """How many there are: for people, when they ask.  Nothing if no acceptor admits any."""
+        network, place = self._network, self._config.folder / RUN / SESSIONS
+        found = None if network is None else network.sessions
+        if found is not None or place.exists():
+            linked, waiting = found or (0, 0)
+            with suppress(OSError):  # what it says is no reason to end
+                write_whole(place, {"linked": linked, "waiting": waiting})
 
     # --- what programs are told ---------------------------------------------------------------
 

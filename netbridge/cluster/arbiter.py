@@ -12,6 +12,7 @@ proposal may be: so only a queue that was seen there may be missed, or one that 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -90,6 +91,14 @@ class Arbiter:
             for group, each in self._routes.items()
             if not each.number
         )  # fmt: skip
+
+    @property
+    def by_node(self) -> Counter[Node]:
+        """How many groups go to each."""
+        found: Counter[Node] = Counter()
+        for (node, _), place in self._places.items():
+            found[node] += len(place.groups)
+        return found
 
     # --- what happens -------------------------------------------------------------------------
 

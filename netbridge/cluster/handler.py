@@ -7,9 +7,10 @@ reached: else there would be two routes of a group.  The other one asks it, as a
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from shmbroker.netbridge.cluster.arbiter import NEVER, Arbiter, Queues
 from shmbroker.netbridge.cluster.group import Action, Gone, Group, Tell, TellAll, TimedOut
@@ -27,6 +28,12 @@ from shmbroker.netbridge.cluster.said import (
 from shmbroker.netbridge.election.question import Node
 
 Actions = Iterator[Action | Line]
+DECIDES: Final = "decides"
+ASKS: Final = "asks"
+NOT_REACHED: Final = "not reached"
+NOBODY: Final = "nobody decides"
+TWO: Final = "error: two local handlers"
+STATES: Final = (DECIDES, ASKS, NOT_REACHED, NOBODY, TWO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +82,33 @@ class Handler:
         return min(self._deciders, default=None)
 
     @property
+    def waiting(self) -> int:
+        """Groups that were asked for here, and have no route yet."""
+        return self._proposer.waiting
+
+    @property
     def state(self) -> str:
+        """One of STATES."""
         decider = self.decider
         if decider is None:
-            return "nobody decides"
+            return NOBODY
         if self.arbiter is not None and decider != self._me:
-            return "error: two local handlers"
+            return TWO
         if decider == self._me:
-            return "decides"
-        return "asks" if decider in self._there else "not reached"
+            return DECIDES
+        return ASKS if decider in self._there else NOT_REACHED
 
     @property
     def routes(self) -> Mapping[Group, Node]:
         """By which messages that are published here go."""
         return self._proposer.routes
+
+    @property
+    def by_node(self) -> Counter[Node]:
+        """How many groups go to each: all that there are, if this one decides; else those that are
+        published here."""
+        decides = self.arbiter is not None and self.decider == self._me
+        return self.arbiter.by_node if self.arbiter and decides else self._proposer.by_node
 
     @property
     def counters(self) -> Counters:

@@ -7,7 +7,7 @@ arbiter knows that it is, and one that had to forget learns it.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -89,6 +89,16 @@ class Proposer:
     @property
     def routes(self) -> Mapping[Group, Node]:
         return {group: each.node for group, each in self._routes.items()}
+
+    @property
+    def waiting(self) -> int:
+        """Groups that are wanted, and have no route yet."""
+        return len(self._wanted)
+
+    @property
+    def by_node(self) -> Counter[Node]:
+        """How many groups go to each."""
+        return Counter(each.node for each in self._routes.values())
 
     # --- of this node -------------------------------------------------------------------------
 

@@ -200,6 +200,20 @@ class Groups:
 
     # --- people -------------------------------------------------------------------------------
 
+    def counted(self) -> dict[str, Any]:
+        """Of the routes that `show` has, how many; and of how many the node is not reached."""
+        handler, counters, nodes = self.handler, self.handler.counters, self.handler.by_node
+        reached = {self._node, *self._ends}
+        return {
+            "state": handler.state,
+            "groups": nodes.total(),
+            "unreached": sum(many for node, many in nodes.items() if node not in reached),
+            "waiting": handler.waiting,
+            "proposals": counters.proposals,
+            "rejections": counters.rejections,
+            "timeouts": counters.timeouts,
+        }
+
     def show(self, names: Mapping[Node, str]) -> dict[str, Any]:
         """All routes, if it decides; else those by which messages go that are published here.
 

@@ -582,7 +582,7 @@ class Members(Closable):
         if always:
             ways = self._messages.show()
             nodes = [row | ways.get(bytes.fromhex(row["node"]), {}) for row in shown["nodes"]]
-            self._shows(FILE, shown | {"nodes": nodes} | self._discovery)
+            self._shows(FILE, shown | {"nodes": nodes} | self._messages.grouping | self._discovery)
 
     @property
     def _discovery(self) -> dict[str, Any]:

@@ -283,6 +283,11 @@ class Messages:
         return {} if self.groups is None else self.groups.show(names)
 
     @property
+    def grouping(self) -> dict[str, Any]:
+        """In numbers; nothing without a handler."""
+        return {} if self.groups is None else {"grouping": self.groups.counted()}
+
+    @property
     def given(self) -> Mapping[str, int]:
         """Of each queue, how many messages went to other nodes."""
         return {} if self._giving is None else self._giving.given

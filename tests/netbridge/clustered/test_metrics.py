@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
+from shmbroker import GroupingTimeout
 from shmbroker.cli.metrics.exposition import text
 from tests.cli.metrics.samples import Samples
 from tests.netbridge.clustered.conftest import Cluster
+from tests.netbridge.clustered.test_balancing import until
+from tests.netbridge.clustered.test_grouping import SHORT, declared, grouping, has_handler
+from tests.netbridge.clustered.test_programs import add, connected
+from tests.netbridge.clustered.test_redistribution import at
 
 
 def nodes(found: Samples) -> dict[str, float]:
@@ -31,3 +38,49 @@ def test_nodes_that_are_up_and_missing(cluster: Cluster) -> None:
     missing = Samples(text(cluster["east"].folder))
     assert nodes(missing) == {"east": 1, "west": 0}
     assert missing.of("cluster_can_vote") == 0
+
+
+def test_groups_and_programs_on_other_hosts(cluster: Cluster) -> None:
+    """Of groups both brokers tell: the one that decides and the one that asks."""
+    given = {name: grouping(name == "east", **SHORT) for name in ("east", "west")}
+    uri = add(cluster, "east", **given["east"])
+    cluster.add("west", **given["west"])
+    for name in ("east", "west"):
+        cluster[name].start()
+    for name in ("east", "west"):
+        cluster.sees(name, *({"east", "west"} - {name}))
+        with at(cluster, name) as broker:
+            until(lambda broker=broker: has_handler(broker))  # type: ignore[misc]
+    with at(cluster, "east") as east, at(cluster, "west") as west:
+        declared(cluster, east=east, west=west)
+        for group in ("anna", "berta", "carla"):
+            west.queue("orders").publish(b"x", group=group)
+    for name, state in (("east", "decides"), ("west", "asks")):
+        until(lambda name=name: scraped(cluster, name).all("groups") == [3])  # type: ignore[misc]
+        assert scraped(cluster, name).state("grouping_state") == state
+    west_says = scraped(cluster, "west")
+    assert west_says.of("group_proposals_total") >= 3
+    for metric in ("groups_unreached", "groups_waiting", "group_timeouts_total"):
+        assert west_says.of(metric) == 0, metric
+    assert not west_says.all("sessions"), "it has no acceptor for programs"
+    with connected(uri):
+        until(lambda: sessions(cluster) == {"linked": 1, "waiting": 0})
+    until(lambda: sessions(cluster) == {"linked": 0, "waiting": 0})
+    cluster["east"].kill()
+    cluster.sees("west", missing=("east",))
+    with at(cluster, "west") as west, pytest.raises(GroupingTimeout):
+        west.queue("orders").publish(b"x", group="doris")
+    until(lambda: scraped(cluster, "west").of("group_timeouts_total") == 1)
+    alone = scraped(cluster, "west")
+    assert alone.state("grouping_state") == "not reached"
+    assert alone.of("groups_unreached") > 0
+
+
+def scraped(cluster: Cluster, name: str) -> Samples:
+    """What it has said last, if it is too busy to say it anew."""
+    return Samples(text(cluster[name].folder))
+
+
+def sessions(cluster: Cluster) -> dict[str, float]:
+    found = scraped(cluster, "east").found
+    return {each.labels["state"]: each.value for each in found if each.name == "shmbroker_sessions"}
