@@ -3,6 +3,10 @@
 python -m shmbroker.netbridge.simulation run --seeds 1000
 python -m shmbroker.netbridge.simulation run --minutes 60 --first 100000
 python -m shmbroker.netbridge.simulation replay 17 --faults 0,3
+python -m shmbroker.netbridge.simulation cost --nodes 20,50,100
+
+`cost` counts what the brokers of a cluster of so many nodes say to each other, as messages and
+bytes of encoded frames: when a broker joins or leaves, a consumer comes, and when nothing happens.
 """
 
 from __future__ import annotations
@@ -17,6 +21,8 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Final
 
+from shmbroker.netbridge.simulation.cost.events import Size
+from shmbroker.netbridge.simulation.cost.table import found, lines
 from shmbroker.netbridge.simulation.shrink import WORLDS, explained
 
 TELL_SECONDS: Final = 30.0
@@ -40,10 +46,23 @@ def main() -> int:
     replay.add_argument("seed", type=int)
     replay.add_argument("--faults", help="numbers of those that are kept, or none")
     replay.add_argument("--world", choices=WORLDS, default="links")
+    cost = verbs.add_parser("cost", help="count what the brokers of a large cluster say")
+    cost.add_argument("--nodes", type=_numbers, default=[10, 20], help="sizes, default: 10,20")
+    cost.add_argument("--queues", type=int, default=1000, help="of all brokers")
+    cost.add_argument("--consumers", type=int, default=10_000, help="of all queues")
+    cost.add_argument("--chain", action="store_true", help="each has links to its neighbours only")
     given = parser.parse_args()
+    if given.verb == "cost":
+        sizes = [Size(nodes, given.queues, given.consumers) for nodes in given.nodes]
+        _say(*lines(found(sizes, is_chain=given.chain), given.nodes))
+        return 0
     if given.verb == "replay":
         return _replay(given.seed, given.faults, given.world)
     return _run(given.first, given.seeds, given.minutes * 60, given.processes)
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(each) for each in text.split(",")]
 
 
 def _run(first: int, seeds: int, seconds: float, processes: int) -> int:
