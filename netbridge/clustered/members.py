@@ -117,7 +117,7 @@ class Members(Closable):
         self._ledgers: Callable[[], Ledgers] | None = None
         self._made: Witness | None = None
         self._kept: Ledgers | None = None
-        self._tries_at = math.inf
+        self._tries_at = self._looks_at = math.inf
         own = undeliverable(setup.cluster.name)
         self._looking = Looking(setup.vhost, own, setup.cluster.addresses)
         self._messages = Messages(thread, self._worker, setup, tell, self._look)
@@ -126,7 +126,6 @@ class Members(Closable):
             setup, self._worker, lambda: self._messages.broker, holds, self._left.replaces
         )
         self.colocating = Colocating(thread, self._worker, setup, self._log, shows)
-        self._looks_at = math.inf
         self._complaints: set[str] = set()
         self._is_closed = False
         self._discoverer: Discoverer | None = None
