@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Protocol
 
 from shmbroker.netbridge.link.action import (
     Action,
@@ -61,10 +62,18 @@ class Secret:
         return proof == self.answer(self.challenge)
 
 
+class Seen(Protocol):
+    """What is seen of ends."""
+
+    lines: list[Line]
+
+    def ended(self, now: float, reason: Reason) -> None: ...
+
+
 class LinkEnd:
-    def __init__(self, host: Host, handshake: Near | Far, history: History) -> None:
+    def __init__(self, host: Host, handshake: Near | Far, seen: Seen) -> None:
         self.host = host
-        self.history = history
+        self.seen = seen
         self.machine = Machine(TIMES, handshake, host.clock)
         self.connection: Connection | None = None
         self.side = 0 if isinstance(handshake, Near) else 1
@@ -123,13 +132,13 @@ class LinkEnd:
                 self.connection.send(self.side, encode(action.frame, action.number))
         elif isinstance(action, Ended):
             self.host.world.tell(f"{self.host.name}: {action.ending.reason.value}")
-            self.history.ended(self.host.world.now, action.ending.reason)
+            self.seen.ended(self.host.world.now, action.ending.reason)
             if self.connection is not None:
                 self.connection.close(self.side)
             self.has_ended(action.ending.reason)
         elif isinstance(action, Line) and action.alert is not Alert.CLOCKS:
             self.host.world.tell(f"{self.host.name}: {action.alert.name} {action.detail}")
-            self.history.lines.append(action)
+            self.seen.lines.append(action)
 
     def has_ended(self, reason: Reason) -> None:
         """For its owner."""
@@ -146,6 +155,7 @@ class SourceEnd(LinkEnd):
         ended: Callable[[Reason], None],
     ) -> None:
         super().__init__(host, handshake, history)
+        self.history = history
         self.rings = rings
         self.sent = sent
         """By target: below it messages may have been sent."""
@@ -214,6 +224,7 @@ class TargetEnd(LinkEnd):
         self, host: Host, handshake: Far, history: History, rings: dict[str, TargetRing]
     ) -> None:
         super().__init__(host, handshake, history)
+        self.history = history
         self.rings = rings
         self.sinks: dict[int, tuple[TargetRing, bytes]] = {}
 

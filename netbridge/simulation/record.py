@@ -23,18 +23,27 @@ class Message:
 
     def record(self, position: int) -> bytes:
         flags = REFUSED if self.is_refused else 0
-        length = BODY.size + self.size
-        head = HEAD.pack(0, 0, length, 0, 0, KIND | position)
-        return head + BODY.pack(self.number, flags) + bytes(self.size + (-length % 8))
+        return record_of(position, BODY.pack(self.number, flags) + bytes(self.size))
+
+
+def record_of(position: int, body: bytes) -> bytes:
+    length = len(body)
+    return HEAD.pack(0, 0, length, 0, 0, KIND | position) + body + bytes(-length % 8)
+
+
+def bodies(buffer: bytes | memoryview) -> Iterator[tuple[int, int, memoryview]]:
+    """Of each record: its bytes, the position, and the body."""
+    view, at = memoryview(buffer), 0
+    while at < len(view):
+        _, _, length, _, _, where = HEAD.unpack_from(view, at)
+        size = HEAD.size + (length + 7 & -8)
+        yield size, where & POSITION_MASK, view[at + HEAD.size : at + HEAD.size + length]
+        at += size
 
 
 def records(buffer: bytes | memoryview) -> Iterator[tuple[int, int, Message]]:
     """Of each record: its bytes, the position, and the message."""
-    at = 0
-    while at < len(buffer):
-        _, _, length, _, _, where = HEAD.unpack_from(buffer, at)
-        number, flags = BODY.unpack_from(buffer, at + HEAD.size)
-        size = HEAD.size + (length + 7 & -8)
-        message = Message(number, length - BODY.size, bool(flags & REFUSED))
-        yield size, where & POSITION_MASK, message
-        at += size
+    for size, position, body in bodies(buffer):
+        number, flags = BODY.unpack_from(body)
+        message = Message(number, len(body) - BODY.size, bool(flags & REFUSED))
+        yield size, position, message

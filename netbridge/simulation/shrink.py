@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shmbroker.netbridge.simulation import run
+from shmbroker.netbridge.simulation.agents import run as agents
 from shmbroker.netbridge.simulation.cluster import run as cluster
 from shmbroker.netbridge.simulation.pair import run as pair
 from shmbroker.netbridge.simulation.queue_replicas import run as queue_replicas
@@ -19,6 +20,7 @@ WORLDS = {
     "pair": pair,
     "queue_replicas": queue_replicas,
     "cluster": cluster,
+    "agents": agents,
 }
 
 

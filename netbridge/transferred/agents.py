@@ -19,10 +19,11 @@ from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.connection.broker import Broker
+from shmbroker.netbridge.agent import party
 from shmbroker.netbridge.agent.codec import decode, encode
 from shmbroker.netbridge.agent.option import Agent
-from shmbroker.netbridge.agent.said import Apart, Bound, Joined, Joins, Said, Wants
-from shmbroker.netbridge.agent.subscription import Asked, Asking
+from shmbroker.netbridge.agent.said import Apart, Joined, Joins, Said
+from shmbroker.netbridge.agent.subscription import Asked
 from shmbroker.netbridge.broker.own import OWN
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.source import Shipped, Source
@@ -42,23 +43,21 @@ LOOK_SECONDS: Final = 0.2
 
 
 @dataclass(slots=True)
-class _Party:
-    """What is at an end."""
+class _Made:
+    """At the end of a link that this broker makes."""
 
-    agent: Agent | None = None
-    """None: the link is of another broker."""
-    joins: str = ""
-    """The kind of exchange that was said."""
-    is_joined: bool = False
-    is_open: bool = False
-    """What waits is shipped."""
-    asking: Asking | None = None
-    """What the agent wants, if it subscribes."""
-    asked: Asked | None = None
-    """What the agent of the other broker wants."""
+    agent: Agent
+    party: party.Near
+
+
+@dataclass(slots=True)
+class _Accepted:
+    """At the end of a link of another broker."""
+
+    party: party.Far
     exchange: str = ""
     queue: str = ""
-    """Of what that one wants."""
+    """Of what the agent of that one wants."""
     generation: int = -1
     """Of the catalog, before that was bound last."""
 
@@ -76,7 +75,7 @@ class Agents(Closable):
         self._thread, self._tell, self._drops = thread, tell, drops
         self._dropping: set[str] = set()
         """Agents of which it was told since their link was up."""
-        self._parties: dict[End, _Party] = {}
+        self._parties: dict[End, _Made | _Accepted] = {}
         self._agents: tuple[Agent, ...] = ()
         self._seen = NOTHING
         self._connections = 0
@@ -134,9 +133,9 @@ class Agents(Closable):
         self.due = math.inf
         if self._upstream is not None and not self._is_closed:
             self._worker.do(partial(self._upstream.carries, self._agents), self._looked)
-            for end, party in list(self._parties.items()):
-                if party.asked is not None and party.is_open:
-                    self._binds(end, party, party.asked)
+            for end, at in list(self._parties.items()):
+                if isinstance(at, _Accepted) and at.party.asked and at.party.is_open:
+                    self._binds(end, at, at.party.asked)
 
     def _look(self) -> None:
         self.due = time.monotonic()
@@ -146,20 +145,20 @@ class Agents(Closable):
             return
         if isinstance(found, Exception) and not isinstance(found, Error):
             raise found
-        if self._agents or any(each.asked is not None for each in self._parties.values()):
+        if self._agents or any(_is_asked(each) for each in self._parties.values()):
             self.due = time.monotonic() + LOOK_SECONDS
         if isinstance(found, Exception):  # the vhost ends, or is made anew
             return
         self._seen = found
         self._overflow()
-        for end, party in list(self._parties.items()):
-            if party.agent is not None:
-                self._join(end, party, party.agent)
+        for end, at in list(self._parties.items()):
+            if isinstance(at, _Made):
+                self._sees(end, at)
 
     def _overflow(self) -> None:
         """Of agents whose link is down."""
         assert self._broker is not None
-        linked = {each.agent.name for each in self._parties.values() if each.agent is not None}
+        linked = {each.agent.name for each in self._parties.values() if isinstance(each, _Made)}
         for agent in self._agents:
             if agent.overflow == DROPS and agent.queue and agent.name not in linked:
                 work = partial(dropped, self._broker, agent)
@@ -182,99 +181,86 @@ class Agents(Closable):
     def came(self, end: End) -> None:
         """Of a link that another broker has made."""
         if not self._is_closed:
-            self._parties[end] = _Party()
+            self._parties[end] = _Accepted(party.Far())
 
     def goes(self, end: End, agent: Agent) -> None:
         """A link of this broker is up."""
         if not self._is_closed:
-            party = self._parties[end] = _Party(agent)
-            self._join(end, party, agent)
+            near = party.Near(agent.exchange, agent.mode, agent.max_hops)
+            at = self._parties[end] = _Made(agent, near)
+            self._sees(end, at)
 
     def gone(self, end: End) -> None:
-        party = self._parties.pop(end, None)
+        at = self._parties.pop(end, None)
         if end.meter is not None:
             end.meter.bound(0)
-        if party is not None and party.queue and not self._is_closed:
+        if isinstance(at, _Accepted) and at.queue and not self._is_closed:
             assert self._broker is not None
-            self._worker.do(partial(subscriber.drop, self._broker, party.queue), self._dropped)
+            self._worker.do(partial(subscriber.drop, self._broker, at.queue), self._dropped)
 
     def _dropped(self, failure: Exception | None) -> None:
         """The next broker drops what this one could not."""
         if failure is not None and not isinstance(failure, Error):
             raise failure
 
-    def _join(self, end: End, party: _Party, agent: Agent) -> None:
-        """Once the exchange is there; and what is wanted of the other one, once they are joined."""
-        kind = self._seen.kinds.get(agent.exchange)
-        if kind is None:
-            return
-        if kind == party.joins:
-            self._asks(end, party, agent)
-            return
-        if party.joins:
-            why = f"exchange {agent.exchange!r} was {party.joins} here, and is {kind} now"
-            end.does(end.machine.refuse(Reason.NOT_JOINED, why, time.monotonic()))
-            return
-        party.joins = kind
-        end.say(Talk(encode(Joins(agent.exchange, kind))))
-
-    def _asks(self, end: End, party: _Party, agent: Agent) -> None:
-        wanted = self._seen.wanted(agent)
-        if not party.is_joined or not agent.mode.subscribes or wanted is None:
-            return
-        if party.asking is None:
-            party.asking = Asking(agent.max_hops)
-        for each in party.asking.wants(wanted):
-            end.say(Talk(encode(each)))
-        if end.meter is not None:
-            end.meter.bound(len(wanted))
+    def _sees(self, end: End, at: _Made) -> None:
+        seen = self._seen
+        self._does(end, at.party.looks(seen.kinds.get(at.agent.exchange), seen.wanted(at.agent)))
 
     def heard(self, end: End, frame: Frame) -> None:
-        party = self._parties.get(end)
-        if party is None or self._is_closed or not isinstance(frame, Talk):
+        at = self._parties.get(end)
+        if at is None or self._is_closed or not isinstance(frame, Talk):
             return
         try:
-            self._said(end, party, decode(frame.body))
+            self._does(end, at.party.heard(decode(frame.body)))
         except Malformed as error:
             end.does(end.machine.malformed(error, time.monotonic()))
 
-    def _said(self, end: End, party: _Party, said: Said) -> None:
-        if isinstance(said, Joins):
-            if party.agent is not None or party.joins:
-                raise Malformed(f"exchange {said.exchange!r} is joined once, by one end")
-            party.joins, party.exchange = said.kind, said.exchange
-            assert self._broker is not None, "a passive broker has no links"
-            work = partial(answer, self._broker, self._name, said)
-            self._worker.do(work, partial(self._answers, end))
-        elif isinstance(said, Wants):
-            self._wanted(end, party, said)
-        elif isinstance(said, Bound):
-            self._is_bound(end, party)
-        elif party.agent is None or not party.joins or party.is_joined:
-            raise Malformed("nobody has asked whether an exchange is joined")
-        elif isinstance(said, Apart):
-            end.does(end.machine.refuse(Reason.NOT_JOINED, said.why, time.monotonic()))
-        else:
-            party.is_joined = True
-            if party.agent.mode.subscribes:
-                self._look()  # what was bound at the last look may be so no more
+    def _does(self, end: End, acts: party.Acts) -> None:
+        for act in acts:
+            at = self._parties.get(end)
+            if at is None:  # it ended by what was done before
+                return
+            if isinstance(act, party.Say):
+                end.say(Talk(encode(act.what)))
+            elif isinstance(act, party.Look):
+                self._look()
+            elif isinstance(act, party.NotJoined):
+                end.does(end.machine.refuse(Reason.NOT_JOINED, act.why, time.monotonic()))
+            elif isinstance(act, party.Copied):
+                if end.meter is not None:
+                    end.meter.bound(act.bindings)
+            elif isinstance(at, _Made):
+                self._ships(end, at)
             else:
-                self._ships(end, party, party.agent)
+                self._serves(end, at, act)
 
-    def _is_bound(self, end: End, party: _Party) -> None:
-        """What this broker's agent wants."""
-        if party.agent is None or party.asking is None:
-            raise Malformed("nobody has asked for a binding")
-        if party.agent.mode.forwards and not party.is_open:
-            self._ships(end, party, party.agent)
+    def _serves(self, end: End, at: _Accepted, act: party.Act) -> None:
+        """The agent of another broker."""
+        peer = end.machine.handshake.peer
+        assert self._broker is not None, "a passive broker has no links"
+        assert peer is not None, "it is met"
+        if isinstance(act, party.Answer):
+            work = partial(answer, self._broker, self._name, act.said)
+            self._worker.do(work, partial(self._answers, end))
+        elif isinstance(act, party.Subscribe):
+            self._connections += 1
+            at.exchange = act.exchange
+            at.queue = subscriber.queue_of(peer.node, self._connections, at.exchange)
+        elif isinstance(act, party.Ship):
+            self._open(end, at, at.queue, at.exchange)
+        elif at.party.asked is not None:
+            at.generation = -1
+            self._binds(end, at, at.party.asked)
 
-    def _ships(self, end: End, party: _Party, agent: Agent) -> None:
+    def _ships(self, end: End, at: _Made) -> None:
         """When nobody drops what waits any more."""
+        agent = at.agent
 
         def ships(_: object) -> None:
-            if self._parties.get(end) is party and not self._is_closed and not party.is_open:
+            if self._parties.get(end) is at and not self._is_closed and not at.party.is_open:
                 self._dropping.discard(agent.name)
-                self._open(end, party, agent.queue, agent.exchange)
+                self._open(end, at, agent.queue, agent.exchange)
 
         if agent.overflow == DROPS:
             self._worker.do(lambda: None, ships)
@@ -284,51 +270,33 @@ class Agents(Closable):
     def _answers(self, end: End, found: Said | Exception) -> None:
         if isinstance(found, Exception):
             raise found
-        party = self._parties.get(end)
-        if party is not None and not self._is_closed:
-            party.is_joined = isinstance(found, Joined)
-            end.say(Talk(encode(found)))
+        at = self._parties.get(end)
+        if isinstance(at, _Accepted) and not self._is_closed:
+            self._does(end, at.party.answered(found))
 
-    def _wanted(self, end: End, party: _Party, said: Wants) -> None:
-        """By the agent of another broker."""
-        peer = end.machine.handshake.peer
-        if party.agent is not None or not party.is_joined or peer is None:
-            raise Malformed("bindings are wanted of an exchange that is not joined")
-        if party.asked is None:
-            party.asked = Asked()
-            self._connections += 1
-            party.queue = subscriber.queue_of(peer.node, self._connections, party.exchange)
-            self._look()  # from now on, whether the exchange is the same
-        if party.asked.heard(said):
-            party.generation = -1
-            self._binds(end, party, party.asked)
-
-    def _binds(self, end: End, party: _Party, asked: Asked) -> None:
+    def _binds(self, end: End, at: _Accepted, asked: Asked) -> None:
         """Unless the catalog is as it was when it did that."""
         assert self._broker is not None
         now = self._broker._catalog.generation
-        if now != party.generation:
-            party.generation = now
+        if now != at.generation:
+            at.generation = now
             work = partial(
-                subscriber.binds, self._broker, party.queue, party.exchange, asked.hops,
-                asked.wanted,
-            )  # fmt: skip
+                subscriber.binds, self._broker, at.queue, at.exchange, asked.hops, asked.wanted
+            )
             self._worker.do(work, partial(self._bound, end))
 
     def _bound(self, end: End, failure: Exception | None) -> None:
-        party = self._parties.get(end)
+        at = self._parties.get(end)
         if failure is not None and not isinstance(failure, Error):
             raise failure
-        if party is None or self._is_closed:
+        if not isinstance(at, _Accepted) or self._is_closed:
             return
         if failure is not None:  # the exchange was deleted, a key is too long, ...
             end.does(end.machine.refuse(Reason.NOT_JOINED, told(failure), time.monotonic()))
-        elif not party.is_open:
-            self._open(end, party, party.queue, party.exchange)
-            if party.is_open:
-                end.say(Talk(encode(Bound())))
+        else:
+            self._does(end, at.party.bound())
 
-    def _open(self, end: End, party: _Party, queue: str, exchange: str) -> None:
+    def _open(self, end: End, at: _Made | _Accepted, queue: str, exchange: str) -> None:
         assert self._broker is not None
         shipped = Shipped(queue, exchange, TargetKind.EXCHANGE)
         try:
@@ -337,9 +305,14 @@ class Agents(Closable):
             end.does(end.machine.refuse(Reason.NO_SOURCE, told(error), time.monotonic()))
             return
         end.sources[0] = source
-        party.is_open = True
+        at.party.is_open = True
         outlet = source.outlet(0, self._node, 0, exact=end.machine.times.exact)
         end.does(end.machine.open(outlet, time.monotonic()))
+
+
+def _is_asked(at: _Made | _Accepted) -> bool:
+    """Somebody subscribes here."""
+    return isinstance(at, _Accepted) and at.party.asked is not None
 
 
 def answer(broker: Broker, name: str, said: Joins) -> Said:

@@ -6,12 +6,12 @@ serves the node has it, and after a loss of power what was synced.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from shmbroker.netbridge.election.question import Node
 from shmbroker.netbridge.simulation.cluster.cast import Settings
 from shmbroker.netbridge.simulation.disk import Disk
+from shmbroker.netbridge.simulation.kept import Kept, nothing
 from shmbroker.netbridge.simulation.world import Step
 
 
@@ -70,46 +70,11 @@ class Content:
         )
 
 
-Change = Callable[[Content], None]
-
-
-def nothing() -> None:
-    """Nobody wants to know when it is synced."""
-
-
-class Store:
+class Store(Kept[Content]):
     def __init__(self, disk: Disk) -> None:
-        self.disk = disk
-        self.memory = Content()
-        self.synced = Content()
+        super().__init__(disk, Content(), Content())
         self.has_sent: Step = nothing
         """There is more in a queue towards a node."""
-        self._unsynced = 0
-
-    @property
-    def is_synced(self) -> bool:
-        return not self._unsynced
-
-    def does(self, change: Change, then: Step = nothing) -> None:
-        """`then`: when it is synced."""
-        change(self.memory)
-        self._unsynced += 1
-
-        def effect() -> None:
-            self._unsynced -= 1
-            change(self.synced)
-            then()
-
-        self.disk.write(effect)
-
-    def when_synced(self, then: Step) -> None:
-        """All that is there now."""
-        self.does(lambda content: None, then)
-
-    def loses_power(self) -> None:
-        self.disk.loses_power()
-        self._unsynced = 0
-        self.memory = self.synced.copied()
 
     def empties(self) -> None:
         """All of it is elsewhere; what nobody had a queue for goes with it, and is kept here."""
