@@ -236,6 +236,8 @@ class AgentsBroker(Broker):
 
         def then() -> None:
             self.scene.watch.arrives(self.node.name, journey, found)
+            if private:
+                self.scene.watch.passes_on(self.node.name, message.number)
             self._tells(private, journey.onward(to_subscriber=True))
             self.node.store.when_synced(partial(self.host.at, 0.0, self.synced))
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from shmbroker.netbridge.simulation.disk import Disk
 from shmbroker.netbridge.simulation.host import Host
+from shmbroker.netbridge.simulation.kept import nothing
 from shmbroker.netbridge.simulation.peers.store import Store
-from shmbroker.netbridge.simulation.world import World
+from shmbroker.netbridge.simulation.world import Step, World
 
 if TYPE_CHECKING:
     from shmbroker.netbridge.simulation.peers.broker import Broker
@@ -37,6 +38,8 @@ class Node:
         self.live: Broker | None = None
         self.brokers: dict[Host, Broker] = {}
         self._memory_at: Host | None = None
+        self.lost: Step = nothing
+        """Called when it has lost what was not synced."""
 
     @property
     def id(self) -> bytes:
@@ -55,7 +58,7 @@ class Node:
     def ends(self, host: Host, loses_power: bool) -> None:
         self.brokers.pop(host, None)
         if loses_power and self._memory_at is host:
-            self.store.loses_power()
+            self._loses()
             self._memory_at = None
         if self.live is not None and self.live.host is host:
             self.live = None
@@ -71,11 +74,16 @@ class Node:
             return
         broker = self.brokers[self.world.random.choice(list(self.brokers))]
         if self._memory_at is not None and self._memory_at is not broker.host:
-            self.store.loses_power()
+            self._loses()
         self._memory_at, self.live = broker.host, broker
         self.epoch += 1
         self.world.tell(f"{broker.host.name} is live")
         broker.host.at(0.0, partial(self._serves, broker))
+
+    def _loses(self) -> None:
+        """What was not synced."""
+        self.store.loses_power()
+        self.lost()
 
     def _serves(self, broker: Broker) -> None:
         if self.live is broker:
