@@ -68,7 +68,7 @@ def producer(
         if queue is not None:
             make(broker, queue)
         publish = publisher(
-            broker, queue, exchange, destination.key or None, False, timeout, confirm, {}
+            broker, queue, exchange, destination.key or None, {}, timeout, confirm, {}
         )
         progress.start()
         try:

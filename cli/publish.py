@@ -61,6 +61,7 @@ def addressed(words: tuple[str, ...], exchange: str | None) -> tuple[str | None,
     shmbroker pub orders --id order-17 'one coffee'
     shmbroker pub orders --confirm shm 'one coffee'
     shmbroker pub --exchange prices --key eu.de.fx 1.08
+    shmbroker pub --exchange quotes --key eu.de --immediate 1.08
     shmbroker pub photos --file cat.jpg
     tail -F app.log | shmbroker pub logs --lines
     """,
@@ -90,6 +91,8 @@ def addressed(words: tuple[str, ...], exchange: str | None) -> tuple[str | None,
     "--lines", is_flag=True, help="Publish each line of the file or of stdin as a message."
 )
 @click.option("--mandatory", is_flag=True, help="Fail if no queue takes the message.")
+@click.option("--immediate", is_flag=True,
+    help="Only for queues with a consumer; fail if none of these takes the message.")  # fmt: skip
 @confirm_option
 @timeout_option
 @vhost_option
@@ -97,8 +100,8 @@ def pub(
     words: tuple[str, ...], exchange: str | None, key: str | None,
     properties: tuple[tuple[str, object], ...], ttl: float | None, deliver_after: float | None,
     deliver_at: datetime | None, priority: int | None, message_id: str | None, group: str | None,
-    file: IO[bytes] | None, lines: bool, mandatory: bool, confirm: Confirm | None,
-    timeout: float | None, vhost: str,
+    file: IO[bytes] | None, lines: bool, mandatory: bool, immediate: bool,
+    confirm: Confirm | None, timeout: float | None, vhost: str,
 ) -> None:  # fmt: skip
     """Publish BODY, or a file, or stdin, to QUEUE.
 
@@ -109,6 +112,8 @@ def pub(
     queue, body = addressed(words, exchange)
     if body is not None and (file or lines):
         raise click.UsageError("a body is either an argument or in a file")
+    if immediate and exchange is None:
+        raise click.UsageError("--immediate is for what is published by --exchange")
     if deliver_after is not None and deliver_at is not None:
         raise click.UsageError("either --deliver-after or --deliver-at")
     if message_id is not None and lines:
@@ -119,7 +124,8 @@ def pub(
             "deliver_after": deliver_after, "deliver_at": deliver_at,
             "message_id": message_id, "group": group,
         }  # fmt: skip
-        publish = publisher(broker, queue, exchange, key, mandatory, timeout, confirm, options)
+        wishes = {"mandatory": mandatory, "immediate": immediate}
+        publish = publisher(broker, queue, exchange, key, wishes, timeout, confirm, options)
         try:
             for one in bodies(body, file, lines):
                 publish(one)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -171,13 +171,14 @@ def publisher(
     queue: str | None,
     exchange: str | None,
     key: str | None,
-    mandatory: bool,
+    wishes: Mapping[str, bool],
     timeout: float | None,
     confirm: Confirm | None,
     options: dict[str, Any],
 ) -> Publisher:
+    """`wishes`: `mandatory` and `immediate`, of what goes to an exchange."""
     if exchange is not None:
-        given = {**options, "key": key or "", "mandatory": mandatory}
+        given = {**options, "key": key or "", **wishes}
         if is_over_link():
             return FarExchangePublisher(broker, exchange, timeout, {**given, "confirm": confirm})
         return ExchangePublisher(broker, exchange, timeout, confirm, given)

@@ -175,6 +175,12 @@ OF_LINKS: Final = (
             Rule("LinkSetsAside", "increase(shmbroker_link_set_aside_total[10m]) > 0", "0m",
                  WARNING)),
     counter("link_credit_stalls", "How often the link had to wait for credit.", LINK),
+    counter("agent_returned", "Messages of an agent that came back: nobody takes them there.",
+            LINK),
+    counter("agent_unclaimed", "Those of them whose publisher was gone.", LINK),
+    counter("agent_dropped", "Messages of an agent that were dropped: more waited than may.",
+            LINK, "it grows",
+            Rule("AgentDrops", "increase(shmbroker_agent_dropped_total[10m]) > 0", "0m", WARNING)),
     histogram("link_confirm", "Time from append to confirm.", LINK, p99("link_confirm", "link")),
 )
 

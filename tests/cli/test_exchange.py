@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import shmbroker
 from tests.cli.command import Shell
 
 
@@ -61,6 +62,21 @@ def test_bind_publish_unbind(prices: Shell) -> None:
     prices.does("unbind", "prices", "orders", "--key", "eu.#")
     prices.does("pub", "--exchange", "prices", "--key", "eu.de.fx", "1.10")
     assert prices.bodies("orders") == ["1.08"]
+
+
+def test_immediate_is_for_queues_with_a_consumer(prices: Shell) -> None:
+    words = ["pub", "--exchange", "prices", "--key", "eu.de", "--immediate", "1.08"]
+    prices.does("bind", "prices", "orders", "--key", "eu.#")
+    nobody = prices(*words)
+    assert nobody.code == 1
+    assert "no queue with a consumer" in nobody.said
+    assert prices.bodies("orders") == []
+    with shmbroker.connect(f"shm://{prices.vhost}") as broker:
+        with pytest.raises(shmbroker.Empty):
+            broker.queue("orders").get(timeout=0)  # from now on it is a consumer
+        prices.does(*words)
+        assert prices.bodies("orders") == ["1.08"]
+    assert prices("pub", "orders", "--immediate", "1.09").code == 2
 
 
 def test_arguments_of_a_headers_exchange(prices: Shell) -> None:

@@ -192,7 +192,6 @@ class AgentsBroker(Broker):
         )
 
     def publishes(self, message: Message) -> bool:
-        """By a program.  False: there is no room, or nobody takes it."""
         found = self.route(message.key, has_arrived=False)
         if self._is_full(found) or (found.is_empty and message.is_mandatory):
             return False

@@ -56,7 +56,8 @@ class Scene(Peers):
             if sorted(found, key=lambda each: each[0]) != sorted(wanted.items()):
                 return f"bindings of agents at {name} are not those that are wanted: {found}"
         for broker in self.lives:
-            for at in broker.parties.values() if isinstance(broker, AgentsBroker) else ():
+            assert isinstance(broker, AgentsBroker)
+            for at in broker.parties.values():
                 if isinstance(at, Made) and at.agent.mode.forwards and not at.party.is_open:
                     return f"{at.agent.link} of {broker.host.name} does not forward"
         return ""

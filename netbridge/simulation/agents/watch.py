@@ -79,10 +79,20 @@ class Watch(OfLinks):
         most = max(each.hops for each in self.scene.cast.agents)
         if len(been) > most:
             raise Wrong(f"{journey.message.number} has come over {len(been)} agents, not {most}")
+        self._finds_its_way_back(node, journey)
         self.hops_most = max(self.hops_most, len(been))
         self.arrived += 1
         if not found.is_empty:
             self.publications[journey.message.number].taken.add(node)
+
+    def _finds_its_way_back(self, node: str, journey: Journey) -> None:
+        """What nobody has where it was published is sent when the bindings of that are here."""
+        back_to = journey.sender
+        if journey.message.comes_back and not journey.message.visited:
+            bound = self.scene.catalogs[node].subscriptions.values()
+            if not any(each.node == back_to and each.takes(journey.message.key) for each in bound):
+                raise Wrong(f"{journey.message.number} is at {node}, and nothing is bound for "
+                            f"{back_to}")  # fmt: skip
 
     def passes_on(self, node: str, number: int) -> None:
         """To subscribers, before it is synced."""

@@ -151,6 +151,10 @@ class Broker(ABC):
     @abstractmethod
     def heard(self, end: PeerEnd, body: Body) -> None: ...
     @abstractmethod
+    def publishes(self, message: Message) -> bool:
+        """By a program.  False: there is no room, or nobody takes it."""
+
+    @abstractmethod
     def verdict(self, end: PeerEnd, message: Message) -> Verdict:
         """What becomes of a message that comes."""
 

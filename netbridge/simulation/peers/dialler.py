@@ -111,8 +111,7 @@ class Dialler:
         end, self.end = self.end, None
         if end is not None:
             self.broker.forgets(end)
-            if end.connection is not None:
-                end.connection.close(end.side)
+            end.abandon()
 
     # --- of the end ---------------------------------------------------------------------------
 

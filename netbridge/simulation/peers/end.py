@@ -13,6 +13,7 @@ from shmbroker.netbridge.link.action import (
     Became,
     BeginHistory,
     CloseSink,
+    Ended,
     Heard,
     OpenSink,
     Pour,
@@ -44,6 +45,7 @@ class PeerEnd(LinkEnd):
         self.broker = broker
         self.source: Source | None = None
         self._sinks: dict[int, tuple[Sink, Level]] = {}
+        self._is_abandoned = False
 
     @property
     def link(self) -> str:
@@ -63,6 +65,12 @@ class PeerEnd(LinkEnd):
     def waits(self) -> bool:
         """What it ships is not all at the other end."""
         return self.source is not None and bool(self.source.shelf.memory().messages)
+
+    def abandon(self) -> None:
+        """Its owner has another one, or none."""
+        self._is_abandoned = True
+        if self.connection is not None:
+            self.connection.close(self.side)
 
     # --- of its owner -------------------------------------------------------------------------
 
@@ -101,7 +109,7 @@ class PeerEnd(LinkEnd):
             self.broker.is_passive(self)
         elif isinstance(action, Unserved):
             self.refuse(Reason.UNSERVED, action.reason)
-        else:
+        elif not (isinstance(action, Ended) and self._is_abandoned):
             super().carry_out(action)
 
     def _heard(self, frame: Frame) -> None:

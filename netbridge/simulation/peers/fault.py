@@ -23,6 +23,10 @@ KINDS: Final = (
 )
 
 
+ENDS_SECONDS: Final = 0.3
+"""A fault that has two parts has had both when programs are busy no more."""
+
+
 def drawn(seed: int, until: float, hosts: tuple[str, ...]) -> list[Fault]:
     random = Random(~seed)
     liked = random.sample(KINDS, random.randint(1, len(KINDS)))
@@ -31,5 +35,6 @@ def drawn(seed: int, until: float, hosts: tuple[str, ...]) -> list[Fault]:
         host = random.choice(hosts)
         other = random.choice([each for each in hosts if each != host])
         seconds = random.choice((0.01, 0.1, 0.5, 1.0, 2.0)) * random.uniform(0.5, 1.5)
-        faults.append(Fault(random.uniform(0.3, until), random.choice(liked), host, seconds, other))
+        time = random.uniform(0.3, until - ENDS_SECONDS)
+        faults.append(Fault(time, random.choice(liked), host, seconds, other))
     return sorted(faults, key=lambda fault: fault.time)

@@ -49,7 +49,9 @@ class Node:
     def is_served(self) -> bool:
         """By somebody who does not stand still."""
         live = self.live
-        return live is not None and live.runs and self.world.now >= live.host.stands_until
+        if live is None or not live.runs or self.world.now < live.host.stands_until:
+            return False
+        return live.is_live
 
     def starts(self, broker: Broker) -> None:
         self.brokers[broker.host] = broker

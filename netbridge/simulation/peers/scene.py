@@ -93,6 +93,11 @@ class Scene(Stage):
                 each.stop()
                 host.later(seconds, each.start)
 
+    def serving(self, node: str) -> Broker | None:
+        """With whom programs work; None: they wait."""
+        found = self.nodes[node]
+        return found.live if found.is_served else None
+
     @property
     def lives(self) -> list[Broker]:
         return [each.live for each in self.nodes.values() if each.live is not None]

@@ -65,9 +65,10 @@ class Content:
         there = [each.number for each in self.queues.get(queue, ())]
         return Counter([*there, *self.taken.get(queue, ())])
 
-    def acknowledge(self, queue: str, count: int) -> None:
-        taken, self.queues[queue][:count] = self.queues[queue][:count], []
-        self.taken.setdefault(queue, []).extend(each.number for each in taken)
+    def acknowledge(self, queue: str, messages: list[Message]) -> None:
+        for each in messages:
+            self.queues[queue].remove(each)
+            self.taken.setdefault(queue, []).append(each.number)
 
 
 Change: TypeAlias = Callable[[Content], None]
@@ -76,6 +77,11 @@ Change: TypeAlias = Callable[[Content], None]
 class Store(Kept[Content]):
     def __init__(self, disk: Disk) -> None:
         super().__init__(disk, Content(), Content())
+
+    def visible(self, queue: str) -> list[Message]:
+        """What a consumer may take: it is synced."""
+        synced = {each.number for each in self.synced.queues[queue]}
+        return [each for each in self.memory.queues[queue] if each.number in synced]
 
     def declare(self, *, queues: tuple[str, ...] = (), rings: tuple[str, ...] = ()) -> None:
         """Before anything happens."""

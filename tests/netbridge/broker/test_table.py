@@ -7,7 +7,9 @@ from typing import cast
 
 import pytest
 
+from shmbroker.cli.metrics.exposition import text
 from shmbroker.netbridge.broker.table import Table, read
+from tests.cli.metrics.samples import Samples
 from tests.conftest import vhost_for_a_while
 
 
@@ -41,3 +43,18 @@ def test_a_text_that_is_being_written_leaves_the_last_one_whole(tmp_path: Path) 
                 row.show({"name": "one", "state": "lost", "why": "y" * 100})
             row.memory = memory
             assert shown(vhost) == [(whole, 7)]
+
+
+def test_what_agents_returned_and_dropped_is_in_the_metrics_of_agents_only(tmp_path: Path) -> None:
+    counted = {"returned": 3, "unclaimed": 2, "dropped": 1}
+    with vhost_for_a_while() as vhost:
+        rows = Table(vhost, tmp_path, ["trade@far both", "bridge"], {}).rows
+        rows["trade@far both"].show({"name": "trade@far both", "state": "up", "mode": "both"})
+        for row in rows.values():
+            for counter, value in counted.items():
+                row.set(counter, value)
+        samples = Samples(text(vhost))
+        for counter, value in counted.items():
+            name = f"agent_{counter}_total"
+            assert samples.of(name, link="trade@far both", kind="agent") == value
+            assert len(samples.all(name)) == 1

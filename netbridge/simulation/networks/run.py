@@ -1,0 +1,45 @@
+"""One run of a seed: brokers are used while they are struck; then each message is counted."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from shmbroker.netbridge.simulation.fault import Fault
+from shmbroker.netbridge.simulation.networks.cast import cast_of
+from shmbroker.netbridge.simulation.networks.scene import Scene
+from shmbroker.netbridge.simulation.peers.fault import drawn
+from shmbroker.netbridge.simulation.peers.rest import probed
+from shmbroker.netbridge.simulation.rest import comes_to_rest
+from shmbroker.netbridge.simulation.run import Outcome, outcome
+from shmbroker.netbridge.simulation.world import World, Wrong
+
+BUSY_SECONDS: Final = 2.5
+
+
+def faults_of(seed: int) -> list[Fault]:
+    return drawn(seed, BUSY_SECONDS, cast_of(seed).hosts())
+
+
+def simulate(
+    seed: int,
+    faults: list[Fault] | None = None,
+    *,
+    traced: bool = False,
+    scenes: list[Scene] | None = None,
+) -> Outcome:
+    if faults is None:
+        faults = faults_of(seed)
+    scene = Scene(World(seed, is_traced=traced), cast_of(seed))
+    if scenes is not None:
+        scenes.append(scene)
+    return outcome(seed, faults, scene, _run)
+
+
+def _run(scene: Scene, faults: list[Fault]) -> None:
+    comes_to_rest(scene, faults, BUSY_SECONDS, scene.watch.looks)
+    scene.watch.counts()
+    before = scene.published
+    probed(scene, scene.probes)
+    scene.watch.counts()
+    if wrong := scene.is_for_nobody(before):
+        raise Wrong(wrong)
