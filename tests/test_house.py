@@ -161,6 +161,9 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/witness/witness.py": {"time"},
     "netbridge/simulation/world.py": {"random"},  # of the seed
     "netbridge/simulation/fault.py": {"random"},
+    "netbridge/simulation/agents/cast.py": {"random"},
+    "netbridge/simulation/networks/cast.py": {"random"},
+    "netbridge/simulation/peers/fault.py": {"random"},
     "netbridge/simulation/cluster/cast.py": {"random"},
     "netbridge/simulation/cluster/fault.py": {"random"},
     "netbridge/simulation/queue_replicas/fault.py": {"random"},
