@@ -305,7 +305,7 @@ class Machine:
             raise broken(Reason.FRAMES_MISSING, detail)
         self.received_frames += 1
         self.heartbeat.heard_at = now
-        if self.state is State.HANDSHAKING:
+        if self.state is State.HANDSHAKING and not self._has_waited(frame):
             yield from self.handshake.take(frame, self.times, day_ms)
             if self.handshake.peer is not None:
                 yield from self._met()
@@ -320,6 +320,11 @@ class Machine:
             yield from self._asked(frame, now)
         else:
             yield from self._flowed(frame, now)
+
+    def _has_waited(self, frame: Frame) -> bool:
+        """A beat of one to whom we were passive, who has not heard yet that we serve."""
+        far = self.handshake
+        return isinstance(frame, Beat) and isinstance(far, Far) and far.is_passive
 
     def _met(self) -> Steps:
         """The handshake is over."""

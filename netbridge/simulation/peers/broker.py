@@ -6,6 +6,7 @@ The worlds say what they do with the ends.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from shmbroker.netbridge.link.ending import State
@@ -67,9 +68,19 @@ class Broker(ABC):
     def serves(self) -> None:
         self.is_live = True
         self.begins()
+        self._says_that_it_serves()
         for each in self.links():
             self.diallers.append(each)
             each.start()
+
+    def _says_that_it_serves(self) -> None:
+        """To those that were told that it is passive; and nobody else is told so."""
+        for end in list(self.ends):
+            far = end.machine.handshake
+            if isinstance(far, Far):
+                end.does(end.machine.activate(self.host.clock))
+            if isinstance(far, Far) and far.peer is None:
+                far.ours, far.service = self.identity, replace(far.service, served=PEERING)
 
     def synced(self) -> None:
         """There may be more to ship."""
@@ -89,7 +100,7 @@ class Broker(ABC):
 
     def dialler_of(self, end: PeerEnd) -> Dialler | None:
         """None: another broker has made it."""
-        return next((each for each in self.diallers if each.end is end), None)
+        return next((each for each in self.diallers if each.has(end)), None)
 
     def became(self, end: PeerEnd, state: State) -> None:
         dialler = self.dialler_of(end)

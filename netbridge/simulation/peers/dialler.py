@@ -1,7 +1,6 @@
 """The end that connects: its plan says to whom and when, as in `carrier/link.py`.
 
-A member that is passive is tried again in a later round.  In a broker its connection stays, and it
-says when it serves; that only makes it sooner.
+The connection to a member that is passive stays: it says on it when it serves.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from shmbroker.netbridge.link.peer import Wish
 from shmbroker.netbridge.plan import action as plans
 from shmbroker.netbridge.plan.plans import drafts
 from shmbroker.netbridge.plan.text import parse
+from shmbroker.netbridge.plan.uri import Single
 from shmbroker.netbridge.simulation.end import ROUNDING_SECONDS
 from shmbroker.netbridge.simulation.network import DELAY_SECONDS
 from shmbroker.netbridge.simulation.peers.end import PeerEnd
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from shmbroker.netbridge.simulation.peers.broker import Broker
 
 PACE: Final = "initial-reconnect-delay=50ms&max-reconnect-delay=500ms"
+WAITS_SECONDS: Final = 1.0
+"""So long a member that is passive is not asked again over another connection."""
 NOT_ANSWERED: Final = "not answered"
 
 
@@ -40,6 +42,12 @@ class Dialler:
         self._plan = draft.plan(broker.host.world.random)
         self.end: PeerEnd | None = None
         """Of the attempt, or of the link that is up."""
+        self._member: Single | None = None
+        """Of that."""
+        self._passive: dict[Single, tuple[PeerEnd, float]] = {}
+        """Members that have said that they are, and when."""
+        self._active: PeerEnd | None = None
+        """Of a member that was passive, and has said just now that it serves."""
         self._epochs: dict[bytes, int] = {}
         self._due = float("inf")
         self.is_stopped = False
@@ -66,7 +74,7 @@ class Dialler:
         for action in list(actions):
             if isinstance(action, plans.Connect):
                 self._disconnect()
-                self._connect(action.member.host)
+                self._goes_to(action.member)
             elif isinstance(action, (plans.Disconnect, plans.Release)):
                 self._disconnect()
         self._wake()
@@ -80,6 +88,22 @@ class Dialler:
     def _woken(self) -> None:
         self._due = float("inf")
         self._does(self._plan.woken(self.broker.host.clock))
+
+    def _goes_to(self, member: Single) -> None:
+        self._member, now = member, self.broker.host.clock
+        end, since = self._passive.pop(member, (None, 0.0))
+        active, self._active = self._active, None
+        if end is not None and end is active:
+            self.end = end
+            self._plan.connected()
+            end.does(end.machine.go_on(now))
+        elif end is not None and now < since + WAITS_SECONDS:
+            self._passive[member] = end, since
+            self._does(self._plan.refused(now, Refusal.PASSIVE, "passive"))
+        else:
+            if end is not None:
+                self._drops(end)
+            self._connect(member.host)
 
     def _connect(self, to: str) -> None:
         broker, scene = self.broker, self.broker.scene
@@ -110,13 +134,21 @@ class Dialler:
     def _disconnect(self) -> None:
         end, self.end = self.end, None
         if end is not None:
-            self.broker.forgets(end)
-            end.abandon()
+            self._drops(end)
+
+    def _drops(self, end: PeerEnd) -> None:
+        self.broker.forgets(end)
+        end.abandon()
 
     # --- of the end ---------------------------------------------------------------------------
 
+    def has(self, end: PeerEnd) -> bool:
+        return end is self.end or any(each is end for each, _ in self._passive.values())
+
     def became(self, end: PeerEnd, state: State) -> None:
-        if state is State.SYNCING:
+        if state is State.HANDSHAKING:
+            self._has_activated(end)
+        elif state is State.SYNCING:
             self._plan.welcomed()
         elif state is State.UP:
             peer = end.machine.handshake.peer
@@ -125,10 +157,25 @@ class Dialler:
             self._does(self._plan.up(self.broker.host.clock))
 
     def is_passive(self) -> None:
-        self._disconnect()
-        self._does(self._plan.refused(self.broker.host.clock, Refusal.PASSIVE, "passive"))
+        now = self.broker.host.clock
+        assert self.end is not None, "it has said so"
+        assert self._member is not None, "it was connected to"
+        self._passive[self._member] = self.end, now
+        self.end = None
+        self._does(self._plan.refused(now, Refusal.PASSIVE, "passive"))
+
+    def _has_activated(self, end: PeerEnd) -> None:
+        """A member that was passive: it is tried on the connection that is there, if it is now."""
+        member = next(each for each, (waits, _) in self._passive.items() if waits is end)
+        self._active = end
+        self._does(self._plan.active(member, self.broker.host.clock))
+        self._active = None
+        if self.end is not end and member in self._passive:
+            del self._passive[member]
+            self._drops(end)
 
     def ended(self, end: PeerEnd) -> None:
+        self._passive = {of: each for of, each in self._passive.items() if each[0] is not end}
         if end is not self.end:
             return
         how, now = end.machine.ending, self.broker.host.clock

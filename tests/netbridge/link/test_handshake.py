@@ -95,6 +95,21 @@ def test_a_passive_member_says_when_it_serves() -> None:
     assert (of.near.state, of.far.state) == (State.UP, State.UP), "on the connection that is there"
 
 
+def test_a_beat_may_be_on_its_way_while_a_passive_member_says_that_it_serves() -> None:
+    of = pair(served=frozenset()).connect()
+    active = of.far.activate(of.now)
+    of.now = 0.2
+    of.hears(of.near, of.near.tick(of.now))
+    assert of.sent(Beat) == [Beat(EAST.epoch)]
+    assert (of.far.state, of.endings()) == (State.HANDSHAKING, ([], []))
+    of.hears(of.far, active)
+    far = of.far.handshake
+    assert isinstance(far, Far)
+    far.service = replace(far.service, served=frozenset(Role))
+    of.hears(of.near, of.near.go_on(of.now))
+    assert (of.near.state, of.far.state) == (State.UP, State.UP)
+
+
 def test_who_serves_by_now_does_not_wait_for_ever_for_a_near_end_that_does_not_go_on() -> None:
     of = pair(served=frozenset()).connect()
     of.hears(of.far, of.far.activate(of.now))

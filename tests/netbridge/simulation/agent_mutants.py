@@ -10,6 +10,7 @@ from typing import Final
 from shmbroker.netbridge.agent import party
 from shmbroker.netbridge.agent.subscription import Asked, Asking
 from shmbroker.netbridge.link import inflow, outflow
+from shmbroker.netbridge.link.machine import Machine
 from shmbroker.netbridge.simulation.agents import routing
 from shmbroker.netbridge.simulation.agents.broker import AgentsBroker
 from shmbroker.netbridge.simulation.agents.journey import Journey
@@ -115,6 +116,8 @@ MUTANTS: Final = (
     Mutant("connections-share-a-queue", AgentsBroker, "_serves",
            ".{self._connections}", ""),
     # --- pairs
+    Mutant("a-late-beat-breaks-the-handshake", Machine, "_received",
+           "and not self._has_waited(frame)", ""),
     Mutant("a-passive-broker-serves", Broker, "accepts",
            "PEERING if self.is_live else frozenset[Role]()", "PEERING"),
     Mutant("a-lost-member-is-not-left", Dialler, "ended",
