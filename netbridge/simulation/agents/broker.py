@@ -204,7 +204,7 @@ class AgentsBroker(Broker):
         self.node.store.does(partial(_added, message, found.queues, onward), confirmed)
         private = replace(message, is_mandatory=False)
         self._tells(found.subscriptions, private)
-        self.node.store.when_synced(partial(self.host.at, 0.0, self.synced))
+        self.node.store.when_synced(self.node.has_news)
         return True
 
     def _is_full(self, found: Route) -> bool:
@@ -215,7 +215,7 @@ class AgentsBroker(Broker):
         for each in subscriptions:
             each.ring.add(message)
         if subscriptions:
-            self.host.at(0.0, self.synced)
+            self.node.has_news()
 
     def verdict(self, end: PeerEnd, message: Message) -> Verdict:
         journey = Journey(self.node.name, end.peer, message)
@@ -238,7 +238,7 @@ class AgentsBroker(Broker):
             if private:
                 self.scene.watch.passes_on(self.node.name, message.number)
             self._tells(private, journey.onward(to_subscriber=True))
-            self.node.store.when_synced(partial(self.host.at, 0.0, self.synced))
+            self.node.store.when_synced(self.node.has_news)
 
         return Goes(partial(_added, message, found.queues, onward), then)
 

@@ -133,7 +133,7 @@ class NetworksBroker(Broker):
         store.when_synced(partial(self.host.at, 0.0, partial(self._ships, end, at)))
 
     def _ships(self, end: PeerEnd, at: Party) -> None:
-        if self.parties.get(end) is at and not at.is_open:
+        if self.runs and self.parties.get(end) is at and not at.is_open:
             at.is_open = True
             end.ships(durable(self.node.store, at.ring), end.peer, TargetKind.NODE)
 
@@ -165,8 +165,7 @@ class NetworksBroker(Broker):
         fetched = [each for each in store.visible(queue) if is_fetched(each, turn)]
         chosen = fetched[: min(turn.most, TOGETHER)]
         if chosen:
-            moved = partial(self.host.at, 0.0, self.synced)
-            store.does(partial(_moved, queue, turn.ring, chosen), moved)
+            store.does(partial(_moved, queue, turn.ring, chosen), self.node.has_news)
         return len(chosen)
 
     # --- messages -----------------------------------------------------------------------------

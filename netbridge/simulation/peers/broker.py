@@ -82,7 +82,7 @@ class Broker(ABC):
             if isinstance(far, Far) and far.peer is None:
                 far.ours, far.service = self.identity, replace(far.service, served=PEERING)
 
-    def synced(self) -> None:
+    def news(self) -> None:
         """There may be more to ship."""
         for end in list(self.ends):
             end.news()
@@ -117,7 +117,9 @@ class Broker(ABC):
     def _supersede(self, end: PeerEnd) -> None:
         """A former connection of the same link is over, whether it knows or not."""
         place = _place_of(end)
-        hello = end.machine.handshake.hello  # type: ignore[union-attr]
+        far = end.machine.handshake
+        hello = far.hello if isinstance(far, Far) else None
+        assert hello is not None, "it is met"
         self._newest[place] = hello.incarnation, hello.attempt
         for each in list(self.ends):
             is_met = not each.machine.is_near and each.machine.handshake.peer is not None

@@ -82,6 +82,11 @@ class Node:
         self.world.tell(f"{broker.host.name} is live")
         broker.host.at(0.0, partial(self._serves, broker))
 
+    def has_news(self) -> None:
+        """Something is synced that may be shipped: by whoever is live now."""
+        if self.live is not None:
+            self.live.host.at(0.0, self.live.news)
+
     def _loses(self) -> None:
         """What was not synced."""
         self.store.loses_power()

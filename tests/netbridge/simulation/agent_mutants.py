@@ -126,12 +126,13 @@ MUTANTS: Final = (
 SHOWN_BY: Final = {
     "what-is-appended-is-not-told": 19,
     "known-messages-are-taken-again": 19,
-    "confirmed-before-it-is-synced": 30,
-    "confirmed-when-it-is-appended": 30,
-    "nothing-is-returned": 36,
-    "a-returned-message-is-not-known": 140,
+    "confirmed-before-it-is-synced": 72,
+    "confirmed-when-it-is-appended": 72,
+    "released-when-it-is-sent": 23,
+    "a-returned-message-is-not-known": 45,
     "hops-without-end": 23,
-    "released-when-it-is-sent": 22,
-    "forwarded-though-it-is-taken": 18,
+    "forwarded-though-it-is-taken": 17,
+    "nothing-is-returned": 45,
+    "a-late-beat-breaks-the-handshake": 25,
 }
 """The first seed that objects, where not one of the first does."""

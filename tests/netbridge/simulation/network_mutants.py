@@ -71,11 +71,11 @@ MUTANTS: Final = (
     ),
 )  # fmt: skip
 SHOWN_BY: Final = {
-    "static-and-on-demand": 20,
-    "one-turn-for-all-links": 26,
-    "a-ring-for-each-life": 32,
-    "what-is-appended-is-not-told": 40,
-    "known-messages-are-taken-again": 40,
-    "released-when-it-is-sent": 64,
+    "static-and-on-demand": 27,
+    "what-is-appended-is-not-told": 19,
+    "known-messages-are-taken-again": 19,
+    "confirmed-before-it-is-synced": 62,
+    "confirmed-when-it-is-appended": 40,
+    "released-when-it-is-sent": 53,
 }
 """The first seed that objects, where not one of the first does."""

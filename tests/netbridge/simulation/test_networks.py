@@ -12,15 +12,16 @@ from shmbroker.netbridge.simulation.shrink import explained
 from tests.netbridge.simulation.mutants import Mutant
 from tests.netbridge.simulation.network_mutants import MUTANTS, SHOWN_BY
 
-SEEDS = 100
+SEEDS = 80
 MUTANT_SEEDS = 10
-WATCHED_SEEDS = 20
 
 
-def test_seeds() -> None:
+def test_seeds_and_that_messages_are_fetched() -> None:
+    scenes: list[Scene] = []
     for seed in range(SEEDS):
-        outcome = simulate(seed)
+        outcome = simulate(seed, scenes=scenes)
         assert not outcome.wrong, explained(outcome, "networks")
+    assert sum(each.watch.arrived for each in scenes) > 4 * SEEDS
 
 
 def test_a_seed_is_the_same_run_each_time() -> None:
@@ -31,13 +32,6 @@ def test_all_kinds_of_faults_and_all_casts_happen() -> None:
     assert {fault.kind for seed in range(SEEDS) for fault in faults_of(seed)} == set(KINDS)
     assert {cast_of(seed).name for seed in range(SEEDS)} == set(CASTS)
     assert any(each.is_duplex for seed in range(SEEDS) for each in cast_of(seed).links)
-
-
-def test_messages_are_fetched() -> None:
-    scenes: list[Scene] = []
-    for seed in range(WATCHED_SEEDS):
-        simulate(seed, scenes=scenes)
-    assert sum(each.watch.arrived for each in scenes) > 4 * WATCHED_SEEDS
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[each.name for each in MUTANTS])
