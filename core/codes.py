@@ -61,6 +61,7 @@ MOVED: Final = -53
 READ_ONLY: Final = -54
 GROUPING_TIMEOUT: Final = -55
 UNROUTABLE: Final = -56
+DISCONNECTED: Final = -57
 
 TEXTS: Final[dict[int, str]] = {
     OK: "done",
@@ -105,6 +106,7 @@ TEXTS: Final[dict[int, str]] = {
     ASSIGNED: "who takes what is a matter of groups: look there",
     OVER_SHARE: "the participant holds as much of the arena as one producer may",
     SLOW: "the participant was disconnected: it was a slow consumer; connect again",
+    DISCONNECTED: "the participant was disconnected by an operator: connect again",
     UNTRUSTED: "the file belongs to another user, or others may write it: it is not trusted",
     OTHER_HEADER: "compiled with the shmbroker.h of another version: compile the program anew",
     MOVED: "the broker of this vhost serves no more, another one does: connect there",
@@ -122,4 +124,4 @@ TEXTS: Final[dict[int, str]] = {
     STALE: "another broker writes this journal by now: this one must end",
 }
 
-assert sorted(TEXTS) == list(range(UNROUTABLE, OK + 1))
+assert sorted(TEXTS) == list(range(DISCONNECTED, OK + 1))

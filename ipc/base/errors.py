@@ -272,6 +272,7 @@ ERRORS: dict[int, type[Error]] = {
     codes.ASSIGNED: Empty,
     codes.OVER_SHARE: QueueFull,
     codes.SLOW: ConnectionClosed,
+    codes.DISCONNECTED: ConnectionClosed,
     codes.MOVED: Moved,
     codes.READ_ONLY: ReplicaReadOnly,
     codes.GROUPING_TIMEOUT: GroupingTimeout,

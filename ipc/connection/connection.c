@@ -134,7 +134,7 @@ int64_t sb_disconnect(sb_connection *connection)
 {
     int64_t open = 0;
     if (!atomic_compare_exchange_strong(&connection->closed, &open, SB_CLOSED) &&
-        open != SB_CLOSED && open != SB_SLOW && open != SB_MOVED)
+        open != SB_CLOSED && !is_expelled(open) && open != SB_MOVED)
         return open;
     if (atomic_exchange(&connection->left, 1))
         return SB_OK;
@@ -171,7 +171,7 @@ void sb_connection_free(sb_connection *connection)
     if (!connection)
         return;
     int64_t closed = atomic_load(&connection->closed);
-    if (closed == SB_OK || closed == SB_SLOW || closed == SB_MOVED)
+    if (closed == SB_OK || is_expelled(closed) || closed == SB_MOVED)
         sb_disconnect(connection);
     bool forked = atomic_load(&connection->closed) == SB_FORKED;
     while (connection->exchanges)

@@ -30,7 +30,8 @@ int64_t sb_observe(const char *vhost, sb_connection **connection);
 int64_t sb_disconnect(sb_connection *connection);
 /* Unmap and free; disconnects first.  No thread may be in a call or read a message in place. */
 void sb_connection_free(sb_connection *connection);
-/* 0 while it is open; then why it is not: SB_CLOSED, SB_FORKED or SB_SLOW. */
+/* 0 while it is open; then why it is not: SB_CLOSED, SB_FORKED, SB_SLOW or
+ * SB_DISCONNECTED. */
 int64_t sb_closed(sb_connection *connection);
 /* The number of this participant, 1 to 4095; 0: it only observes. */
 int64_t sb_participant(sb_connection *connection);
@@ -88,6 +89,10 @@ int64_t sb_in_hand(sb_connection *connection);
 int64_t sb_detail_take(int64_t code, char *buffer, int64_t capacity);
 /* 1 if the participant of this number is alive. */
 int64_t sb_participant_lives(sb_connection *connection, int64_t id);
+/* Tell the participant who joined then that it is to leave, and give what it has in hand to others:
+ * how much that was.  It leaves when it finds out; to be called again until that.  SB_NOT_FOUND: it
+ * has left; SB_INVALID: it looks after the vhost. */
+int64_t sb_participant_disconnect(sb_connection *connection, int64_t id, int64_t joined);
 void *sb_catalog(sb_connection *connection);
 void *sb_participants(sb_connection *connection);
 /* The memory of all messages: one's body lies at its offset. */

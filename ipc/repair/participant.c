@@ -140,6 +140,7 @@ int64_t sb_repair(sb_connection *connection)
     int64_t closed = usable_code(connection);
     if (closed || connection->id == 0)
         return closed;
+    expelled_find_out(connection); /* each wait comes here, whatever it waits for */
     if (pthread_mutex_trylock(&connection->repair) != 0)
         return 0; /* another thread of ours is at it */
     int64_t repaired = 0, end = participants_high(connection);

@@ -58,7 +58,6 @@ void queue_repair_between_sleeps(sb_queue *queue, sb_port *port)
     ring_repair(port);
     queue_expire(queue, port);
     slow_look(queue, port);
-    slow_find_out(queue->connection);
     mover_look(queue);
     sb_repair(queue->connection);
     auto_delete_some(queue->connection);

@@ -29,8 +29,13 @@ void auto_delete_some(sb_connection *connection);
 
 /* Look who is slow, and do what the queue's settings say. */
 void slow_look(sb_queue *queue, sb_port *port);
-/* If we are to leave: from now on every call answers SB_SLOW. */
-void slow_find_out(sb_connection *connection);
+
+/* --- expelled.c ------------------------------------------------------------------------------- */
+
+/* A slow consumer is to leave, and what it has in hand of this queue goes to others. */
+void expel_slow(sb_queue *queue, sb_port *port, int64_t id, int64_t head, int64_t tail);
+/* If we are to leave: from now on every call answers SB_SLOW, or SB_DISCONNECTED. */
+void expelled_find_out(sb_connection *connection);
 
 /* --- queue.c ---------------------------------------------------------------------------------- */
 

@@ -6,11 +6,7 @@
  * many messages may take, the participant is slow.  So it is seen late, never wrongly: one who
  * takes many at once is given the time for all of them.  Whoever waits on the queue looks every 100
  * ms, a repairer (sb_repair_for) every second.  The slot of the message says that it was told of,
- * so that several who look tell once.
- *
- * To disconnect: its entry says so, for the one who joined at that time, and what it holds of this
- * queue goes to others.  It finds out when it deals with one of those, or waits, and leaves with
- * its next call: who finds out is in a lane, and leaving waits for those. */
+ * so that several who look tell once.  To disconnect is what expelled.c does. */
 
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -37,11 +33,6 @@ struct slow_watch {
     int64_t look;
     held owners[L_PARTICIPANTS];
 };
-
-static char *entry_of(sb_connection *connection, int64_t id)
-{
-    return (char *)connection->participants.memory + participant_at(id);
-}
 
 /* --- telling ---------------------------------------------------------------------------------- */
 
@@ -74,7 +65,7 @@ static void notify(sb_queue *queue, const char *name, int64_t id, const char *te
 static void tell(sb_queue *queue, int64_t id)
 {
     char name[L_PARTICIPANT_NAME_BYTES_MAX + 1], text[L_NAME_BYTES_MAX + 256];
-    const char *entry = entry_of(queue->connection, id);
+    const char *entry = participant_entry(queue->connection, id);
     memcpy(name, entry + L_PARTICIPANT_NAME_AT, L_PARTICIPANT_NAME_BYTES_MAX);
     name[L_PARTICIPANT_NAME_BYTES_MAX] = 0;
     snprintf(text, sizeof text, "queue '%s': participant %lld (%s, pid %lld) is a slow consumer",
@@ -82,61 +73,6 @@ static void tell(sb_queue *queue, int64_t id)
     log_note(queue->connection, "%s", text);
     atomic_fetch_add((_Atomic int64_t *)((char *)queue->ring.memory + L_COUNTER_SLOW_AT), 1);
     notify(queue, name, id, text);
-}
-
-/* --- disconnecting ---------------------------------------------------------------------------- */
-
-static void expel(sb_queue *queue, sb_port *port, int64_t id, int64_t head, int64_t tail)
-{
-    char *entry = entry_of(queue->connection, id);
-    word_store(entry, L_PARTICIPANT_EXPELLED_AT, word_load(entry, L_PARTICIPANT_JOINED_AT));
-    int64_t revoked = 0;
-    for (int64_t position = head; position < tail; position++) {
-        int64_t word = sb_port_word_of(port, position);
-        if (word && ((word >> L_OWNER_SHIFT) & L_OWNER_MASK) == id &&
-            ((word >> L_STATE_SHIFT) & L_STATE_MASK) == L_LEASED)
-            revoked += sb_port_revoke(port, position, word);
-    }
-    expiry_unknown(queue);
-    if (revoked)
-        sb_port_wake_all(port);
-}
-
-/* All that others have in hand: they are out of reach, and their ids are no sign of their end. */
-int64_t sb_take_back(sb_queue *queue)
-{
-    int64_t code, count = 0;
-    sb_port port;
-    if (!queue_look(queue, &code))
-        return code;
-    code = port_to_look(queue, &port);
-    int64_t tail = code == SB_OK ? sb_port_true_tail(&port) : 0;
-    int64_t head = word_load(queue->ring.memory, L_RING_HEAD_AT) & L_POSITION_MASK;
-    for (int64_t position = head; code == SB_OK && position < tail; position++) {
-        int64_t word = sb_port_word_of(&port, position);
-        int64_t owner = (word >> L_OWNER_SHIFT) & L_OWNER_MASK;
-        if (word && owner != queue->connection->id &&
-            ((word >> L_STATE_SHIFT) & L_STATE_MASK) == L_LEASED)
-            count += sb_port_revoke(&port, position, word);
-    }
-    queue_looked(queue);
-    return code == SB_OK ? count : code;
-}
-
-void slow_find_out(sb_connection *connection)
-{
-    const char *entry = entry_of(connection, connection->id);
-    int64_t meant = word_load(entry, L_PARTICIPANT_EXPELLED_AT), open = 0;
-    if (connection->id && meant && meant == word_load(entry, L_PARTICIPANT_JOINED_AT))
-        atomic_compare_exchange_strong(&connection->closed, &open, SB_SLOW);
-}
-
-int64_t sb_system_revoked(int64_t port)
-{
-    sb_queue *queue = (sb_queue *)(intptr_t)word_load((void *)(intptr_t)port, L_PORT_QUEUE_HANDLE);
-    if (queue)
-        slow_find_out(queue->connection);
-    return SB_REVOKED;
 }
 
 /* --- looking ---------------------------------------------------------------------------------- */
@@ -190,7 +126,7 @@ static void look_at(sb_queue *queue, sb_port *port, struct slow_watch *watch)
         else if (is_late(queue, of, port, now) && sb_port_told_of(port, of->first, of->word)) {
             tell(queue, id);
             if (setting(queue, L_SETTING_SLOW_CONSUMER_POLICY_AT) == L_DISCONNECT)
-                expel(queue, port, id, head, tail);
+                expel_slow(queue, port, id, head, tail);
         }
     }
 }

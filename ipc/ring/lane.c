@@ -67,7 +67,7 @@ static lane *lane_make(sb_queue *queue, int64_t *code)
 
 lane *lane_refuse(sb_queue *queue)
 {
-    if (atomic_load(&queue->connection->closed) == SB_SLOW)
+    if (is_expelled(atomic_load(&queue->connection->closed)))
         /* who noticed was in a lane, and could not leave */
         queue->connection->duties->leave(queue->connection);
     return NULL;

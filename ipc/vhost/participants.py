@@ -27,7 +27,8 @@ class ParticipantInfo:
     pid: int
     name: str
     state: str
-    """live, leaving, or dead: its process is gone, and nobody has repaired what it left yet."""
+    """live, leaving, or dead: its process is gone, and nobody has repaired what it left yet;
+    closing: it is to leave, and has not found out yet."""
     connected_at: int
     queues: tuple[str, ...]
     bytes: int
@@ -86,12 +87,14 @@ class Participants:
                 using |= {each for each in names if beyond[each & at.REFERENCE_INDEX_MASK]}
             queues = (names.get(reference) for reference in using)
             alive = lib.sb_participant_lives(self._connection, number)
+            (expelled,) = _WORD.unpack_from(data, at.PARTICIPANT_EXPELLED_AT)
+            here = "closing" if expelled and abs(expelled) == joined else _STATES[state]
             listed.append(
                 ParticipantInfo(
                     id=number,
                     pid=pid,
                     name=name.decode(errors="replace"),
-                    state=_STATES[state] if alive else "dead",
+                    state=here if alive else "dead",
                     connected_at=joined,
                     queues=tuple(sorted(each for each in queues if each is not None)),
                     bytes=shares[number],
@@ -152,6 +155,11 @@ class Participants:
             found.append(self._memory[listed : listed + _LIST.size])
             found.append(used.to_bytes(8, "little") + self._beyond_list(number, used))
         return b"".join(found)
+
+    @property
+    def has_pages(self) -> bool:
+        """Whether a broker pages queues of this vhost, or did: without one no queue may page."""
+        return self._memory[at.PARTICIPANTS_PAGES_AT : at.PARTICIPANTS_PAGES_AT + 8] != bytes(8)
 
     def is_served(self, reference: int) -> bool:
         """Whether a living participant serves this queue for others."""

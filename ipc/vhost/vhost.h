@@ -260,6 +260,11 @@ void connections_remove(sb_connection *connection);
 
 /* --- attach.c --------------------------------------------------------------------------------- */
 
+/* Whether a connection is closed because others have it leave (repair/expelled.c). */
+static inline bool is_expelled(int64_t closed)
+{
+    return closed == SB_SLOW || closed == SB_DISCONNECTED;
+}
 /* SB_OK, or why no call can be made with it any more. */
 int64_t usable_code(sb_connection *connection);
 /* Map the segments of the vhost, checked. */
