@@ -58,6 +58,7 @@ from shmbroker.netbridge.security.key_file import KeyPair
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.serving.audience import Audience
 from shmbroker.netbridge.serving.orders import CarryOut
+from shmbroker.netbridge.serving.programs import Programs
 from shmbroker.netbridge.serving.service import Service
 from shmbroker.netbridge.transferred.agents import Agents
 from shmbroker.netbridge.wire.words import AGENT_LINK, NETWORK_LINK, OF_PROGRAMS, QUEUES_LINK, Role
@@ -249,6 +250,11 @@ class Network(Closable):
     def sessions(self) -> tuple[int, int] | None:
         """As `Service.counted` says; None: no acceptor admits programs."""
         return None if self._sessions is None else self._sessions.counted()
+
+    @property
+    def programs(self) -> Programs | None:
+        """None: none may come."""
+        return None if self._sessions is None else Programs(self._sessions)
 
     def hold(self, is_held: bool) -> None:
         """Programs that come wait, or do so no more; from any thread."""

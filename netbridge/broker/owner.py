@@ -15,7 +15,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
-from shmbroker.ipc.base.errors import Error, InvalidArgument
+from shmbroker.ipc.base.errors import Error, InvalidArgument, NotFound
 from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.connection.broker import connect
 from shmbroker.ipc.instance.config.config import FILE, Config
@@ -34,6 +34,7 @@ from shmbroker.netbridge.discovered.broadcasts import Broadcasts, signed
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.remote.topology import Node
 from shmbroker.netbridge.security.credential import Credentials
+from shmbroker.netbridge.serving.programs import PROGRAMS
 from shmbroker.netbridge.transferred import former
 from shmbroker.netbridge.wire.words import Standing
 
@@ -124,12 +125,15 @@ class Owner:
         self._asked(lambda: None)
 
     def order(self, given: Mapping[str, object]) -> None:
-        """`link stop` or `link start`, or of queue replicas; an Error says why not."""
+        """`link stop` or `link start`, of queue replicas or programs; an Error says why not."""
         if given.get("noun") == REPLICAS:
             self._of_replicas(given)
             return
         if given.get("noun") == SESSIONS:
             self._asked(self._show_sessions)
+            return
+        if given.get("noun") == PROGRAMS:
+            self._asked(lambda: self._of_programs(given))
             return
         self._asked(lambda: self._order(str(given.get("verb")), str(given.get("name"))))
 
@@ -198,6 +202,18 @@ class Owner:
                 replicas.show()
             case other:
                 raise InvalidArgument(f"a queue replica is not {other!r}")
+
+    def _of_programs(self, given: Mapping[str, object]) -> None:
+        """Show them, when the one that is named was disconnected."""
+        network = self._network
+        programs = None if network is None else network.programs
+        if (session := given.get("session")) is not None:
+            if programs is None:
+                raise NotFound(f"{self._config.name} serves no programs on other hosts")
+            programs.disconnect(str(session))
+            self._log.write("audit", verb="disconnect", session=session, user=given.get("user"))
+        found = [] if programs is None else programs.listed()
+        write_whole(self._config.folder / RUN / PROGRAMS, {PROGRAMS: found})
 
     def _address(self, peer: str) -> str:
         """Of one of our connectors, if it is the name of one."""

@@ -105,10 +105,16 @@ class End:
         """Target and position of what finds no room in the dead-letter queue, and when again."""
         self.due = machine.deadline
         """When it wants to be woken."""
+        self.address = ""
+        """Of the other end, if that has connected."""
+        self.began_at = time.time_ns()
+        self.received_frames = self.received_bytes = self.sent_frames = self.sent_bytes = 0
 
     # --- what happens to it -------------------------------------------------------------------
 
     def arrived(self, message: Body) -> None:
+        self.received_frames += 1
+        self.received_bytes += len(message)
         try:
             number, frame = decode(message, self.machine.times.max_frame_size)
         except Malformed as error:
@@ -178,7 +184,10 @@ class End:
     # --- of a source --------------------------------------------------------------------------
 
     def _send(self, action: Send) -> None:
-        if not self.owner.send(self, encode(action.frame, action.number)):
+        message = encode(action.frame, action.number)
+        self.sent_frames += 1
+        self.sent_bytes += len(message)
+        if not self.owner.send(self, message):
             self.lost()
 
     def _seek(self, action: Seek) -> None:

@@ -278,6 +278,7 @@ class Listener(Closable):
         )
         far = Far(self._ours, service, proofs, proofs)
         end = End(self._thread, Machine(self.times, far, time.monotonic()), self)
+        end.address = part.get("Peer-Address")
         self._peers[peer], self._ids[end] = end, peer
         end.connected()
 

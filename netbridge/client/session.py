@@ -96,6 +96,8 @@ class Session:
         self._pending: dict[int, Pending] = {}
         self._opened = way.signal()
         self._failure = ""
+        self._why_lost = ""
+        """What the broker has said when it closed the link."""
         self._acks: deque[tuple[str, int, int, int]] = deque()
         self._is_acking = False
         self._thread = NetworkThread()
@@ -332,6 +334,7 @@ class Session:
         self._does(self._client.connected(time.monotonic(), node, process))
 
     def link_is_lost(self, kind: Event, detail: str) -> None:
+        self._why_lost = detail if kind is Event.CLOSED else ""
         self._does(self._client.lost(time.monotonic(), kind, detail))
 
     def heard(self, frame: Frame) -> None:
@@ -368,8 +371,9 @@ class Session:
         elif isinstance(action, (Hand, Drop, Unmade)):
             self._of_consumer(action)
         elif isinstance(action, Tell):
+            is_loss = action.event is Event.FAILURE_DETECTED
             for listener in self.listeners:
-                listener(action.event, action.detail)
+                listener(action.event, self._why_lost if is_loss else action.detail)
         elif self.link is not None:
             self._of_link(self.link, action)
 

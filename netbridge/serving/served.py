@@ -78,6 +78,11 @@ class Served:
             self._own = connect(f"shm://{self.service.broker.vhost}", name=self.program or None)
         return self._own
 
+    @property
+    def participant(self) -> int | None:
+        """Its number in the vhost; None: it has only looked so far."""
+        return None if self._own is None else self._own.participant
+
     # --- what is asked for ----------------------------------------------------------------------
 
     def perform(self, command: Command) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 from shmbroker.ipc._native import ffi
 from shmbroker.ipc.base.closable import Closable
@@ -36,6 +36,7 @@ from shmbroker.netbridge.serving.served import Served
 from shmbroker.netbridge.wire.frame import Frame
 from shmbroker.netbridge.wire.words import Role
 
+T = TypeVar("T")
 CONFIRMS_MAX = 1000
 """Queues of which it is remembered who waits, beyond those of which somebody waits."""
 HELD_MAX = 64
@@ -99,6 +100,10 @@ class Service(Closable):
         self._thread.ask(self.end)
         self.worker.close()
 
+    def ask(self, step: Callable[[], T]) -> T:
+        """In the network thread, and wait for the answer."""
+        return self._thread.ask(step)
+
     def end(self) -> None:
         if self in self._thread.members:
             self._thread.members.remove(self)
@@ -150,6 +155,19 @@ class Service(Closable):
             self._does(self._sessions.detached(number, time.monotonic()))
 
     # --- of the sessions ----------------------------------------------------------------------
+
+    @property
+    def sessions(self) -> list[Session]:
+        """Also of programs that have lost their link, and may come again."""
+        return list(self._sessions.by_id.values())
+
+    def end_of(self, session: Session) -> End | None:
+        """Of the link that it is attached to."""
+        return self._ends.get(self._sessions.link_of(session))
+
+    def served_of(self, session: Session) -> Served | None:
+        """None: it has asked for nothing yet."""
+        return self._served.get(session)
 
     def does(self, session: Session, actions: Iterable[Action]) -> None:
         """What a machine says to something that has happened."""

@@ -1,0 +1,80 @@
+"""The programs on other hosts are listed with what went over their links, and are disconnected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import shmbroker
+from shmbroker import NotFound
+from shmbroker.netbridge.serving.programs import BY_OPERATOR, Programs
+from shmbroker.netbridge.wire.words import Role, Verb
+from tests.support.serving import Site
+
+BODY = b"x" * 10_000
+
+
+@pytest.fixture
+def here(vhost: str, tmp_path: Path) -> Iterator[tuple[Site, Programs]]:
+    """Served in this process."""
+    with shmbroker.connect(f"shm://{vhost}", create=True, name="test") as broker:
+        site = Site(broker, tmp_path)
+        with site.opened, site.served() as audience:
+            yield site, Programs(audience._service)
+
+
+def test_one_is_listed_with_its_user_its_address_and_its_bytes(
+    here: tuple[Site, Programs],
+) -> None:
+    site, programs = here
+    queue = site.broker.declare_queue("q")
+    assert programs.listed() == []
+    program = site.program(name="shop")
+    producer = program.producer(queue="q")
+    [before] = programs.listed()
+    assert before["session"] == program.client.session.hex()
+    named = {each.id: each.name for each in site.broker.participants()}
+    assert named[before["participant"]] == before["name"] == "shop"
+    assert (before["user"], before["role"], before["address"]) == ("site", "client", "127.0.0.1")
+    program.publish(producer, BODY)
+    program.get("q")
+    [after] = programs.listed()
+    for counted in ("received_bytes", "sent_bytes"):
+        assert len(BODY) < after[counted] - before[counted] < len(BODY) + 2000
+    for counted in ("received_frames", "sent_frames"):
+        assert before[counted] < after[counted]
+    assert queue.statistics().taken == 1
+
+
+def test_one_that_only_looks_is_no_participant(here: tuple[Site, Programs]) -> None:
+    site, programs = here
+    program = site.program(role=Role.VIEWER)
+    program.ask(Verb.LOOK, at="queues")
+    [row] = programs.listed()
+    assert (row["participant"], row["role"], row["attached"]) == (None, "viewer", True)
+    program.cut()
+    program.until(lambda: not programs.listed()[0]["attached"])
+    assert programs.listed()[0]["address"] is None
+
+
+def test_one_is_disconnected_and_may_come_again(here: tuple[Site, Programs]) -> None:
+    site, programs = here
+    queue = site.broker.declare_queue("q")
+    queue.publish_many([b"a", b"b"])
+    program = site.program()
+    _, got = program.get("q")
+    producer = program.producer(queue="q")
+    program.publish(producer, b"c")
+    [row] = programs.listed()
+    programs.disconnect(row["session"])
+    assert queue.receive_many() == [b"a", b"b", b"c"]  # what it held, what it has confirmed
+    assert got == [b"a"]
+    program.until(lambda: bool(program.endings))
+    assert program.endings[0].detail == BY_OPERATOR
+    program.reconnect()
+    program.publish(program.producer(queue="q"), b"d")
+    assert queue.receive(timeout=10) == b"d"
+    with pytest.raises(NotFound, match="it has left meanwhile"):
+        programs.disconnect("00" * 16)
