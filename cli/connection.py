@@ -30,6 +30,7 @@ PASSWORD: Final = re.compile(r":(?!//)[^,()?]*@")
 NEEDS_MEMORY: Final = {
     "check queue": "it looks at the memory and the processes of the broker's host",
     "check vhost": "it looks at the memory and the processes of the broker's host",
+    "disconnect": "the broker takes orders on its own host",
     "doctor": "it examines this host",
     "link list": "the table of links lies in shared memory",
     "link start": "the broker takes orders on its own host",

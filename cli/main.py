@@ -33,6 +33,7 @@ VERBS = {
     "consumer": "consumer:consumer",
     "context": "context.command:context",
     "create": "create:create",
+    "disconnect": "disconnect:disconnect",
     "divert": "divert:divert",
     "doctor": "doctor:doctor",
     "errors": "errors:errors",
@@ -63,6 +64,7 @@ VERBS = {
     "unbind": "bind:unbind",
     "undivert": "divert:undivert",
     "unit": "instance:unit",
+    "user": "user:user",
     "vhost": "vhost:vhost",
     "witness": "witness:witness",
 }

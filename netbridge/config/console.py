@@ -65,7 +65,7 @@ CONSOLE: Final = (
            is_required=True),
     Option(TABLE, "credentials", NAMES, [],
            "[credentials.NAME] of role admin or viewer that may log in; none: only by the link of "
-           "`shmbroker console open`."),
+           "`shmbroker console open`.", is_reloaded=True),
     Option(TABLE, "names", NAMES, [],
            "Names of hosts by which browsers reach it, beside its address and that of the host."),
     Option(TABLE, "others", OTHERS, [],

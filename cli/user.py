@@ -1,0 +1,194 @@
+"""`shmbroker user`: who may log in to a broker, over links and at its console."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from shmbroker.cli.group import Group
+from shmbroker.cli.instance import folder_argument
+from shmbroker.cli.key import ROLES
+from shmbroker.cli.output import (
+    confirm,
+    json_option,
+    names_option,
+    print_json,
+    print_names,
+    print_table,
+    say,
+    yes_option,
+)
+
+if TYPE_CHECKING:
+    from shmbroker.netbridge.config.users import Users
+
+roles_option = click.option(
+    "--role", "roles", type=click.Choice(ROLES), multiple=True,
+    help="What its links and its sessions may be for.  May be repeated.",
+)  # fmt: skip
+console_option = click.option(
+    "--console/--no-console",
+    "logs_in",
+    default=None,
+    help="Whether it may log in at the console.  [yes for admin and viewer]",
+)
+name_argument = click.argument("name", metavar="NAME")
+
+
+@click.group(
+    cls=Group,
+    examples="""
+    shmbroker user list /var/lib/shmbroker/orders
+    pass show orders/olga | shmbroker user add orders olga --role admin
+    """,
+)
+def user() -> None:
+    """Users of a broker: who may log in, and as what.
+
+    They are [credentials.NAME] of DIR/shmbroker.toml.  A broker that runs reads each change at
+    once; if it refuses one, nothing is changed.
+    """
+
+
+@user.command(
+    "list",
+    examples="""
+    shmbroker user list orders
+    shmbroker user list orders --json | jq -r '.[] | select(.console) | .name'
+    """,
+)
+@folder_argument
+@json_option
+@names_option
+def list_(folder: Path, as_json: bool, names: bool) -> None:
+    """List the users of the broker in DIR; never their passwords.
+
+    PASSWORD says where it is kept: in a file, the environment, masked, or plain in shmbroker.toml.
+    """
+    found = _users(folder).listed()
+    if as_json:
+        print_json([each.fields for each in found])
+    elif names:
+        print_names(each.name for each in found)
+    else:
+        print_table(
+            ["NAME", "USER", "ROLES", "CONSOLE", "PASSWORD", "ALSO ACCEPTED"],
+            [
+                [each.name, each.user, ", ".join(each.roles), each.logs_in, each.kept, each.also]
+                for each in found
+            ],
+        )
+
+
+@user.command(
+    examples="""
+    shmbroker user add orders olga --role admin
+    pass show orders/shop | shmbroker user add orders shop --role client
+    """
+)
+@folder_argument
+@name_argument
+@roles_option
+@console_option
+@click.option("--user", "login", metavar="USER", help="By which it logs in.  [NAME]")
+def add(
+    folder: Path, name: str, roles: tuple[str, ...], logs_in: bool | None, login: str | None
+) -> None:
+    """Add a user to the broker in DIR.
+
+    The command prompts for the password or reads it from standard input, and keeps it in
+    DIR/NAME.password, which only the user of the broker may read.
+    """
+    from shmbroker.netbridge.config.users import Change
+
+    change = Change(roles or ("client",), logs_in, _password())
+    _warn(_users(folder).add(name, login, change))
+    _audit(folder, "add", name)
+    say(f"{name} may log in")
+
+
+@user.command(
+    examples="""
+    shmbroker user change orders olga --role viewer
+    shmbroker user change orders shop --no-console
+    """
+)
+@folder_argument
+@name_argument
+@roles_option
+@console_option
+def change(folder: Path, name: str, roles: tuple[str, ...], logs_in: bool | None) -> None:
+    """Give a user other roles; they take the place of those that it has.
+
+    Its links and its sessions at the console end.  The last admin of the console stays one.
+    """
+    from shmbroker.netbridge.config.users import Change
+
+    if not roles and logs_in is None:
+        raise click.UsageError("say --role, --console or --no-console")
+    _users(folder).change(name, Change(roles or None, logs_in))
+    _audit(folder, "change", name)
+    say(f"{name} is changed")
+
+
+@user.command(examples="pass show orders/olga | shmbroker user password orders olga")
+@folder_argument
+@name_argument
+def password(folder: Path, name: str) -> None:
+    """Give a user another password, from a prompt or from standard input.
+
+    Its links and its sessions at the console end.  So that programs can go over one by one, let
+    both passwords be accepted for a while: accept-also in docs/links.md.
+    """
+    from shmbroker.netbridge.config.users import Change
+
+    _warn(_users(folder).change(name, Change(password=_password())))
+    _audit(folder, "password", name)
+    say(f"the password of {name} is changed")
+
+
+@user.command(examples="shmbroker user remove orders olga --yes")
+@folder_argument
+@name_argument
+@yes_option
+def remove(folder: Path, name: str, yes: bool) -> None:
+    """Remove a user, and its password.
+
+    Its links and its sessions end.  The last admin of the console stays.
+    """
+    confirm(yes, f"remove user {name} of {folder}")
+    _users(folder).remove(name)
+    _audit(folder, "remove", name)
+    say(f"{name} is removed")
+
+
+def _users(folder: Path) -> Users:
+    from shmbroker.netbridge.config import users
+
+    return users.Users(folder, users.reload)
+
+
+def _password() -> str:
+    if sys.stdin.isatty():
+        found: str = click.prompt("password", hide_input=True, confirmation_prompt=True, err=True)
+        return found
+    return sys.stdin.readline().removesuffix("\n")
+
+
+def _warn(warning: str | None) -> None:
+    if warning is not None:
+        say(f"warning: {warning}")
+
+
+def _audit(folder: Path, verb: str, name: str) -> None:
+    from shmbroker.ipc.instance.config.config import load
+    from shmbroker.ipc.instance.log import Log
+
+    config = load(folder)
+    Log(config.log, config.name).write(
+        "audit", verb=f"user {verb}", name=name, user=getpass.getuser()
+    )

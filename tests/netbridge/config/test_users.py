@@ -1,0 +1,173 @@
+"""Users of an instance: added, changed and removed in its file, whose other lines stay."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from shmbroker import InvalidArgument, NotFound
+from shmbroker.ipc.instance.config.config import ConfigError
+from shmbroker.ipc.instance.config.edit import Edit
+from shmbroker.netbridge.config import config
+from shmbroker.netbridge.config.users import Change, LastAdmin, Users
+
+FILE = """\
+# of the shop
+[instance]
+name = "shop"          # as people see it
+
+[console]
+listen = "127.0.0.1:0"
+credentials = ["olga"]
+
+[acceptors.programs]
+uri = "tcp://127.0.0.1:5000"
+roles = ["client"]
+
+[credentials.olga]
+role = "admin"
+password = { file = "olga.password" }
+
+# programs of the shop
+[credentials."shop"]
+role = [
+    "client",
+]
+password = "plain and long enough"
+"""
+GOOD = "correct horse battery"
+
+
+@pytest.fixture
+def users(tmp_path: Path) -> Users:
+    (tmp_path / "shmbroker.toml").write_text(FILE)
+    (tmp_path / "olga.password").write_text("staple staple staple\n")
+    (tmp_path / "olga.password").chmod(0o600)
+    return Users(tmp_path, lambda folder: None)
+
+
+def text(users: Users) -> str:
+    return (users.folder / "shmbroker.toml").read_text()
+
+
+def revealed(users: Users, name: str) -> str:
+    login = config.load(users.folder)[1].logins[name]
+    return login.password.revealed(name, users.folder)
+
+
+def test_they_are_listed_without_passwords(users: Users) -> None:
+    olga, shop = users.listed()
+    assert (olga.name, olga.roles, olga.logs_in, olga.kept) == ("olga", ("admin",), True, "file")
+    assert (shop.roles, shop.logs_in, shop.kept) == (("client",), False, "plain")
+    assert "plain and long" not in repr(users.listed()) + repr([e.fields for e in users.listed()])
+    assert GOOD not in repr(Change(password=GOOD))
+
+
+def test_one_is_added_and_all_else_stays(users: Users) -> None:
+    assert (
+        users.add("nightly", "batch", Change(("viewer",), None, "short")) is not None
+    )  # a warning
+    [*_, added] = users.listed()
+    assert (added.name, added.user, added.roles, added.logs_in) == (
+        "nightly", "batch", ("viewer",), True
+    )  # fmt: skip
+    assert revealed(users, "nightly") == "short"
+    assert (users.folder / "nightly.password").stat().st_mode & 0o777 == 0o600
+    assert text(users).startswith(FILE.partition("credentials =")[0])
+    assert "# programs of the shop\n" in text(users)
+    users.remove("nightly")
+    assert tomllib.loads(text(users)) == tomllib.loads(FILE)
+    assert "# as people see it" in text(users)
+    assert not (users.folder / "nightly.password").exists()
+
+
+def test_the_key_of_an_acceptor_stays_that_of_its_first_user(users: Users) -> None:
+    users.add("other", None, Change(("client",), None, GOOD))
+    acceptor = config.load(users.folder)[1].acceptors["programs"]
+    assert acceptor.credentials == "shop"
+
+
+def test_another_password_and_other_roles(users: Users) -> None:
+    users.change("olga", Change(password=GOOD))
+    assert revealed(users, "olga") == GOOD
+    assert text(users) == FILE  # its file has it
+    users.change("shop", Change(password=GOOD))
+    assert revealed(users, "shop") == GOOD
+    assert "plain and long" not in text(users)
+    with pytest.raises(ConfigError, match=r"\[credentials.shop\] is written so that no program"):
+        users.change("shop", Change(roles=("client", "viewer")))  # its list has several lines
+    users.add("eve", None, Change(("admin",), None, GOOD))
+    users.change("olga", Change(roles=("client",)))
+    assert users.listed()[0].logs_in is False
+
+
+def test_what_is_refused_leaves_everything_as_it_was(users: Users) -> None:
+    for name, given, why in [
+        ("olga", Change(("viewer",), None, GOOD), "there is a user olga already"),
+        ("a/b", Change(("viewer",), None, GOOD), "names no user"),
+        ("eve", Change(("viewer",), None, ""), "is empty"),
+        ("eve", Change(("viewer",), None, "two\nlines"), "more than one line"),
+        ("eve", Change(("king",), None, GOOD), "a role is one of"),
+        ("eve", Change(("client",), True, GOOD), "the role admin or viewer"),
+        ("eve", Change(("viewer",)), "needs a password"),
+    ]:
+        with pytest.raises(InvalidArgument, match=why):
+            users.add(name, None, given)
+    with pytest.raises(NotFound):
+        users.remove("eve")
+    assert text(users) == FILE
+    assert not (users.folder / "eve.password").exists()
+
+
+@pytest.mark.parametrize(
+    "change", [Change(roles=("viewer",)), Change(logs_in=False), Change(roles=("client",))]
+)
+def test_the_last_admin_stays(users: Users, change: Change) -> None:
+    with pytest.raises(LastAdmin, match="olga is the last admin"):
+        users.change("olga", change)
+    with pytest.raises(LastAdmin):
+        users.remove("olga")
+    assert text(users) == FILE
+    assert (users.folder / "olga.password").exists()
+
+
+def test_one_that_something_needs_stays(users: Users) -> None:
+    with pytest.raises(InvalidArgument, match="admits nobody"):
+        users.remove("shop")
+    assert text(users) == FILE
+
+
+def test_what_the_broker_refuses_is_taken_back(users: Users) -> None:
+    def refuses(folder: Path) -> None:
+        assert config.load(folder)[1].logins.keys() == {"olga", "shop", "eve"}
+        raise InvalidArgument("not now")
+
+    with pytest.raises(InvalidArgument, match="not now"):
+        Users(users.folder, refuses).add("eve", None, Change(("viewer",), None, GOOD))
+    assert text(users) == FILE
+    assert not (users.folder / "eve.password").exists()
+    with pytest.raises(AssertionError):
+        Users(users.folder, refuses).change("olga", Change(password=GOOD))
+    assert revealed(users, "olga") == "staple staple staple"
+
+
+def test_a_password_that_is_elsewhere_is_changed_there(users: Users) -> None:
+    place = users.folder / "shmbroker.toml"
+    for secret in ('{ env = "OLGA" }', '{ file = "/run/secrets/olga" }'):
+        changed = FILE.replace('{ file = "olga.password" }', secret)
+        place.write_text(changed)
+        with pytest.raises(InvalidArgument, match="change it there"):
+            users.change("olga", Change(password=GOOD))
+        assert text(users) == changed
+
+
+def test_a_file_with_several_tables_of_one_kind_is_edited_where_it_is_meant(tmp_path: Path) -> None:
+    edit = Edit(tmp_path, '[a."x.y"]\nk = 1\n\n[a.z]\nk = """\n[a.z]\n"""\n')
+    edit.put("a.x.y", "k", 2)
+    edit.put("a.w", "k", ["v"])
+    edit.drop_table("a.x.y")
+    assert tomllib.loads(edit.text) == {"a": {"z": {"k": "[a.z]\n"}, "w": {"k": ["v"]}}}
+    with pytest.raises(ConfigError, match="no program may change it"):
+        edit.put("a.z", "k", 3)
