@@ -44,9 +44,9 @@ class Disconnected:
     help="Wait at most this long until a program of this host has left.")  # fmt: skip
 @vhost_option
 def disconnect(who: str, timeout: float, vhost: str) -> None:
-    """Disconnect a program; ID is that of `shmbroker participants`.
+    """Disconnect a program.
 
-    What it has in hand goes back to its queues.  What it has published stays.  A program may
+    ID is the one that `shmbroker participants` shows.  What it has in hand goes back to its queues.  What it has published stays.  A program may
     connect again; one on another host does so by itself, unless it is told not to.
 
     A program of this host finds out when it waits, or settles a message.  One that only publishes,

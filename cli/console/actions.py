@@ -1,4 +1,4 @@
-"""What an admin does with queues and exchanges: publish, move, retry, purge, declare, bind.
+"""What an admin does with queues, exchanges and programs: publish, move, bind, disconnect.
 
 Each is done by a connection of its own, as the verbs of the command line do it, and never waits for
 long: a full queue, or a broker that hangs, is told.
@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.cli.console.refusal import Refused
+from shmbroker.cli.disconnect import disconnected
 from shmbroker.ipc.base.errors import Unconfirmed
 from shmbroker.ipc.selector.selector import Selector
 
@@ -18,10 +19,12 @@ if TYPE_CHECKING:
     from shmbroker.ipc.connection.broker import Broker
 
 SECONDS: Final = 5.0
+LEAVES_SECONDS: Final = 2.0
+"""A program that waits finds out in a tenth of that."""
 Given = Mapping[str, Any]
 
 
-def _text(given: Given, name: str) -> str:
+def text(given: Given, name: str) -> str:
     found = given.get(name)
     if not isinstance(found, str) or not found:
         raise Refused(400, "request", f"{name} is text")
@@ -66,7 +69,7 @@ def _options(given: Given) -> dict[str, Any]:
 
 
 def publish(broker: Broker, given: Given) -> dict[str, Any]:
-    queue = broker.queue(_text(given, "queue"))
+    queue = broker.queue(text(given, "queue"))
     try:
         position = queue.publish(_body(given), timeout=SECONDS, **_options(given))
     except Unconfirmed:
@@ -78,32 +81,32 @@ def publish(broker: Broker, given: Given) -> dict[str, Any]:
 
 
 def move(broker: Broker, given: Given) -> dict[str, Any]:
-    source, target = _text(given, "queue"), _text(given, "to")
+    source, target = text(given, "queue"), text(given, "to")
     if source == target:
         raise Refused(400, "request", "messages are moved to another queue")
-    text = given.get("selector")
-    selector = Selector(text) if isinstance(text, str) and text else None
+    wanted = given.get("selector")
+    selector = Selector(wanted) if isinstance(wanted, str) and wanted else None
     queue, other = broker.queue(source), broker.queue(target)
     moved = queue.move_to(other, _count(given), selector, timeout=0)
     return {"messages": moved}
 
 
 def retry(broker: Broker, given: Given) -> dict[str, Any]:
-    done = broker.queue(_text(given, "queue")).retry(_count(given))
+    done = broker.queue(text(given, "queue")).retry(_count(given))
     return {"messages": done.sent, "stayed": done.stayed}
 
 
 def purge(broker: Broker, given: Given) -> dict[str, Any]:
-    return {"messages": broker.queue(_text(given, "queue")).purge()}
+    return {"messages": broker.queue(text(given, "queue")).purge()}
 
 
 def pause(broker: Broker, given: Given) -> dict[str, Any]:
-    broker.queue(_text(given, "queue")).pause()
+    broker.queue(text(given, "queue")).pause()
     return {}
 
 
 def resume(broker: Broker, given: Given) -> dict[str, Any]:
-    broker.queue(_text(given, "queue")).resume()
+    broker.queue(text(given, "queue")).resume()
     return {}
 
 
@@ -111,7 +114,7 @@ def declare(broker: Broker, given: Given) -> dict[str, Any]:
     durable = given.get("durable", False)
     if not isinstance(durable, bool):
         raise Refused(400, "request", "durable is true or false")
-    name = _text(given, "queue")
+    name = text(given, "queue")
     if durable:
         broker.declare_queue(name, durable=True)
     else:
@@ -121,32 +124,32 @@ def declare(broker: Broker, given: Given) -> dict[str, Any]:
 
 def delete(broker: Broker, given: Given) -> dict[str, Any]:
     """InUse if a program has it open."""
-    broker.delete_queue(_text(given, "queue"))
+    broker.delete_queue(text(given, "queue"))
     return {}
 
 
 def declare_exchange(broker: Broker, given: Given) -> dict[str, Any]:
-    broker.declare_exchange(_text(given, "exchange"), _text(given, "kind"))
+    broker.declare_exchange(text(given, "exchange"), text(given, "kind"))
     return {}
 
 
 def delete_exchange(broker: Broker, given: Given) -> dict[str, Any]:
     """InUse if it has bindings."""
-    broker.delete_exchange(_text(given, "exchange"))
+    broker.delete_exchange(text(given, "exchange"))
     return {}
 
 
 def _key(given: Given) -> str:
-    return _text(given, "key") if given.get("key") else ""
+    return text(given, "key") if given.get("key") else ""
 
 
 def bind(broker: Broker, given: Given) -> dict[str, Any]:
-    broker.bind(_text(given, "exchange"), _text(given, "queue"), _key(given))
+    broker.bind(text(given, "exchange"), text(given, "queue"), _key(given))
     return {}
 
 
 def unbind(broker: Broker, given: Given) -> dict[str, Any]:
-    broker.unbind(_text(given, "exchange"), _text(given, "queue"), _key(given))
+    broker.unbind(text(given, "exchange"), text(given, "queue"), _key(given))
     return {}
 
 
@@ -156,15 +159,22 @@ def settings(broker: Broker, given: Given) -> dict[str, Any]:
     if not isinstance(wanted, dict) or not wanted:
         raise Refused(400, "request", 'settings is an object, as in {"max_deliveries": 3}')
     try:
-        broker.settings(_text(given, "pattern"), **wanted)
+        broker.settings(text(given, "pattern"), **wanted)
     except (TypeError, ValueError, OverflowError) as error:
         raise Refused(400, "request", f"settings {wanted!r:.200}: {error}") from None
     return {}
 
 
 def remove_settings(broker: Broker, given: Given) -> dict[str, Any]:
-    broker.remove_settings(_text(given, "pattern"))
+    broker.remove_settings(text(given, "pattern"))
     return {}
+
+
+def disconnect(broker: Broker, given: Given) -> dict[str, Any]:
+    """`id`: a participant's number, or how the session of a program on another host begins."""
+    [ours] = [each.name for each in broker.participants() if each.id == broker.participant]
+    done = disconnected(broker, text(given, "id"), ours, LEAVES_SECONDS)
+    return {"name": done.name, "left": done.has_left, "process": done.pid}
 
 
 ACTIONS: Final[dict[str, Callable[[Broker, Given], dict[str, Any]]]] = {
@@ -182,4 +192,5 @@ ACTIONS: Final[dict[str, Callable[[Broker, Given], dict[str, Any]]]] = {
     "unbind": unbind,
     "settings": settings,
     "remove-settings": remove_settings,
+    "disconnect": disconnect,
 }

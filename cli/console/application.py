@@ -30,6 +30,7 @@ from shmbroker.cli.console.reader import Reader
 from shmbroker.cli.console.refusal import Refusals, Refused
 from shmbroker.cli.console.session import Session, Sessions
 from shmbroker.cli.console.standing import Mode, Standing
+from shmbroker.cli.console.users import OF_USERS
 from shmbroker.cli.metrics.exposition import CONTENT_TYPE, text
 from shmbroker.ipc.base.errors import Error, InvalidArgument, NotFound
 from shmbroker.ipc.instance.config.config import Config
@@ -37,9 +38,11 @@ from shmbroker.ipc.instance.log import Log
 from shmbroker.netbridge.clustered.shown import FILE as CLUSTER_FILE
 from shmbroker.netbridge.config.config import Network
 from shmbroker.netbridge.config.console import Console
+from shmbroker.netbridge.config.users import Users, reload
 from shmbroker.netbridge.security.credential import Credentials
+from shmbroker.netbridge.serving.programs import PROGRAMS
 
-NAMES: Final = ("queue", "to", "exchange", "pattern")
+NAMES: Final = ("queue", "to", "exchange", "pattern", "id", "name")
 """Of what is done; they are in the log."""
 Endpoint = Callable[[Request], Awaitable[Response] | Response]
 
@@ -60,6 +63,8 @@ class Application:
         self._streams = Streams(self._reader)
         self._ha = panels.Told(config, "ha", "pair" if config.policy == "pair" else "ha")
         self._cluster = panels.Told(config, "cluster", CLUSTER_FILE)
+        self._programs = panels.Told(config, PROGRAMS, PROGRAMS)
+        self._users = Users(config.folder, reload)
         self._examined = panels.Examined(config)
         self._files = files()
         app = Starlette(
@@ -70,9 +75,10 @@ class Application:
         )  # fmt: skip
         self.guard = Guard(app, console, port, self._sessions, self._login, self.refusals)
 
-    def knows(self, known: Credentials) -> None:
+    def knows(self, known: Credentials, names: tuple[str, ...]) -> None:
         """Who may log in from now on; from any thread."""
-        self._sessions.end_of(self._login.knows(known))
+        self._has_credentials = bool(names)
+        self._sessions.end_of(self._login.knows(known, names))
 
     def _routes(self) -> list[BaseRoute]:
         reads: dict[str, Endpoint] = {
@@ -83,7 +89,7 @@ class Application:
             "/api/ha": self._ha_panel, "/api/cluster": self._cluster_panel,
             "/api/links": self._links, "/api/errors": self._errors, "/api/log": self._log_lines,
             "/api/exchanges": self._exchanges, "/api/doctor": self._doctor,
-            "/api/patterns": self._patterns,
+            "/api/patterns": self._patterns, "/api/users": self._users_panel,
             "/api/events": self._events, METRICS: self._metrics,
         }  # fmt: skip
         return [
@@ -215,8 +221,16 @@ class Application:
 
     def _participants(self, request: Request) -> Response:
         self._shown()
+        programs = self._programs.read().get(PROGRAMS, [])
         with self._reader.memory.opened() as broker:
-            return _json(queue.participants(broker))
+            return _json(queue.everybody(broker, programs, self._standing().process))
+
+    def _users_panel(self, request: Request) -> Response:
+        """Who may log in, and as what, is for those who decide it."""
+        session: Session = request.state.session
+        if not session.is_admin:
+            raise Refused(403, "role", f"{session.user} is viewer: this is for an admin")
+        return _json([each.fields for each in self._users.listed()])
 
     def _ha_panel(self, request: Request) -> Response:
         found = self._standing()
@@ -273,17 +287,18 @@ class Application:
 
     async def _do(self, request: Request) -> Response:
         verb, session = request.path_params["verb"], request.state.session
-        action = ACTIONS.get(verb)
-        if action is None:
+        if verb not in ACTIONS and verb not in OF_USERS:
             raise HTTPException(404)
         given = await content_of(request)
 
         def done() -> dict[str, Any]:
+            if verb in OF_USERS:
+                return OF_USERS[verb](self._users, session.user, given)
             self._shown()
             if self._standing().mode is not Mode.LIVE:
                 raise Refused(409, "dead", f"{self._config.name} does not run: start it first")
             with taking_part(self._config.vhost, session.user) as broker:
-                return action(broker, given)
+                return ACTIONS[verb](broker, given)
 
         answer = await run_in_threadpool(done)
         names = {key: str(given[key])[:200] for key in NAMES if key in given}

@@ -10,15 +10,18 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Final
 
 from starlette.concurrency import run_in_threadpool
 
 from shmbroker.cli.console.reader import Reader
 from shmbroker.cli.console.refusal import Refused
+from shmbroker.cli.console.snapshot import Change
 
 STREAMS_MAX: Final = 64
+FIRST: Final = 200
+"""Rows of the first event, the busiest queues: as many as a page shows at once."""
 SILENT_SECONDS: Final = 15.0
 """Then a line is sent that says nothing: who is gone is noticed."""
 
@@ -57,6 +60,8 @@ class Streams:
         try:
             with self._reader.listening(tell, queue):
                 seen = _Seen(self._reader, queue, queues)
+                if self._reader.has_read:
+                    heard.set()  # it is sent what is known, and then what changes
                 yield b"retry: 2000\n\n"
                 while may_go_on():
                     try:
@@ -91,11 +96,22 @@ class _Seen:
             change = self._reader.since(self._number)
             self._number = change.number
             if not change.is_empty:
-                content = {"whole": change.is_whole, "rows": change.rows, "gone": change.removed}
-                parts.append(event("queues", content))
+                parts += _parts(change)
         if self._queue is not None:
             detail = self._reader.detail(self._queue)
             if detail is not None and detail != self._detail:
                 self._detail = detail
                 parts.append(event("queue", detail))
         return b"".join(parts)
+
+
+def _parts(change: Change) -> Iterator[bytes]:
+    """What a page shows first comes first: it need not wait until it has read thousands of rows."""
+    first = len(change.rows) if not change.is_whole else FIRST
+    for begin, end in ((0, first), (first, len(change.rows))):
+        if begin == 0 or begin < end:
+            content = {
+                "whole": change.is_whole and begin == 0, "rows": change.rows[begin:end],
+                "gone": change.removed if begin == 0 else [], "more": end < len(change.rows),
+            }  # fmt: skip
+            yield event("queues", content)

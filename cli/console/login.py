@@ -29,7 +29,6 @@ class Login:
     def __init__(
         self, folder: Path, names: tuple[str, ...], known: Credentials, clock: Callable[[], float]
     ) -> None:
-        self._names = names
         self._credentials = _those_of(known, names)
         self._folder, self._clock = folder, clock
         self._attempts = Attempts()
@@ -40,9 +39,10 @@ class Login:
         self._seen: dict[bytes, str] = {}
         """Roles by digests of what was right: who comes each second need not be stretched."""
 
-    def knows(self, known: Credentials) -> frozenset[str]:
-        """From now on; the users whose credentials are gone or others than before."""
-        former, self._credentials = self._credentials, _those_of(known, self._names)
+    def knows(self, known: Credentials, names: Iterable[str]) -> frozenset[str]:
+        """Those of these names, from now on; the users whose credentials are gone or others than
+        before."""
+        former, self._credentials = self._credentials, _those_of(known, names)
         self._seen = {}
         return frozenset(each.user for each in former if each not in self._credentials)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.cli.fields import statistics_fields
 from shmbroker.cli.participants import fields as participant_fields
+from shmbroker.cli.participants import joined
 from shmbroker.cli.recording import latency_fields
 from shmbroker.ipc.base.errors import Error
 
@@ -38,12 +39,28 @@ def fields(broker: Broker, name: str, critical: str | None) -> dict[str, Any]:
     }
 
 
-def participants(broker: Broker, name: str | None = None) -> list[dict[str, Any]]:
-    """All of the vhost, or those that have this queue open."""
+def participants(broker: Broker, name: str) -> list[dict[str, Any]]:
+    """Those that have this queue open."""
     return [
         participant_fields(each) | {"queues": len(each.queues)}
         for each in broker.participants()
-        if each.id != broker.participant and (name is None or name in each.queues)
+        if each.id != broker.participant and name in each.queues
+    ]
+
+
+def everybody(
+    broker: Broker, programs: list[dict[str, Any]], process: int | None
+) -> list[dict[str, Any]]:
+    """All participants, and programs on other hosts, with what has gone over their links.
+
+    `process`: of the broker; what is its own is not to be disconnected.
+    """
+    others = [each for each in broker.participants() if each.id != broker.participant]
+    return [
+        each
+        | {"queues": len(each["queues"])}
+        | {"own": each["remote"] is None and each["pid"] == process}
+        for each in joined(others, programs)
     ]
 
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.cli.console.memory import Memory
 from shmbroker.cli.console.queue import Watched
+from shmbroker.cli.console.rows import Moment
 from shmbroker.cli.console.snapshot import Change, Row, Snapshot
 from shmbroker.cli.console.standing import Standing, standing
-from shmbroker.cli.rates import Reading, queues_of, rows
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.queue.writer import without_writer
 
@@ -45,11 +45,14 @@ class Reader:
         self.standing: Standing = self.standing_now()
         self._lock = threading.RLock()
         self._snapshot = Snapshot()
-        self._before: Reading | None = None
+        self._before: Moment | None = None
+        self._sums = dict.fromkeys(COUNTED, 0.0) | {"critical": 0}
         self._why = ""
         self._critical: dict[str, str] = {}
         self._critical_due = float("-inf")
         self._read_at = float("-inf")
+        self._pause = INTERVAL
+        """Until all queues are read again, while somebody listens."""
         self._watched: Counter[str] = Counter()
         self._details: dict[str, Watched] = {}
         self._listeners: set[Callable[[], None]] = set()
@@ -64,19 +67,21 @@ class Reader:
     def state(self) -> dict[str, Any]:
         """Of the instance, and the sums of all queues."""
         with self._lock:
-            found = self._snapshot.rows.values()
-            sums = {name: round(sum(row[name] for row in found), 1) for name in COUNTED}
             return {
                 **self.standing.fields,
                 "queues": len(self._snapshot.rows),
-                "critical": sum(row["critical"] is not None for row in found),
                 "unread": self._why,
-                **sums,
+                **self._sums,
             }
 
     def since(self, number: int) -> Change:
         with self._lock:
             return self._snapshot.since(number)
+
+    @property
+    def has_read(self) -> bool:
+        with self._lock:
+            return self._snapshot.number > 0
 
     def rows(self) -> list[Row]:
         return self.since(0).rows
@@ -128,25 +133,20 @@ class Reader:
 
     def _run(self) -> None:
         while True:
-            began = time.thread_time()
+            self._wakes.clear()
             with self._lock:
                 listeners = list(self._listeners)
                 if listeners:
                     self._read_or_look_closer()
-            used = time.thread_time() - began
-            pause = max(INTERVAL, min(INTERVAL_MAX, used / SHARE))
             for heard in listeners:
                 heard()
-            self._wakes.clear()
             self._look_for_critical()
-            if self._listeners:
-                threading.Event().wait(pause)
-            else:
-                self._wakes.wait()
+            self._wakes.wait(self._pause if self._listeners else None)
 
     def _read_or_look_closer(self) -> None:
-        """A page that opens has had all queues read a moment ago, if nobody else listens."""
-        if time.monotonic() - self._read_at >= INTERVAL:
+        """A page that opens has had all queues read a moment ago; it does not wait for the next
+        reading."""
+        if time.monotonic() - self._read_at >= self._pause:
             self._read()
         elif self._watched and self.standing.shows_queues:
             with suppress(Error, OSError), self.memory.opened() as broker:
@@ -165,6 +165,12 @@ class Reader:
             self._critical_due = time.monotonic() + max(CRITICAL_INTERVAL, cost / CRITICAL_SHARE)
 
     def _read(self) -> None:
+        began = time.thread_time()
+        self._read_all()
+        used = time.thread_time() - began
+        self._pause = max(INTERVAL, min(INTERVAL_MAX, used / SHARE))
+
+    def _read_all(self) -> None:
         self.standing = self.standing_now()
         self._read_at = time.monotonic()
         self._why = ""
@@ -179,23 +185,18 @@ class Reader:
         else:
             self._before, self._details = None, {}
         self._snapshot.take(found)
+        self._sums = {
+            name: round(sum(row[name] for row in found.values()), 1) for name in COUNTED
+        } | {"critical": sum(row["critical"] is not None for row in found.values())}
 
     def _rows(self, broker: Broker) -> dict[str, Row]:
-        now, queues = time.monotonic(), queues_of(broker)
+        moment = Moment(broker)
         if self._before is None:  # it was another one, or nobody has looked for long
-            self._critical, self._critical_due = {}, now
-        reading = Reading(now, queues, {}, self._critical)
-        before, self._before = self._before or reading, reading
-        return {row["name"]: _shown(row, queues) for row in rows(before, reading)}
+            self._critical, self._critical_due = {}, moment.at
+        before, self._before = self._before, moment
+        return moment.rows(before, self._critical)
 
     def _look_closer(self, broker: Broker) -> None:
         for name in list(self._watched):
             detail = self._details.setdefault(name, Watched(name))
             detail.read(broker, self._critical.get(name))
-
-
-def _shown(row: dict[str, Any], queues: dict[str, Any]) -> Row:
-    shown = {name: each for name, each in row.items() if name != "open_in"}
-    for name in ("in_per_second", "out_per_second"):
-        shown[name] = round(shown[name], 1)
-    return shown | {"durable": queues[row["name"]].durable}

@@ -115,7 +115,7 @@ def _read_again(
     try:
         _, network = load(folder, flags)
         names = () if network.console is None else network.console.credentials
-        application.knows(credentials(network, names)[0])
+        application.knows(credentials(network, names)[0], names)
     except (Error, OSError) as error:
         log.write("console reload refused", why=told(error))
     else:

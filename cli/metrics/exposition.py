@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
 from shmbroker.cli.metrics import broker, links, vhost
 from shmbroker.cli.metrics.sheet import Sheet
@@ -52,6 +52,34 @@ def text(place: Path | str, queues_max: int = QUEUES_MAX) -> str:
 
     Of a backup on a live's host the vhost is that of the live: both see the same queues.
     """
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(MetricsOf(place, queues_max))
-    return generate_latest(registry).decode()
+    return written(MetricsOf(place, queues_max).collect())
+
+
+def written(families: Iterable[Metric]) -> str:
+    """As prometheus_client writes them (`generate_latest`), which looks at the same names and
+    labels again for each sample: with 500 queues there are 10,000."""
+    lines: list[str] = []
+    known: dict[tuple[tuple[str, str], ...], str] = {}
+    for family in families:
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        help_ = family.documentation.replace("\\", r"\\").replace("\n", r"\n")
+        lines.append(f"# HELP {name} {help_}\n# TYPE {name} {family.type}\n")
+        for sample in family.samples:
+            labels = tuple(sample.labels.items())
+            text = known.get(labels)
+            if text is None:
+                text = known[labels] = labels_text(labels)
+            value = floatToGoString(sample.value)  # type: ignore[no-untyped-call]
+            lines.append(f"{sample.name}{text} {value}\n")
+    return "".join(lines)
+
+
+def labels_text(labels: tuple[tuple[str, str], ...]) -> str:
+    if not labels:
+        return ""
+    pairs = (f'{name}="{escaped(value)}"' for name, value in sorted(labels))
+    return f"{{{','.join(pairs)}}}"
+
+
+def escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

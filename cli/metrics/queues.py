@@ -22,9 +22,10 @@ Figures = dict[str, NDArray[np.float64]]
 class Queues:
     """The queues that people see: their names, and each figure of all of them."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, *, unreadable: bool = False) -> None:
+        """`unreadable`: also those whose rings are damaged, with zeroes."""
         rings = Rings(broker)
-        seen = rings.is_read & (rings.rows.flags & NAMELESS == 0)
+        seen = (rings.is_read | unreadable) & (rings.rows.flags & NAMELESS == 0)
         self.rows = np.flatnonzero(seen)
         self.names = [rings.rows.names[row] for row in self.rows.tolist()]
         self.references = rings.rows.references[self.rows]

@@ -25,7 +25,7 @@ HISTOGRAMS_MAX: Final = 100
 """So many of them have histograms of their own."""
 OTHERS: Final = "(others)"
 TEMPORARY: Final = "(temporary)"
-STATES: Final = ("live", "leaving", "dead")
+STATES: Final = ("live", "closing", "leaving", "dead")
 LATENCIES: Final = {"publish-take": "queue_wait_seconds", "take-ack": "queue_hold_seconds",
                     "publish-durable": "queue_durable_seconds"}  # fmt: skip
 GAUGES: Final = ("depth", "taken", "slots", "set_aside", "scheduled", "paged", "paged_bytes",
@@ -59,7 +59,7 @@ def of_vhost(sheet: Sheet, broker: Broker, queues: Queues) -> None:
     sheet.put("vhost_durable_queues", int(queues.is_durable.sum()), vhost)
     sheet.put("vhost_journal_written", vhosts.has_journaler(vhost), vhost)
     sheet.put("vhost_paged_by_broker", vhosts.has_pager(vhost), vhost)
-    participants = broker.participants()
+    participants = broker._participants.listed({})  # what each has open is not asked
     states = Counter(each.state for each in participants)
     for state in STATES:
         sheet.put("vhost_participants", states[state], vhost, state)

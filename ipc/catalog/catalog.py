@@ -137,6 +137,10 @@ class Catalog:
                 yield Entry(index, reference, _WORDS.unpack_from(data), data)
             index = lib.sb_row_next(self._catalog, table, index + 1)
 
+    def all_queues(self) -> Iterator[Entry]:
+        """Also those that belong to others."""
+        return self._rows(at.QUEUES)
+
     def queues(self) -> Iterator[Entry]:
         """Those that have a name for people."""
         for entry in self._rows(at.QUEUES):
@@ -217,9 +221,12 @@ class Catalog:
         return (each for each in self._bindings() if each.target)
 
     def _bindings(self) -> Iterator[BindingRow]:
+        bindings = list(self._rows(at.BINDINGS))
+        if not bindings:  # all queues would be looked at for nothing
+            return
         exchanges = {entry.reference: entry.name for entry in self._rows(at.EXCHANGES)}
         queues = self.queue_names()
-        for entry in self._rows(at.BINDINGS):
+        for entry in bindings:
             to_exchange = entry.word(at.BINDING_KIND_AT) == at.EXCHANGES
             names = exchanges if to_exchange else queues
             source = exchanges.get(entry.word(at.BINDING_SOURCE_AT))

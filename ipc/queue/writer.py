@@ -11,14 +11,16 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from shmbroker.core import layout as at
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import Error
+from shmbroker.ipc.catalog.catalog import NAMELESS
 from shmbroker.ipc.doctor.finding import Finding
 from shmbroker.ipc.schedule.scheduled import ring_of
 from shmbroker.ipc.vhost import vhost as vhosts
 
 if TYPE_CHECKING:
-    from shmbroker.ipc.catalog.catalog import QueueInfo
+    from shmbroker.ipc.catalog.catalog import Entry
     from shmbroker.ipc.connection.broker import Broker
 
 NO_JOURNALER = "no broker writes its journal: what is published is neither confirmed nor delivered"
@@ -27,23 +29,37 @@ NO_MOVER = "no process moves its scheduled messages: they are not delivered"
 
 
 def without_writer(broker: Broker) -> dict[str, str]:
-    """What is wrong, by the name of the queue."""
+    """What is wrong, by the name of the queue.
+
+    The catalog says of which queues that may be; the others are not opened.
+    """
+    broker._check_open()
     has_journaler = vhosts.has_journaler(broker.vhost)
-    has_pager = vhosts.has_pager(broker.vhost)
+    lacks_pager = broker._participants.has_pages and not vhosts.has_pager(broker.vhost)
+    rows = list(broker._catalog.all_queues())
+    scheduled = {_owner(each) for each in rows if each.word(at.QUEUE_FLAGS_AT) & at.QUEUE_SCHEDULE}
     found: dict[str, str] = {}
-    for queue in broker.queues():
-        if queue.durable and not has_journaler:
-            found[queue.name] = NO_JOURNALER
+    for each in rows:
+        flags = each.word(at.QUEUE_FLAGS_AT)
+        if flags & NAMELESS:
             continue
-        with suppress(Error):  # deleted meanwhile, or damaged
-            if problem := _of_others(broker, queue, has_pager):
-                found[queue.name] = problem
-    return found
+        if flags & at.QUEUE_DURABLE and not has_journaler:
+            found[each.name] = NO_JOURNALER
+        elif lacks_pager or each.reference in scheduled:
+            with suppress(Error):  # deleted meanwhile, or damaged
+                if problem := _of_others(broker, each.name, lacks_pager):
+                    found[each.name] = problem
+    return dict(sorted(found.items()))
 
 
-def _of_others(broker: Broker, queue: QueueInfo, has_pager: bool) -> str | None:
-    opened = broker.queue(queue.name)
-    if not has_pager and opened.explain()["when_full"].value == "page":
+def _owner(schedule: Entry) -> int:
+    """The queue whose it is: its name ends with the reference (ipc/catalog/beside.c)."""
+    return int(schedule.name.rpartition("-")[2], 16)
+
+
+def _of_others(broker: Broker, name: str, lacks_pager: bool) -> str | None:
+    opened = broker.queue(name)
+    if lacks_pager and opened.explain()["when_full"].value == "page":
         return NO_PAGER
     schedule = ring_of(opened)
     if schedule is None or opened.statistics().scheduled == 0:

@@ -159,7 +159,8 @@ class Participants:
     @property
     def has_pages(self) -> bool:
         """Whether a broker pages queues of this vhost, or did: without one no queue may page."""
-        return self._memory[at.PARTICIPANTS_PAGES_AT : at.PARTICIPANTS_PAGES_AT + 8] != bytes(8)
+        (pages,) = _WORD.unpack_from(self._memory, at.PARTICIPANTS_PAGES_AT)
+        return bool(pages)
 
     def is_served(self, reference: int) -> bool:
         """Whether a living participant serves this queue for others."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -219,7 +219,7 @@ def _content(place: Path) -> str | None:
     return None
 
 
-def _write(files: dict[Path, str | None] | dict[Path, str]) -> None:
+def _write(files: Mapping[Path, str | None]) -> None:
     for place, text in files.items():
         if text is None:
             place.unlink(missing_ok=True)

@@ -35,7 +35,8 @@ BUSY: Final = "busy"
 FIRST: Final = (
     "/", "/static/uPlot.css", "/static/console.css", "/static/uPlot.js", "/static/console.js",
     "/static/act.js", "/static/api.js", "/static/dom.js", "/static/queue.js", "/static/charts.js",
-    "/static/units.js", "/static/views.js", "/api/session", "/api/tree", "/api/state",
+    "/static/units.js", "/static/users.js", "/static/views.js", "/api/session",
+    "/api/tree", "/api/state",
 )  # fmt: skip
 """What a browser asks for before it listens to events."""
 READ: Final = (

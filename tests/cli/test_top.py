@@ -66,7 +66,9 @@ def test_top_once(shell: Shell, consumer: subprocess.Popen[bytes]) -> None:
 
 def test_participants(shell: Shell, consumer: subprocess.Popen[bytes]) -> None:
     (found,) = shell.does("participants", "--json").json
-    assert list(found) == ["id", "pid", "name", "state", "connected_at", "bytes", "queues"]
+    known = ["id", "pid", "name", "state", "connected_at", "bytes", "queues", "remote"]
+    assert list(found) == known
+    assert found["remote"] is None
     assert found["pid"] == consumer.pid
     assert found["name"] == "shmbroker consumer"
     assert found["state"] == "live"

@@ -9,8 +9,10 @@ export async function act(verb, about, title, text, fields, more = (given) => gi
   try {
     const done = await send(`do/${verb}`, { ...about, ...more(given) });
     const stayed = Object.entries(done.stayed ?? {}).map(([why, count]) => `${count}: ${why}`);
-    say(`${title}: ${"messages" in done ? `${number(done.messages)} messages` : "done"}`
-      + (stayed.length ? `; stayed: ${stayed.join("; ")}` : ""));
+    const result = "messages" in done ? `${number(done.messages)} messages`
+      : done.left === false ? "it is told, and leaves when it waits or settles a message" : "done";
+    say(`${title}: ${result}` + (stayed.length ? `; stayed: ${stayed.join("; ")}` : "")
+      + (done.warning ? `; warning: ${done.warning}` : ""));
     document.getElementById("refresh")?.click();
     return true;
   } catch (error) {

@@ -4,11 +4,13 @@ import { el, put, say } from "./dom.js";
 import { queue } from "./queue.js";
 import { cluster, doctor, elsewhere, exchanges, links, log, node, overview, participants,
          patterns } from "./views.js";
+import { users } from "./users.js";
 
 const top = document.getElementById("top"), side = document.getElementById("side");
 const main = document.getElementById("main");
 const live = { rows: new Map(), state: null };
-const PAGES = { queues: overview, exchanges, patterns, node, cluster, links, participants, doctor, log };
+const PAGES = { queues: overview, exchanges, patterns, node, cluster, links, participants, users, doctor,
+                log };
 let page = {}, isLost = false;
 
 function themed(wanted) {
@@ -62,9 +64,10 @@ async function tree() {
   const found = await read("tree");
   const titles = { queues: "Queues", exchanges: "Exchanges",
                    patterns: "Settings", node: "Node", cluster: "Cluster", links: "Links",
-                   participants: "Participants", doctor: "Doctor", log: "Log" };
+                   participants: "Participants", users: "Users", doctor: "Doctor", log: "Log" };
   const isPassive = !found.children.some((each) => each.kind === "addresses");
   put(side, el("ul", { class: "pages" }, Object.entries(titles)
+    .filter(([kind]) => kind !== "users" || session.role === "admin")
     .filter(([kind]) => !(isPassive && ["queues", "exchanges", "patterns", "participants", "links", "doctor"].includes(kind)))
     .map(([kind, title]) => el("li", {}, el("a", { href: `#${kind}` }, title)))),
     el("ul", { class: "tree" }, branch(found, 0)));
@@ -92,8 +95,10 @@ function heard(kind, content) {
     if (content.whole) live.rows.clear();
     for (const row of content.rows) live.rows.set(row.name, row);
     for (const name of content.gone) live.rows.delete(name);
-    const now = [...live.rows.keys()].sort().join("\n");
-    if (names !== now) { names = now; drawTree(); }
+    if (!content.more) {
+      const now = [...live.rows.keys()].sort().join("\n");
+      if (names !== now) { names = now; drawTree(); }
+    }
   }
   if (kind === "queue") page.heard?.(content);
   header();
@@ -162,8 +167,7 @@ async function begin() {
     catch (error) { return login(error.message); }
   }
   if (!await enter()) return login();
-  await tree();
-  await show();
+  await Promise.all([tree(), show()]);
 }
 
 const start = () => begin().catch((error) => say(error.message, true));

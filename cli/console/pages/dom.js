@@ -47,7 +47,7 @@ export function ask(title, text, fields, verb) {
       ? el("textarea", { name: each.name, rows: 6, required: each.required }, each.value ?? "")
       : el("input", { name: each.name, type: each.kind ?? "text", required: each.required,
                       value: each.value ?? "", list: each.list, min: each.min,
-                      autocomplete: "off" }));
+                      checked: each.checked, autocomplete: each.autocomplete ?? "off" }));
     const dialog = el("dialog", { "aria-label": title }, el("form", { method: "dialog" },
       el("h2", {}, title), text ? el("p", {}, text) : null,
       inputs.map((input, at) => el("label", {}, fields[at].title, input)),

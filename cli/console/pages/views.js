@@ -63,7 +63,7 @@ export function elsewhere(main, name, live) {
 }
 
 const EVERY = 2000;
-async function refreshed(ask, draw) {
+export async function refreshed(ask, draw) {
   // drawn anew if there is something new: what somebody has selected or focused stays else
   let seen = null;
   async function again(looks = {}) {
@@ -213,8 +213,18 @@ function drawFindings(main, found) {
 }
 
 function drawParticipants(main, found) {
+  const isAdmin = session.role === "admin";
+  const end = (each) => act("disconnect", { id: String(each.id ?? each.remote.session) },
+    "Disconnect", `disconnect ${each.name || "this program"}? What it has in hand goes back to its `
+    + "queues. It may connect again.", []);
+  const whence = ({ remote }) => remote?.address ? `${remote.user}@${remote.address}` : null;
+  const bytes = (count) => count === undefined || count === null ? null : size(count);
   put(main, el("h1", {}, "Participants"), table(
-    [N("Id"), "Name", N("Process"), "State", N("Holds"), N("Queues")],
-    found.map((each) => [each.id, each.name, each.pid, each.state, size(each.bytes),
-                         number(each.queues)])));
+    [N("Id"), "Name", N("Process"), "State", N("Holds"), N("Queues"), "From", N("In"), N("Out"),
+     ...(isAdmin ? [""] : [])],
+    found.map((each) => [each.id ?? each.remote.session.slice(0, 8), each.name, each.pid,
+      each.state, size(each.bytes), number(each.queues), whence(each),
+      bytes(each.remote?.received_bytes), bytes(each.remote?.sent_bytes),
+      ...(isAdmin ? [each.own ? "" : el("button", { type: "button", class: "danger",
+        onclick: () => end(each) }, "Disconnect")] : [])])));
 }

@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
 import shmbroker
 from shmbroker.cli.metrics import vhost as of_vhost
-from shmbroker.cli.metrics.exposition import text
+from shmbroker.cli.metrics.exposition import text, written
+from shmbroker.cli.metrics.sheet import Sheet
 from tests.cli.command import Shell, eventually
 from tests.cli.metrics.samples import Samples
 
@@ -148,3 +152,20 @@ def test_what_is_not_there(shell: Shell, tmp_path: Path) -> None:
     for place in (str(tmp_path), "nobody-has-this"):
         answer = shell("metrics", "show", place)
         assert (answer.code, place in answer.said) == (1, True)
+
+
+def test_it_is_written_as_prometheus_client_writes_it() -> None:
+    sheet = Sheet()
+    for name in ("plain", 'odd "name"\\ of\ntwo lines', "ü"):
+        for value in (0, 0.5, 3, 12_345_678, 1e300, float("inf"), float("nan"), -2):
+            sheet.put("queue_depth", value, "vhost", name)
+        sheet.put("queue_published_total", 7, "vhost", name)
+        sheet.put_buckets("queue_wait_seconds", [("0.1", 1), ("+Inf", 2)], 0.3, "vhost", name)
+
+    class Given(Collector):
+        def collect(self) -> Iterable[Metric]:
+            return sheet.families()
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Given())
+    assert written(sheet.families()) == generate_latest(registry).decode()
