@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 PROGRAMS: Final = "programs"
 """The noun of orders, and in run/ the file that shows them."""
 Row = dict[str, Any]
+DIGITS: Final = 12
 BY_OPERATOR: Final = "disconnected by an operator"
 """What the program hears of the end of its link."""
 
@@ -38,7 +39,7 @@ class Programs:
         service = self._service
 
         def end() -> bool:
-            found = next((each for each in service.sessions if each.id.hex() == session), None)
+            found = next((each for each in service.sessions if _name(each) == session), None)
             if found is not None:
                 service.ends(found, BY_OPERATOR)
             return found is not None
@@ -47,10 +48,15 @@ class Programs:
             raise NotFound(f"no program has session {session}: it has left meanwhile")
 
 
+def _name(session: Session) -> str:
+    """For people; whoever knows the whole id is nearer to another's session."""
+    return session.id.hex()[:DIGITS]
+
+
 def _row(service: Service, session: Session) -> Row:
     end, served = service.end_of(session), service.served_of(session)
     return {
-        "session": session.id.hex(),
+        "session": _name(session),
         "participant": None if served is None else served.participant,
         "name": "" if served is None else served.program,
         "role": None if served is None else served.role.value,

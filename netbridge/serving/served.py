@@ -59,9 +59,11 @@ T = TypeVar("T")
 
 
 class Served:
-    def __init__(self, service: Service, session: Session, program: str, role: Role) -> None:
+    def __init__(
+        self, service: Service, session: Session, program: str, user: str, role: Role
+    ) -> None:
         self.service, self.session = service, session
-        self.program, self.role = program, role
+        self.program, self.user, self.role = program, user, role
         self.producers: dict[int, Producer] = {}
         self._unopened: dict[int, Error] = {}
         """Why: what was published behind it is told the same."""

@@ -17,6 +17,7 @@ from shmbroker.ipc.base.closable import Closable
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
+from shmbroker.netbridge.link.handshake import Far
 from shmbroker.netbridge.remote.action import (
     Action,
     Disconnect,
@@ -33,22 +34,29 @@ from shmbroker.netbridge.serving.confirms import Confirms
 from shmbroker.netbridge.serving.orders import CarryOut, Orders
 from shmbroker.netbridge.serving.requests import Requests
 from shmbroker.netbridge.serving.served import Served
-from shmbroker.netbridge.wire.frame import Frame
+from shmbroker.netbridge.wire.frame import Attach, Frame
 from shmbroker.netbridge.wire.words import Role
 
 T = TypeVar("T")
 CONFIRMS_MAX = 1000
 """Queues of which it is remembered who waits, beyond those of which somebody waits."""
+OF_ANOTHER = "the session is another user's"
 HELD_MAX = 64
 """Frames of a program that is not heard yet: it waits for an answer to the first."""
 
 
-def _program_at(end: End | None) -> tuple[str, Role]:
-    """Its name and what its link is for."""
-    handshake = end and end.machine.handshake
-    if not handshake or handshake.peer is None or handshake.role is None:
+def _name_at(end: End | None) -> str:
+    """Of the program."""
+    peer = None if end is None else end.machine.handshake.peer
+    return "" if peer is None else peer.name
+
+
+def _rights_of(end: End | None) -> tuple[str, Role]:
+    """Its user, and what its link is for."""
+    handshake = None if end is None else end.machine.handshake
+    if not isinstance(handshake, Far) or handshake.peer is None or handshake.hello is None:
         return "", Role.VIEWER
-    return handshake.peer.name, handshake.role
+    return handshake.hello.user, handshake.hello.role
 
 
 class Service(Closable):
@@ -144,8 +152,21 @@ class Service(Closable):
                 end.does(end.machine.stop(time.monotonic(), "it does not wait for an answer"))
             return
         number = self._numbers.get(end)
-        if number is not None:
-            self._does(self._sessions.received(number, frame, time.monotonic()))
+        if number is None:
+            return
+        if isinstance(frame, Attach) and not self._may_attach(end, frame):
+            end.does(end.machine.stop(time.monotonic(), OF_ANOTHER))
+            return
+        self._does(self._sessions.received(number, frame, time.monotonic()))
+
+    def _may_attach(self, end: End, frame: Attach) -> bool:
+        """A session goes on with the rights that it began with: by a link of the same user, for
+        the same.  Its id is no secret, as names of temporary queues have it."""
+        session = self._sessions.by_id.get(frame.session)
+        served = None if session is None else self._served.get(session)
+        if served is None or not served.user:  # that one may only look
+            return True
+        return (served.user, served.role) == _rights_of(end)
 
     def gone(self, end: End) -> None:
         self._held.pop(end, None)
@@ -209,7 +230,8 @@ class Service(Closable):
         served = self._served.get(session)
         if served is None:
             end = self._ends.get(link)
-            served = self._served[session] = Served(self, session, *_program_at(end))
+            made = Served(self, session, _name_at(end), *_rights_of(end))
+            served = self._served[session] = made
         return served
 
     def _of_session(self, served: Served, action: Action) -> None:

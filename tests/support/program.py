@@ -61,8 +61,9 @@ class Program:
         role: Role = Role.CLIENT,
         name: str = "program",
         times: LinkTimes | None = None,
+        session: bytes | None = None,
     ) -> None:
-        self.client = Client(secrets.token_bytes(16), options or SessionOptions())
+        self.client = Client(session or secrets.token_bytes(16), options or SessionOptions())
         self.outcomes: dict[int, Outcome] = {}
         self.hands: list[Hand] = []
         self.events: list[str] = []

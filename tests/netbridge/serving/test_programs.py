@@ -10,8 +10,10 @@ import pytest
 import shmbroker
 from shmbroker import NotFound
 from shmbroker.netbridge.serving.programs import BY_OPERATOR, Programs
+from shmbroker.netbridge.serving.service import OF_ANOTHER
 from shmbroker.netbridge.wire.words import Role, Verb
-from tests.support.serving import Site
+from tests.support.program import Program
+from tests.support.serving import SITE, Site
 
 BODY = b"x" * 10_000
 
@@ -34,7 +36,7 @@ def test_one_is_listed_with_its_user_its_address_and_its_bytes(
     program = site.program(name="shop")
     producer = program.producer(queue="q")
     [before] = programs.listed()
-    assert before["session"] == program.client.session.hex()
+    assert before["session"] == program.client.session.hex()[:12]
     named = {each.id: each.name for each in site.broker.participants()}
     assert named[before["participant"]] == before["name"] == "shop"
     assert (before["user"], before["role"], before["address"]) == ("site", "client", "127.0.0.1")
@@ -78,3 +80,19 @@ def test_one_is_disconnected_and_may_come_again(here: tuple[Site, Programs]) -> 
     assert queue.receive(timeout=10) == b"d"
     with pytest.raises(NotFound, match="it has left meanwhile"):
         programs.disconnect("00" * 16)
+
+
+def test_nobody_goes_on_with_the_session_of_another(here: tuple[Site, Programs]) -> None:
+    site, programs = here
+    site.broker.declare_queue("q")
+    program = site.program()
+    producer = program.producer(queue="q")
+    other = Program(site.port, SITE, role=Role.VIEWER, session=program.client.session)
+    site.opened.callback(other.vanish)
+    other.until(lambda: len(other.endings) > 1)
+    assert {each.detail for each in other.endings} == {OF_ANOTHER}
+    program.publish(producer, b"a")
+    assert [row["role"] for row in programs.listed()] == ["client"]
+    program.lost()  # its own program finds it again
+    program.publish(producer, b"b")
+    assert "reattached" in program.events
