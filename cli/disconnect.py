@@ -46,8 +46,9 @@ class Disconnected:
 def disconnect(who: str, timeout: float, vhost: str) -> None:
     """Disconnect a program.
 
-    ID is the one that `shmbroker participants` shows.  What it has in hand goes back to its queues.  What it has published stays.  A program may
-    connect again; one on another host does so by itself, unless it is told not to.
+    ID is the one that `shmbroker participants` shows.  What the program has in hand goes back to
+    its queues; what it has published stays.  It may connect again, and one on another host does so
+    by itself, unless it is told not to.
 
     A program of this host finds out when it waits, or settles a message.  One that only publishes,
     and never waits for room, goes on: only `kill` ends that.

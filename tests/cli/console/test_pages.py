@@ -78,9 +78,36 @@ def test_an_operator_looks_at_a_queue_and_works_with_it(site: Site, page: Page) 
         for kind in ("participants", "log"):
             page.goto(f"{site.url}#{kind}")
             expect(page.locator("main td", has_text="onerror").first).to_be_visible()
+        disconnects_and_edits_users(site, page)
     assert page.title() == "shmbroker"
     assert page.locator("img").count() == 0
     site.shell.does("queue", "delete", NASTY, "--yes", "--force")
+
+
+def disconnects_and_edits_users(site: Site, page: Page) -> None:
+    page.goto(f"{site.url}#participants")
+    button = page.get_by_role("button", name="Disconnect")
+    program = page.locator("main tr", has_text="onerror")
+    expect(program.locator(button)).to_be_visible()
+    expect(page.locator("main tr", has_text="broker one").locator(button)).to_have_count(0)
+    seen(page, "participants-light")
+    program.locator(button).click()
+    page.locator("dialog .primary").click()
+    expect(page.locator(".toast").last).to_contain_text("it is told, and leaves when it waits")
+    expect(program).to_contain_text("closing")
+
+    page.goto(f"{site.url}#users")
+    page.get_by_role("button", name="New user").click()
+    page.get_by_label("Name: letters").fill("olga")
+    page.get_by_label("Password").fill("a password of olga")
+    seen(page, "user-light")
+    page.locator("dialog .primary").click()
+    olga = page.locator("main tr", has_text="olga")
+    expect(olga).to_contain_text("viewer")
+    seen(page, "users-light")
+    olga.get_by_role("button", name="Remove").click()
+    page.locator("dialog .primary").click()
+    expect(olga).to_have_count(0)
 
 
 def test_it_is_read_in_the_dark_on_a_phone_and_by_a_link(site: Site, page: Page) -> None:
