@@ -10,6 +10,8 @@ from typing import Any
 from shmbroker.core import layout as at
 from shmbroker.core.codes import OK
 from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.base.errors import InvalidName
+from shmbroker.ipc.base.names import name_bytes
 from shmbroker.ipc.catalog.kinds import kind_of
 from shmbroker.ipc.message.properties import unpack
 from shmbroker.ipc.settings.settings import Pattern, replicate_name
@@ -152,16 +154,20 @@ class Catalog:
         return {entry.reference: entry.name for entry in self.queues()}
 
     def queue_info(self, entry: Entry, uses: dict[int, tuple[int, int]]) -> QueueInfo:
-        """A queue as a glance shows it; its depth is at most what it says."""
+        """A queue as a glance shows it, and its depth counted, if there may be something: between
+        head and tail may be what is done with."""
         head, tail, paused = self._glanced
         code = lib.sb_glance(self._connection, entry.reference, head, tail, paused)
         known = code == OK
         consumers, producers = uses.get(entry.reference, (0, 0))
+        name, depth = entry.name, max(0, tail[0] - head[0]) if known else 0
+        if depth > 0 and (counted := self.depth_of(name)) is not None:
+            depth = counted
         return QueueInfo(
-            name=entry.name,
+            name=name,
             slots=entry.word(at.QUEUE_SLOTS_AT),
             id=entry.index,
-            depth=max(0, tail[0] - head[0]) if known else 0,
+            depth=depth,
             published=tail[0] if known else 0,
             consumers=consumers,
             producers=producers,
@@ -169,6 +175,19 @@ class Catalog:
             created_at=entry.word(at.QUEUE_CREATED_AT),
             durable=bool(entry.word(at.QUEUE_FLAGS_AT) & at.QUEUE_DURABLE),
         )
+
+    def depth_of(self, name: str) -> int | None:
+        """Counted, without an object of the queue; None: it was deleted since, or is damaged."""
+        opened, told = ffi.new("sb_queue **"), ffi.new("sb_queue_statistics *")
+        try:
+            code = lib.sb_open_queue(self._connection, name_bytes(name), opened)
+        except InvalidName:  # something else has written there
+            return None
+        if code < OK:
+            return None
+        code = lib.sb_statistics(opened[0], told)
+        lib.sb_close_queue(opened[0])
+        return int(told.ready + told.leased) if code >= OK else None
 
     def patterns(self) -> list[Pattern]:
         """While one is changed it is there twice: the later is valid."""

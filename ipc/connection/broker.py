@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from operator import attrgetter
 from time import sleep
 from typing import Any, Literal, Unpack
 
@@ -459,16 +460,8 @@ class Broker(Closable):
         self._check_open()
         entries = list(self._catalog.queues())
         uses = self._participants.uses([entry.reference for entry in entries])
-        listed = (self._catalog.queue_info(entry, uses) for entry in entries)
-        return sorted(each if each.depth == 0 else self._exactly(each) for each in listed)
-
-    def _exactly(self, queue: QueueInfo) -> QueueInfo:
-        """With the depth counted: between head and tail may be what is done with."""
-        try:
-            told = self.queue(queue.name)._told()
-        except Error:  # deleted since, or damaged: it is listed all the same
-            return queue
-        return replace(queue, depth=told.ready + told.leased)
+        found = [self._catalog.queue_info(entry, uses) for entry in entries]
+        return sorted(found, key=attrgetter("name"))  # whole ones take ten times as long to compare
 
     def patterns(self) -> list[Pattern]:
         """All settings by pattern."""
@@ -489,14 +482,9 @@ class Broker(Closable):
         """All subscriptions by name."""
         self._check_open()
         found = self._catalog.subscriptions()
-        return sorted(replace(each, depth=self._depth(each.queue)) for each in found)
-
-    def _depth(self, queue: str) -> int:
-        try:
-            told = self.queue(queue)._told()
-        except Error:  # deleted since, or damaged
-            return 0
-        return int(told.ready + told.leased)
+        return sorted(
+            replace(each, depth=self._catalog.depth_of(each.queue) or 0) for each in found
+        )
 
     def participants(self) -> list[ParticipantInfo]:
         """Everybody who takes part in this vhost, by number."""
