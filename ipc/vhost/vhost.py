@@ -55,6 +55,7 @@ def create(
 
 
 def exists(name: str) -> bool:
+    """True if there is a vhost of this name, whoever may use it."""
     name_bytes(name)
     if "/" in name:
         return False
