@@ -12,7 +12,7 @@ SOURCES := $(shell find core ipc netbridge perf cli src -name '*.py' -not -path 
 # would compile all tests anew
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help types rewritten demo demo-replicated demo-fan-out demo-latency test crash growth attack explore simulate bench bench-quick latency-long latency-bench lint clean
+.PHONY: help types rewritten site demo demo-replicated demo-fan-out demo-latency test crash growth attack explore simulate bench bench-quick latency-long latency-bench lint clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -30,7 +30,7 @@ demo-latency: $(VENV)/installed $(VENV)/latency  ## Merge two latency spools wit
 	$(BIN)/python examples/latency_demo.py
 
 # Three processes a core, because the tests wait most of the time: for processes, time-outs, leases.
-test: $(VENV)/installed $(VENV)/latency $(VENV)/postgres $(VENV)/zookeeper $(VENV)/prometheus $(VENV)/chromium $(VENV)/manual  ## Run lint, types and all tests, with a short exploration
+test: $(VENV)/installed $(VENV)/latency $(VENV)/postgres $(VENV)/zookeeper $(VENV)/prometheus $(VENV)/chromium $(VENV)/manual $(VENV)/site  ## Run lint, types and all tests, with a short exploration
 	$(BIN)/ruff check .
 	$(MAKE) --no-print-directory --jobs 2 --output-sync types rewritten
 	$(BIN)/python -m pytest -n $(shell expr 3 \* $$(nproc)) --dist loadfile --no-loadscope-reorder
@@ -86,6 +86,9 @@ latency-bench: $(VENV)/installed $(VENV)/latency  ## Merge 5 million intervals w
 	$(BIN)/pip install --quiet hdrhistogram
 	$(BIN)/python -m shmbroker.perf.spark.scale
 
+site: $(VENV)/installed $(VENV)/site  ## Build the documents as a site, in build/html (10 s)
+	$(BIN)/python -m tools.site
+
 lint: $(VENV)/installed  ## Run lint and types only
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -127,6 +130,10 @@ $(VENV)/chromium: $(VENV)/tools tools/chromium
 
 $(VENV)/manual: $(VENV)/tools tools/manual
 	tools/manual
+	touch $@
+
+$(VENV)/site: $(VENV)/tools pyproject.toml
+	$(BIN)/python tools/requirements.py site | xargs -d '\n' $(BIN)/pip install --quiet
 	touch $@
 
 $(VENV)/installed: $(VENV)/tools $(SOURCES)
