@@ -70,6 +70,8 @@ def entries(body: str) -> Iterator[str]:
             comment, at = told(found[1]), found.end()
             continue
         end = end_of(body, at)
+        if end == at:
+            raise ValueError(f"a comment has no end: {body[at : at + 60]}")
         code, at = body[at:end].strip(), end
         if names := names_in(code):
             yield f"### {', '.join(f'`{name}`' for name in names)} {{ #{names[0]} }}"
