@@ -19,7 +19,7 @@ import pytest
 import shmbroker
 from shmbroker.cli.main import root as commands
 from shmbroker.ipc.build.paths import PATHS
-from tools.site.__main__ import PAGES, SITE
+from tools.site.__main__ import BUILD, PAGES, SITE
 from tools.site.command_line import commands_below
 from tools.site.pages import MADE
 
@@ -43,7 +43,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def build(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "tools.site", folder],
+        [sys.executable, "-m", "tools.site", str(folder)],
         cwd=ROOT, check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
 
@@ -121,6 +121,5 @@ def test_a_dead_anchor_ends_the_build(site: Path, tmp_path: Path) -> None:
     for target, code in (("other.md#here", 0), ("other.md#there", 1), ("gone.md", 1)):
         (tmp_path / PAGES / "index.md").write_text(f"# One\n\n[other]({target})\n")
         (tmp_path / PAGES / "other.md").write_text("# Two\n\n## Here\n")
-        command = [Path(sys.executable).with_name("zensical"), "build", "--strict", "--clean"]
-        done = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True)
+        done = subprocess.run(BUILD, cwd=tmp_path, check=False, capture_output=True)
         assert done.returncode == code, target

@@ -12,6 +12,8 @@ from tools.site import c_api, command_line, pages, python_api
 
 PAGES: Final = "build/pages"
 SITE: Final = "build/html"
+BUILD: Final = (str(Path(sys.executable).with_name("zensical")), "build", "--strict", "--clean")
+"""In the folder of zensical.toml."""
 
 
 def main(root: Path) -> int:
@@ -22,9 +24,7 @@ def main(root: Path) -> int:
     pages.copy(folder)
     for name, text in made().items():
         (folder / name).write_text(pages.plain(text))
-    zensical = Path(sys.executable).with_name("zensical")
-    command = [zensical, "build", "--strict", "--clean", "--config-file", root / "zensical.toml"]
-    return subprocess.run(command, check=False, cwd=root).returncode
+    return subprocess.run(BUILD, check=False, cwd=root).returncode
 
 
 def made() -> dict[str, str]:
