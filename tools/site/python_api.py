@@ -11,7 +11,6 @@ import inspect
 import re
 import textwrap
 from collections.abc import Iterator
-from functools import cache
 from itertools import pairwise
 from types import ModuleType
 from typing import Any, Final, ForwardRef, is_typeddict
@@ -21,6 +20,7 @@ from shmbroker.core.kernel import Kernel
 from shmbroker.ipc.build.prototype import exported_kernels
 from shmbroker.ipc.ring.header import PUBLIC_KERNELS
 from shmbroker.ipc.settings.setting import SETTINGS
+from shmbroker.netbridge.client.cluster import Cluster
 from tools.site.markdown import cell, code_cell, fenced, prose
 
 LINE: Final = 88
@@ -58,6 +58,7 @@ def pages() -> dict[str, str]:
 def of_package() -> str:
     names = {name: getattr(shmbroker, name) for name in shmbroker.__all__}
     classes = {name: each for name, each in names.items() if inspect.isclass(each)}
+    classes["Cluster"] = Cluster  # what cluster() answers
     errors = {name: each for name, each in classes.items() if issubclass(each, Exception)}
     options = {name: each for name, each in classes.items() if is_typeddict(each)}
     told = {name: each for name, each in classes.items() if dataclasses.is_dataclass(each)}
@@ -209,7 +210,6 @@ def _is_ours(kind: type[Any], name: str) -> bool:
     return of.__module__.startswith("shmbroker")
 
 
-@cache
 def told_of(kind: type[Any]) -> dict[str, str]:
     """The texts behind the fields of a class."""
     found: dict[str, str] = {}
@@ -247,7 +247,7 @@ def signature(name: str, each: Any) -> str:
 
 
 def _parameter(parameter: inspect.Parameter) -> str:
-    stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+    stars = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}.get(parameter.kind.name, "")
     hint = formatted(parameter.annotation)
     text = f"{stars}{parameter.name}" + (f": {hint}" if hint else "")
     if parameter.default is not EMPTY:
