@@ -247,11 +247,6 @@ class Network(Closable):
         )  # fmt: skip
 
     @property
-    def sessions(self) -> tuple[int, int] | None:
-        """As `Service.counted` says; None: no acceptor admits programs."""
-        return None if self._sessions is None else self._sessions.counted()
-
-    @property
     def programs(self) -> Programs | None:
         """None: none may come."""
         return None if self._sessions is None else Programs(self._sessions)

@@ -328,9 +328,9 @@ class Owner:
     def _show_sessions(self) -> None:
         """How many there are: for people, when they ask.  Nothing if no acceptor admits any."""
         network, place = self._network, self._config.folder / RUN / SESSIONS
-        found = None if network is None else network.sessions
-        if found is not None or place.exists():
-            linked, waiting = found or (0, 0)
+        programs = None if network is None else network.programs
+        if programs is not None or place.exists():
+            linked, waiting = (0, 0) if programs is None else programs.counted()
             with suppress(OSError):  # what it says is no reason to end
                 write_whole(place, {"linked": linked, "waiting": waiting})
 

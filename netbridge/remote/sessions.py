@@ -35,11 +35,6 @@ class Sessions:
     """The links, by session."""
     _deadlines: Deadlines[Session] = field(default_factory=_deadlines)
 
-    @property
-    def linked(self) -> int:
-        """How many have a link now; the others may come back."""
-        return len(self.links)
-
     def link_of(self, session: Session) -> int:
         return self._numbers.get(session, 0)
 

@@ -33,6 +33,12 @@ class Programs:
         service = self._service
         return service.ask(lambda: [_row(service, each) for each in service.sessions])
 
+    def counted(self) -> tuple[int, int]:
+        """Sessions that have a link, and those that have lost it and may come back."""
+        service = self._service
+        ends = service.ask(lambda: [service.end_of(each) for each in service.sessions])
+        return len(ends) - ends.count(None), ends.count(None)
+
     def disconnect(self, session: str) -> None:
         """End it: what it has in hand goes back to its queues.  Its program may come again.
         NotFound."""

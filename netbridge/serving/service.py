@@ -98,11 +98,6 @@ class Service(Closable):
         if not is_held:
             self._thread.call(self._let_in)
 
-    def counted(self) -> tuple[int, int]:
-        """Sessions that have a link, and those that have lost it and may come back."""
-        found = self._sessions
-        return self._thread.ask(lambda: (found.linked, len(found.by_id) - found.linked))
-
     def close(self) -> None:
         """All sessions are over; those who go on make them again elsewhere."""
         self._thread.ask(self.end)
