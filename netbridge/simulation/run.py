@@ -34,8 +34,15 @@ AnyStage = TypeVar("AnyStage", bound=Stage)
 
 
 def outcome(
-    seed: int, faults: list[Fault], stage: AnyStage, run: Callable[[AnyStage, list[Fault]], None]
+    seed: int,
+    faults: list[Fault],
+    stage: AnyStage,
+    run: Callable[[AnyStage, list[Fault]], None],
+    stages: list[AnyStage] | None = None,
 ) -> Outcome:
+    """`stages`: gets this one, for who looks at it afterwards."""
+    if stages is not None:
+        stages.append(stage)
     wrong = ""
     try:
         run(stage, faults)

@@ -24,12 +24,8 @@ def simulate(
     traced: bool = False,
     scenes: list[Scene] | None = None,
 ) -> Outcome:
-    if faults is None:
-        faults = faults_of(seed)
     scene = Scene(World(seed, is_traced=traced), cast_of(seed))
-    if scenes is not None:
-        scenes.append(scene)
-    return outcome(seed, faults, scene, _run)
+    return outcome(seed, faults_of(seed) if faults is None else faults, scene, _run, scenes)
 
 
 def _run(scene: Scene, faults: list[Fault]) -> None:

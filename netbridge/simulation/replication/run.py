@@ -30,12 +30,9 @@ def simulate(
     scenes: list[Scene] | None = None,
     casting: Casting = cast_of,
 ) -> Outcome:
-    if faults is None:
-        faults = faults_of(seed, casting)
     scene = Scene(World(seed, is_traced=traced), casting(seed))
-    if scenes is not None:
-        scenes.append(scene)
-    return outcome(seed, faults, scene, _run)
+    given = faults_of(seed, casting) if faults is None else faults
+    return outcome(seed, given, scene, _run, scenes)
 
 
 def _run(scene: Scene, faults: list[Fault]) -> None:
