@@ -34,7 +34,7 @@ LISTED: Final = "credentials"
 """In [console]: who may log in there."""
 LOOKS: Final = frozenset({Role.ADMIN, Role.VIEWER})
 NAME_MAX: Final = 64
-RELOAD_SECONDS: Final = 10.0
+RELOAD_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,10 @@ class Change:
 
 class LastAdmin(InvalidArgument):
     """Nobody could change anything at the console any more."""
+
+
+class NoAnswer(SystemRefused):
+    """The broker may still read the files, late."""
 
 
 class Users:
@@ -184,9 +188,11 @@ class Users:
                 _write({place: edit.text} if edit.text != before else {})
                 _check_admins(network, load(self.folder)[1])
                 self._reload(self.folder)
-            except BaseException:
+            except BaseException as error:
                 _write({place: before})
                 _write({each: former[each] for each in written})
+                if isinstance(error, NoAnswer):
+                    reloading.asked(self.folder, 0.0)  # it may have read what was taken back
                 raise
             _write({each: None for each, text in files.items() if text is None})
 
@@ -197,7 +203,7 @@ def reload(folder: Path) -> None:
         return
     answer = reloading.asked(folder, RELOAD_SECONDS)
     if answer is None:
-        raise SystemRefused(f"the broker in {folder} does not answer: nothing was changed")
+        raise NoAnswer(f"the broker in {folder} does not answer: nothing was changed")
     if why := answer.get("why"):
         raise InvalidArgument(f"nothing was changed: {why}")
 
