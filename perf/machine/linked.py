@@ -121,7 +121,7 @@ def two_ends(
         tuple((ports[1], shipped) for shipped in forth),
         tuple((ports[0], shipped) for shipped in back),
     )
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as opened:
+    with ExitStack() as opened, tempfile.TemporaryDirectory() as folder:
         for name in names:
             vhost.create(name, arena_bytes=arena_bytes)
             opened.callback(vhost.delete, name, force=True)

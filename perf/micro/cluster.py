@@ -201,7 +201,7 @@ def joined_s(nodes: Nodes, name: str, means: Mapping[str, object]) -> float:
 
 @contextmanager
 def nodes_in(folder: Path) -> Iterator[Nodes]:
-    with tempfile.TemporaryDirectory(dir=folder) as work, ExitStack() as opened:
+    with ExitStack() as opened, tempfile.TemporaryDirectory(dir=folder) as work:
         yield Nodes(Path(work), opened)
 
 
