@@ -6,8 +6,10 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,12 +52,21 @@ def server(request: pytest.FixtureRequest) -> Server:
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left(tmp_path: Path) -> Iterator[None]:
-    before = {path.name for path in SHM.iterdir()}
+def nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Of what was made here: tests of other processes have servers as well."""
+    made: list[str] = []
+    make = tempfile.mkdtemp
+
+    def recorded(*args: Any, **named: Any) -> str:
+        folder: str = make(*args, **named)
+        made.append(Path(folder).name)
+        return folder
+
+    monkeypatch.setattr(tempfile, "mkdtemp", recorded)
     yield
     assert not list(tmp_path.glob("shmbroker-perf-*"))
-    left = {path.name for path in SHM.iterdir()} - before
-    assert not {name for name in left if "shmbroker-perf-" in name}
+    left = [path.name for path in SHM.iterdir()]
+    assert not [name for name in left if any(each in name for each in made)]
 
 
 def test_what_is_published_is_taken_once_and_in_order(server: Server, tmp_path: Path) -> None:
