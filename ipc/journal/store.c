@@ -118,22 +118,16 @@ static void go_on(store *of)
     pthread_cond_signal(&of->asked);
 }
 
-static void rest(store *of)
+/* Until somebody asks, or until then: whether the time is up.  0: it never is. */
+static bool rest(store *of, int64_t until)
 {
+    struct timespec at = {until / 1000000000, until % 1000000000};
     of->busy = false;
     pthread_cond_broadcast(&of->done);
+    if (until)
+        return pthread_cond_timedwait(&of->asked, &of->mutex, &at) == ETIMEDOUT;
     pthread_cond_wait(&of->asked, &of->mutex);
-}
-
-static void hold_back(store *of)
-{
-    struct timespec until = {of->held_until / 1000000000, of->held_until % 1000000000};
-    of->busy = false;
-    pthread_cond_broadcast(&of->done);
-    if (!of->held_until)
-        pthread_cond_wait(&of->asked, &of->mutex);
-    else if (pthread_cond_timedwait(&of->asked, &of->mutex, &until) == ETIMEDOUT)
-        go_on(of);
+    return false;
 }
 
 static void *run(void *argument)
@@ -144,9 +138,10 @@ static void *run(void *argument)
     pthread_mutex_lock(&of->mutex);
     while (!of->stop) {
         of->busy = true;
-        if (of->holds_back)
-            hold_back(of);
-        else if (of->reached.serial)
+        if (of->holds_back) {
+            if (rest(of, of->held_until))
+                go_on(of);
+        } else if (of->reached.serial)
             note(of);
         else if (of->gives_way)
             give_way(of);
@@ -179,7 +174,7 @@ static void *run(void *argument)
         } else if (of->unknown.count > 0)
             store_learn_one(of);
         else
-            rest(of);
+            rest(of, 0);
         pthread_cond_broadcast(&of->done);
     }
     of->busy = false;
