@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from shmbroker.cli.generated import put
+
 BEGIN: Final = "<!-- events: made by python -m shmbroker.cli.log_events -->"
 END: Final = "<!-- end of events -->"
 NOTHING: Final = ""
@@ -144,9 +146,7 @@ def tables() -> str:
 
 
 def renewed(page: str) -> str:
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n\n{tables()}\n{END}{after}"
+    return put(page, BEGIN, tables(), END)
 
 
 def main() -> None:

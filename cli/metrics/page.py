@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from shmbroker.cli.generated import put
 from shmbroker.cli.metrics.metric import Metric
 from shmbroker.cli.metrics.table import PARTS
 
@@ -28,9 +29,7 @@ def tables() -> str:
 
 
 def renewed(page: str) -> str:
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n\n{tables()}\n{END}{after}"
+    return put(page, BEGIN, tables(), END)
 
 
 def main() -> None:

@@ -38,16 +38,6 @@ class Edit:
             self._replace(block, key, line + "\n")
         self._check(table)
 
-    def drop(self, table: str, key: str) -> None:
-        values = self._wanted
-        for name in parts(table):
-            values = values.get(name, {})
-        if values.pop(key, None) is None:
-            return
-        if (block := self._block(table)) is not None:
-            self._replace(block, key, "")
-        self._check(table)
-
     def drop_table(self, table: str) -> None:
         *outer, last = parts(table)
         values = self._wanted

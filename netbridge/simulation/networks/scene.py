@@ -14,27 +14,19 @@ from shmbroker.netbridge.simulation.world import World
 
 class Scene(Peers):
     watch: Watch
+    programs: Programs
 
     def __init__(self, world: World, cast: Cast) -> None:
         watch = Watch()
-        super().__init__(world, cast.nodes, cast.pairs, watch)
+        super().__init__(world, cast.name, cast.nodes, cast.pairs, watch)
         watch.scene = self
         self.cast = cast
         for node in self.nodes.values():
             node.store.declare(queues=(*QUEUES, KEPT))
         self.programs = Programs(self)
 
-    @property
-    def published(self) -> int:
-        return self.programs.published
-
     def broker(self, host: Host, node: Node) -> NetworksBroker:
         return NetworksBroker(self, host, node)
-
-    def begin(self, busy_until: float) -> None:
-        super().begin(busy_until)
-        self.world.tell(f"{self.cast.name}, pairs: {sorted(self.cast.pairs)}")
-        self.programs.begin(busy_until)
 
     def misses(self) -> str:
         return self.unserved() or self._undemanded() or self._stuck()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from shmbroker.netbridge.simulation.end import Secret
 from shmbroker.netbridge.simulation.fault import Fault
@@ -16,13 +16,19 @@ from shmbroker.netbridge.simulation.peers.watch import Watch
 from shmbroker.netbridge.simulation.stage import Stage
 from shmbroker.netbridge.simulation.world import World
 
+if TYPE_CHECKING:
+    from shmbroker.netbridge.simulation.peers.programs import Programs
+
 DOWN_SECONDS: Final = 0.05, 1.0
 
 
 class Scene(Stage):
+    programs: Programs
+
     def __init__(
-        self, world: World, nodes: tuple[str, ...], pairs: frozenset[str], watch: Watch
+        self, world: World, name: str, nodes: tuple[str, ...], pairs: frozenset[str], watch: Watch
     ) -> None:
+        self.name = name
         self.names = tuple(host for node in nodes for host in hosts_of(node, pairs))
         super().__init__(world)
         self.watch = watch
@@ -33,6 +39,10 @@ class Scene(Stage):
         }
         self.disks = {name: self.nodes[node_of(name)].store.disk for name in self.names}
         self._secrets = 0
+
+    @property
+    def published(self) -> int:
+        return self.programs.published
 
     def secret(self) -> Secret:
         self._secrets += 1
@@ -45,6 +55,8 @@ class Scene(Stage):
         for host in self.hosts.values():
             host.is_up = False
             self.world.later(self.world.between(0.0, 0.2), partial(self.starts, host))
+        self.world.tell(f"{self.name}, pairs: {sorted(self.pairs)}")
+        self.programs.begin(busy_until)
 
     def starts(self, host: Host) -> None:
         if not host.is_up:
