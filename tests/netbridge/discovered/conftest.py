@@ -73,6 +73,20 @@ class Lan:
         found: dict[str, Any] = told["discovery"]
         return found
 
+    def finds(self, name: str, standings: dict[str, str]) -> dict[str, Any]:
+        """What this one shows, once these are found and no others; each change is logged."""
+        watch = Watch(self.cluster[name].folder / "log")
+        late = time.monotonic() + PATIENCE
+        try:
+            while True:
+                told = self.discovered(name)
+                if {each["name"]: each["standing"] for each in told["entries"]} == standings:
+                    return told
+                assert time.monotonic() < late, f"{told}\n{self.cluster.story()}"
+                watch.wait(late - time.monotonic())
+        finally:
+            watch.close()
+
     def logs(self, name: str, state: str, times: int = 1) -> None:
         """Waits until discovery has said so."""
         watch = Watch(self.cluster[name].folder / "log")

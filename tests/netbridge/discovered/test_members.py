@@ -43,10 +43,7 @@ def test_three_hosts_by_multicast(lan: Lan, hosts: Rack) -> None:
         run.before = hosts[name].enter
         run.start().becomes("live")
     all_see(lan)
-    told = lan.discovered("east")
-    assert {(each["name"], each["standing"]) for each in told["entries"]} == {
-        (name, "live") for name in NAMES
-    }
+    told = lan.finds("east", dict.fromkeys(NAMES, "live"))
     assert told["ignored"]["strangers"] == 0
     listed = Shell(lan.cluster.vhosts["east"])("cluster", "list", str(lan.cluster["east"].folder))
     assert listed.lines[-1] == "discovery lan: 3 brokers"
@@ -65,7 +62,7 @@ def test_by_a_registry_an_expired_entry_closes_no_link(lan: Lan) -> None:
     lan.logs("east", "found", times=3)  # others are linked before it has found them itself
     lan.folder.rename(lan.folder.with_name("away"))
     lan.logs("east", "expired", times=3)
-    assert lan.discovered("east")["entries"] == []
+    lan.finds("east", {})
     assert not lan.cluster.logged("east", "missing")
     lan.cluster.sees("east", "north", "west")
     lan.folder.with_name("away").rename(lan.folder)
@@ -90,8 +87,7 @@ def test_another_password_never_joins(lan: Lan) -> None:
     lan.add("west", lan.registry, cluster__town__password=wrong).start().becomes("live")
     for name in ("east", "west"):
         lan.logs(name, "strangers")
-        told = lan.discovered(name)
-        assert [each["name"] for each in told["entries"]] == [name]
+        told = lan.finds(name, {name: "live"})
         assert told["ignored"]["strangers"] > 0
         assert [each["name"] for each in lan.cluster.told(name)["nodes"]] == [name]
         assert not [line for line in lan.cluster[name].said() if line["event"] == "link"]
@@ -102,12 +98,7 @@ def test_a_backup_is_announced_as_one_and_finds_the_others(lan: Lan) -> None:
     lan.add("west", lan.registry).start().becomes("live")
     lan.add("west2", lan.registry, "backup", shares="west").start().becomes("passive")
     lan.cluster.until("east", lambda told: any(each["backups"] for each in told["nodes"]))
-    lan.logs("east", "found", times=3)
-    assert {(each["name"], each["standing"]) for each in lan.discovered("east")["entries"]} == {
-        ("east", "live"),
-        ("west", "live"),
-        ("west2", "backup"),
-    }
+    lan.finds("east", {"east": "live", "west": "live", "west2": "backup"})
     lan.cluster["west"].kill()
     lan.cluster.sees("east", "west2")
 
@@ -121,9 +112,7 @@ def test_a_pair_of_a_replicated_node_and_its_passive_member(lan: Lan) -> None:
     lan.cluster.starts("east")
     lan.cluster.sees("west", "east")
     lan.cluster.sees("east2", "west")
-    lan.logs("west", "found", times=3)
-    standings = {each["name"]: each["standing"] for each in lan.discovered("west")["entries"]}
-    assert standings == {"west": "live", "east": "live", "east2": "backup"}
+    lan.finds("west", {"west": "live", "east": "live", "east2": "backup"})
     lan.cluster["east"].kill()
     lan.cluster.sees("west", "east2")
 
