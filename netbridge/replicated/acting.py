@@ -276,6 +276,8 @@ class Acting(Carrier):
         elif isinstance(what, InSync):
             self._when_applied(member, heard)  # the list that it is on has come before
             self._aside.tell()
+        elif isinstance(what, (Hello, Dropped)) and not what.serves:
+            self._when_applied(member, heard)  # it may have said in its journal who is next
         elif isinstance(what, Diverged):
             self._aside.write(member, what)
         else:
@@ -289,10 +291,9 @@ class Acting(Carrier):
             self._show_progress(time.monotonic())
 
     def _show_progress(self, at: float) -> None:
-        if at >= self._shown_at + PROGRESS_SECONDS:
+        if self.progress and at >= self._shown_at + PROGRESS_SECONDS:
             self._shown_at = at
-            if self.progress:
-                self.process.changed()
+            self.process.changed()
 
     @property
     def progress(self) -> str:
@@ -312,8 +313,7 @@ class Acting(Carrier):
             then()
             go_on()
 
-        folder = self.store.journal
-        self._worker.do(lambda: has_frame(folder, place_of(last)), found, of="history")
+        self._worker.do(lambda: has_frame(self.store.journal, place_of(last)), found, of="history")
 
     def _has_frame(self, position: Position) -> bool:
         return not position.number or self._known == (position, True)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 
 import pytest
 
 from shmbroker import Queue
+from shmbroker.ipc.base.errors import Error
+from shmbroker.netbridge.replica.applying import Applying
+from shmbroker.netbridge.replica.warm import Warm
+from shmbroker.netbridge.wire.words import ReplicaAck
 from tests.netbridge.replicated.conftest import PATIENCE, Made, Node
 from tests.support.fall import falls_when
 
@@ -95,6 +100,34 @@ def test_a_parked_group_is_activated(node: Made) -> None:
     assert two.orders("b", {"verb": "activate"}) == ""
     two["b"].becomes("live")
     assert two.bodies("b") == MANY
+
+
+def tells_nothing_unasked() -> None:
+    """In this process, of what was applied: as the thread that has synced may be late."""
+    init = Applying.__init__
+
+    def quiet(
+        applying: Applying,
+        warm: Warm,
+        remake: Callable[[], Warm],
+        ack: ReplicaAck,
+        news: Callable[[], None],
+        failed: Callable[[Error], None],
+    ) -> None:
+        init(applying, warm, remake, ack, lambda: None, failed)
+
+    Applying.__init__ = quiet  # type: ignore[method-assign,assignment]
+
+
+def test_a_backup_hears_that_its_live_has_stopped_before_it_knows_that_the_group_is_parked(
+    node: Made,
+) -> None:
+    two = node()
+    two["b"].before = tells_nothing_unasked
+    two.up()
+    assert two.orders("a", {"verb": "stop"}) == ""
+    assert two["a"].ends() == 0
+    two.says("b", "parked")
 
 
 def test_backup_stops_gracefully(node: Made) -> None:
