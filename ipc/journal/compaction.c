@@ -37,6 +37,7 @@ static int64_t begin(sb_journal *journal, int64_t share)
             of->state = SEGMENT_DAMAGED;
             continue;
         }
+        reader_beside_writer(&journal->compaction.segment);
         journal->compaction.reading = true;
         journal->compaction.offset = journal->compaction.frame_end = JOURNAL_PAGE;
         journal->compaction.number = 1;

@@ -67,6 +67,7 @@ static int64_t open_segment(const sb_history *of, int64_t serial, reader *opened
     int64_t bad, code = reader_open(opened, &of->in, serial, false);
     if (code != SB_OK)
         return code == SB_NOT_FOUND ? is_gone(of, serial) : code;
+    reader_beside_writer(opened);
     if (reader_frame(opened, JOURNAL_PAGE, 1, &bad, &wrong))
         return SB_OK;
     reader_close(opened);
