@@ -127,6 +127,9 @@ class Blows(HostBlows):
 
     def start(self, name: str) -> None:
         self._brokers[name].start()
+        self._brokers.until(
+            lambda: self._brokers[name].status.state, lambda state: state in ("live", "passive")
+        )  # while another one serves, it may be struck before it has begun
         self._serves(self._members(name))
         self._is_whole()
 
