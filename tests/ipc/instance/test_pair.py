@@ -66,6 +66,17 @@ def test_a_live_that_is_killed_is_replaced_and_gets_its_role_back(make: Make, vh
     assert backup.stop() == 0
 
 
+def test_what_is_in_a_journal_of_another_folder_is_restored(
+    make: Make, vhost: str, tmp_path: Path
+) -> None:
+    live = make("a", store__journal=str(tmp_path / "journal")).start().becomes("live")
+    put(vhost, b"1")
+    assert live.stop() == 0
+    vhosts.delete(vhost, force=True)  # as if the machine had been started anew
+    live.start().becomes("live")
+    assert bodies(vhost) == [b"1"]
+
+
 def test_a_stop_in_good_order_does_not_hand_over(make: Make, vhost: str) -> None:
     live = make("a").start().becomes("live")
     backup = is_announced(make("b", "backup").start())
