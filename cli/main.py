@@ -58,6 +58,7 @@ VERBS = {
     "start": "start:start",
     "status": "instance:status",
     "stop": "instance:stop",
+    "store": "store:store",
     "sub": "subscribe:sub",
     "subscription": "subscription:subscription",
     "top": "top:top",

@@ -2,6 +2,7 @@
 
 node        whose store it is, and by what kind of lock its live is found
 live.lock   the record; file_lock.py locks its bytes
+history     in which history links ship, if it was restored from a backup (restoration.py)
 failback    a live that came back asks for its role (file_lock.py)
 journal/    what must survive
 pages/      what has no room in memory
@@ -28,6 +29,7 @@ from shmbroker.ipc.instance.whole import check_is_file, read_whole, write_whole
 NODE: Final = "node"
 JOURNAL: Final = "journal"
 PAGES: Final = "pages"
+HISTORY: Final = "history"
 FILE_LOCK: Final = "file"
 
 
@@ -63,6 +65,12 @@ def node_of_journal(folder: Path) -> str:
     found = ffi.new("char[16]")
     known = lib.sb_journal_epoch(bytes(folder), found) > 0
     return bytes(ffi.buffer(found)).hex() if known else secrets.token_hex(16)
+
+
+def history_of(path: Path) -> int:
+    """Another one whenever positions may be used twice; 0: it was never restored."""
+    found = read_whole(path / HISTORY).get("history", 0)
+    return found if type(found) is int and found >= 0 else 0
 
 
 def has_journal(folder: Path) -> bool:

@@ -23,6 +23,7 @@ from shmbroker.ipc.instance.leaving import Left
 from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.process import memory
 from shmbroker.ipc.instance.status import RUN
+from shmbroker.ipc.instance.store import history_of
 from shmbroker.ipc.instance.whole import write_whole
 from shmbroker.ipc.latency.latency import Counts
 from shmbroker.netbridge.broker import gates, table, whereabouts
@@ -91,18 +92,22 @@ class Owner:
 
     def begin(self, node: bytes, epoch: int) -> None:
         """The broker is live."""
-        ours = Identity(node, self._incarnation, self._config.name, Standing.LIVE, epoch)
+        ours = self._identity(node, Standing.LIVE, epoch)
         self._orders.put(lambda: self._begin(ours))
 
     def prepare(self, node: bytes, epoch: int) -> None:
         """The broker is about to be live, and its vhost is there."""
-        ours = Identity(node, self._incarnation, self._config.name, Standing.LIVE, epoch)
+        ours = self._identity(node, Standing.LIVE, epoch)
         self._orders.put(lambda: self._prepare(ours))
 
     def waits(self, node: bytes, epoch: int) -> None:
         """It is passive, and another one of its group is live with this epoch."""
-        ours = Identity(node, self._incarnation, self._config.name, Standing.BACKUP, epoch)
+        ours = self._identity(node, Standing.BACKUP, epoch)
         self._orders.put(lambda: self._wait(ours))
+
+    def _identity(self, node: bytes, standing: Standing, epoch: int) -> Identity:
+        history = history_of(self._config.store)
+        return Identity(node, self._incarnation, self._config.name, standing, epoch, history)
 
     def gives_away(self, parts: Callable[[str], None]) -> Left | None:
         """Only a member of a cluster does."""

@@ -74,23 +74,20 @@ class Link(Closable):
         times: LinkTimes | None = None,
         role: Role = Role.PEERING,
         refused_retry: float = REFUSED_RETRY,
-        history: int = 0,
         tell: Tell = lambda _: None,
         owner: Owner = "link",
         pair: KeyPair | None = None,
         meter: Meter | None = None,
         shows: Callable[[Link], None] = lambda _: None,
     ) -> None:
-        """`history`: another one whenever positions of its queues may be used twice.
-
-        `pair`: by which the far end knows this broker; without it each connection has a new one.
+        """`pair`: by which the far end knows this broker; without it each connection has a new one.
         `shows`: called at each change of what people see of it.
         """
         found = (uri,) if isinstance(uri, Draft) else drafts(parse(uri), owner, refused_retry)
         if len(found) != 1:
             raise InvalidArgument(f"{uri!r} stands for {len(found)} links, and this is one")
         self.name = name
-        self.credential, self.ours, self.role, self.history = credential, ours, role, history
+        self.credential, self.ours, self.role = credential, ours, role
         self.ships = tuple(ships)
         self.times = times or LinkTimes()
         self.tell = tell
@@ -445,7 +442,7 @@ class _Connection:
         )  # fmt: skip
         end.sources[target] = source
         exact = link.times.exact
-        outlet = source.outlet(target, link.ours.node, link.history, exact=exact)
+        outlet = source.outlet(target, link.ours.node, link.ours.history, exact=exact)
         end.does(end.machine.open(outlet, time.monotonic()))
 
     def _happened(self) -> None:

@@ -39,6 +39,9 @@ class Identity:
     name: str
     standing: Standing
     epoch: int
+    history: int = 0
+    """Another one whenever positions of its queues may be used twice; the far end sees it in the
+    origins of streams only."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,118 @@
+"""A store made of a backup: the same node, in another history and a far higher epoch.
+
+Positions that were used after the backup are used again for other messages.  So links tell their
+targets another history (netbridge/link/origin.py), and nothing is dropped there as known.  The
+epoch is above all that the lost store may have had, so that nobody takes the broker for one that
+was replaced.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+
+from shmbroker.ipc.base.errors import InvalidArgument
+from shmbroker.ipc.base.trust import make_folder
+from shmbroker.ipc.instance import backup
+from shmbroker.ipc.instance.backup import Backup
+from shmbroker.ipc.instance.config.config import Config
+from shmbroker.ipc.instance.creation import make_folders
+from shmbroker.ipc.instance.lock.record import LIVE, Record, RecordFile
+from shmbroker.ipc.instance.mending import EPOCHS_UNSEEN, epoch_of_journal
+from shmbroker.ipc.instance.page_files import copy_file
+from shmbroker.ipc.instance.store import (
+    HISTORY,
+    JOURNAL,
+    NODE,
+    PAGES,
+    Node,
+    has_journal,
+    read_node,
+)
+from shmbroker.ipc.instance.unattended import unattended
+from shmbroker.ipc.instance.whole import sync_folder, write_whole
+
+HISTORY_BITS = 63
+
+
+def restore(config: Config, source: Path, *, new_node: bool) -> Backup:
+    """Into the store of an instance, which has no journal yet; nobody runs on it meanwhile.
+
+    `new_node`: the original goes on, and this one is to be told from it.
+    """
+    check(config)
+    found = backup.verified(source)
+    make_folders(config)
+    journal, pages = config.journal or config.store / JOURNAL, config.pages or config.store / PAGES
+    make_folder(journal)
+    with unattended(config.store / JOURNAL):
+        making = [(journal, source / JOURNAL), (pages, source / PAGES)]
+        for place, what in making:
+            copy(what, beside(place))
+        identify(config, secrets.token_hex(16) if new_node else found.node, source)
+        for place, _ in reversed(making):  # the journal last: until then there is nothing
+            put(beside(place), place)
+    return found
+
+
+def check(config: Config) -> None:
+    if config.policy == "replication":
+        raise InvalidArgument(
+            f"{config.folder} is a member of a replicated node, which copies from another member: "
+            "start it with an empty store. If all members are lost, restore into an instance with "
+            "a store of its own, and let the programs go there"
+        )
+    for folder in (config.journal or config.store / JOURNAL, config.pages or config.store / PAGES):
+        if has_journal(folder) or any(folder.glob("*/*.page")):
+            raise InvalidArgument(
+                f"{folder} is not empty: move it away first, or restore into a new instance "
+                "(shmbroker create)"
+            )
+
+
+def beside(place: Path) -> Path:
+    return place.with_name(f"{place.name}.restoring")
+
+
+def copy(source: Path, target: Path) -> None:
+    """With all of its blocks: these files are written over later, and a disk may be full then."""
+    shutil.rmtree(target, ignore_errors=True)  # of somebody who was interrupted
+    make_folder(target)
+    files = sorted(each for each in source.rglob("*") if each.is_file())
+    for each in files:
+        to = target / each.relative_to(source)
+        make_folder(to.parent)
+        size = copy_file(each, to)
+        with to.open("rb+") as file:
+            if size:
+                os.posix_fallocate(file.fileno(), 0, size)
+            os.fsync(file.fileno())
+    for folder in {target, *((target / each.relative_to(source)).parent for each in files)}:
+        sync_folder(folder)
+
+
+def identify(config: Config, node: str, source: Path) -> None:
+    """Which store it is: who was live last, in which epoch, and in which history it goes on."""
+    lock = RecordFile(config.store)
+    try:
+        lock.write(Record(epoch_of_journal(source / JOURNAL) + EPOCHS_UNSEEN, LIVE))
+        inode = os.fstat(lock.number).st_ino
+    finally:
+        lock.close()
+    there = read_node(config.store / NODE)
+    places = (str(each or "") for each in (config.journal, config.pages))
+    made = Node(node, config.vhost, inode, there.lock if there else config.lock, *places)
+    history = {"history": secrets.randbits(HISTORY_BITS) | 1}
+    write_whole(config.store / HISTORY, history, synced=True)
+    write_whole(config.store / NODE, asdict(made), synced=True)
+
+
+def put(made: Path, place: Path) -> None:
+    with suppress(FileNotFoundError):
+        shutil.rmtree(place)  # empty, or with segments that never had a name
+    made.rename(place)
+    sync_folder(place.parent)

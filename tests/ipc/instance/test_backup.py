@@ -1,0 +1,213 @@
+"""Backups of a store: taken under load, verified, continued, restored."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import shmbroker
+from shmbroker import Empty, NotFound
+from shmbroker.ipc.base.errors import DiskFull, InvalidArgument, JournalDamaged
+from shmbroker.ipc.instance import backup, store
+from shmbroker.ipc.instance.backup import Backup
+from shmbroker.ipc.instance.config.config import load
+from shmbroker.ipc.instance.restoration import restore
+from shmbroker.ipc.vhost import vhost as vhosts
+from tests.ipc.instance.conftest import Make
+from tests.ipc.instance.test_pair import bodies, put
+from tests.support.runs import PATIENCE_SECONDS, Run, Settings
+from tests.support.small_disk import small_disk
+
+BATCH = 50
+PADDING = bytes(2000)
+SLOTS = 1024
+LEFT = 4000
+"""So many wait in pages at least, when a backup is taken."""
+
+
+@pytest.fixture
+def locked() -> Settings:
+    """What is tested here does not depend on the kind of lock."""
+    return {}
+
+
+def numbered(first: int) -> list[bytes]:
+    return [number.to_bytes(4, "big") + PADDING for number in range(first, first + BATCH)]
+
+
+class Load:
+    """One thread publishes to three durable queues; one takes from two of them.
+
+    `kept` is taken from by nobody, `flow` keeps nothing, so segments are recycled; `paged` pages.
+    """
+
+    def __init__(self, vhost: str) -> None:
+        self.vhost, self.confirmed, self.is_over = vhost, 0, False
+        self.taken = 0
+        self.news = threading.Condition()
+        self._threads = [threading.Thread(target=each) for each in (self._publish, self._take)]
+
+    def _publish(self) -> None:
+        with shmbroker.connect(f"shm://{self.vhost}") as broker:
+            kept = broker.declare_queue("kept", durable=True, slots=1 << 16)
+            flow = broker.declare_queue("flow", durable=True)
+            paged = broker.declare_queue("paged", durable=True, slots=SLOTS, when_full="page")
+            while not self.is_over:
+                kept.publish(self.confirmed.to_bytes(4, "big"), timeout=PATIENCE_SECONDS)
+                for queue in (flow, paged):
+                    queue.publish_many(numbered(self.confirmed * BATCH), timeout=PATIENCE_SECONDS)
+                with self.news:
+                    self.confirmed += 1
+                    self.news.notify_all()
+
+    def _take(self) -> None:
+        self.reaches(1)
+        with shmbroker.connect(f"shm://{self.vhost}") as broker:
+            flow, paged = broker.queue("flow"), broker.queue("paged")
+            while not self.is_over:
+                for _ in flow.consume(timeout=0):
+                    pass
+                if self.confirmed * BATCH - self.taken > LEFT:
+                    for _ in range(BATCH):
+                        self.taken += bool(paged.receive(timeout=PATIENCE_SECONDS))
+
+    def reaches(self, batches: int) -> int:
+        with self.news:
+            assert self.news.wait_for(lambda: self.confirmed >= batches, PATIENCE_SECONDS)
+        return self.confirmed
+
+    def __enter__(self) -> Load:
+        for each in self._threads:
+            each.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.is_over = True
+        for each in self._threads:
+            each.join()
+
+
+def numbers(vhost: str, queue: str) -> list[int]:
+    """All that is there, in order, until nothing comes any more."""
+    found: list[int] = []
+    with shmbroker.connect(f"shm://{vhost}") as broker:
+        taken = broker.queue(queue)
+        while True:
+            try:
+                found.append(int.from_bytes(taken.receive(timeout=1.0)[:4], "big"))
+            except Empty:
+                return found
+
+
+@contextmanager
+def restored(run: Run, source: Path, *, new_node: bool = False) -> Iterator[str]:
+    vhost = load(run.folder).vhost
+    restore(load(run.folder), source, new_node=new_node)
+    run.start().becomes("live")
+    yield vhost
+    assert run.stop() == 0
+    vhosts.delete(vhost, force=True)
+
+
+def taken(run: Run, target: Path, since: Path | None = None) -> Backup:
+    return backup.take(load(run.folder), target, since, print)
+
+
+def test_a_backup_under_load_has_all_that_was_confirmed_before_it_began(
+    make: Make, vhost: str, tmp_path: Path
+) -> None:
+    live = make("a").start().becomes("live")
+    with Load(vhost) as load_:
+        load_.reaches(2 * LEFT // BATCH)
+        first = taken(live, tmp_path / "first")
+        load_.reaches(load_.confirmed + 20)
+        confirmed, acknowledged = load_.confirmed, load_.taken
+        second = taken(live, tmp_path / "second", tmp_path / "first")
+        load_.reaches(load_.confirmed + 5)
+        taken_by_then = load_.taken
+    live.kill()
+    vhosts.delete(vhost, force=True)
+    assert len(first.pages) > 0
+    assert second.copied < second.bytes, "the segments that were there are shared"
+    assert backup.verified(tmp_path / "second") == second
+    other = Run(tmp_path / "b", f"{vhost}-b", "live", {"store.path": str(tmp_path / "other")})
+    with restored(other, tmp_path / "second") as name:
+        kept, paged = numbers(name, "kept"), numbers(name, "paged")
+        assert kept == list(range(len(kept)))
+        assert len(kept) >= confirmed
+        assert paged == list(range(paged[0], paged[-1] + 1)), "each once, in order"
+        assert paged[0] <= taken_by_then
+        assert paged[-1] + 1 >= confirmed * BATCH
+        assert acknowledged - BATCH <= paged[0] + SLOTS
+
+
+def test_what_is_restored_is_the_same_node_in_another_history(
+    make: Make, vhost: str, tmp_path: Path
+) -> None:
+    live = make("a").start().becomes("live")
+    put(vhost, b"1", b"2")
+    made = taken(live, tmp_path / "backup")
+    put(vhost, b"3")
+    with pytest.raises(InvalidArgument, match="is not empty"):
+        restore(load(live.folder), tmp_path / "backup", new_node=False)
+    live.kill()
+    epoch = live.status.epoch
+    names = []
+    for name, new_node in (("b", False), ("c", False), ("d", True)):
+        other = Run(tmp_path / name, f"{vhost}-{name}", "live",
+                    {"store.path": str(tmp_path / f"store-{name}")})  # fmt: skip
+        with restored(other, tmp_path / "backup", new_node=new_node) as there:
+            assert bodies(there) == [b"1", b"2"]
+            assert other.status.epoch > epoch + 1000
+        node = store.read_node(tmp_path / f"store-{name}" / store.NODE)
+        assert node is not None
+        names.append((node.node, store.history_of(tmp_path / f"store-{name}")))
+    assert [each == made.node for each, _ in names] == [True, True, False]
+    assert len({history for _, history in names} | {0}) == 4
+    assert store.history_of(tmp_path / "store") == 0
+
+
+def test_damage_of_a_backup_is_found(make: Make, vhost: str, tmp_path: Path) -> None:
+    live = make("a").start().becomes("live")
+    put(vhost, b"1", b"2")
+    folder = tmp_path / "backup"
+    made = taken(live, folder)
+    assert live.stop() == 0
+    (segment,) = (folder / "journal").glob("*.journal")
+    whole = segment.read_bytes()
+    segment.write_bytes(whole[: made.end - 8] + bytes(8) + whole[made.end :])
+    with pytest.raises(JournalDamaged):
+        backup.verified(folder)
+    other = Run(tmp_path / "b", vhost, "live", {"store.path": str(tmp_path / "other")})
+    with pytest.raises(JournalDamaged):
+        restore(load(other.folder), folder, new_node=False)
+    assert not store.has_journal(tmp_path / "other" / "journal")
+    segment.write_bytes(whole)
+    assert backup.verified(folder) == made
+    backup.write_whole(folder / backup.FILE, {**backup.asdict(made), "format": 2})
+    with pytest.raises(InvalidArgument, match="use the version that made it"):
+        backup.verified(folder)
+    (folder / backup.FILE).unlink()
+    with pytest.raises(NotFound, match="was not finished"):
+        backup.verified(folder)
+    backup.write_whole(folder / backup.FILE, backup.asdict(replace(made, pages={"a/b": [1, "x"]})))
+    with pytest.raises(JournalDamaged, match="is missing"):
+        backup.verified(folder)
+
+
+def test_a_disk_without_room_for_the_backup_is_said_and_nothing_stays(
+    make: Make, vhost: str, tmp_path: Path
+) -> None:
+    live = make("a").start().becomes("live")
+    put(vhost, bytes(500_000), bytes(500_000))
+    with small_disk(tmp_path / "disk", 400_000) as disk:
+        with pytest.raises(DiskFull, match="nothing is left"):
+            taken(live, disk / "backup")
+        assert not (disk / "backup").exists()
+    put(vhost, b"3")
+    assert live.stop() == 0
