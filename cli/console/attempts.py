@@ -7,6 +7,7 @@ is told the time.
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +17,8 @@ ADDRESS_PAUSE_MAX: Final = 60.0
 USER_PAUSE_MAX: Final = 5.0
 PLACES_MAX: Final = 1024
 FORGOTTEN_SECONDS: Final = 900.0
+NETWORK_BITS: Final = 64
+"""Of IPv6: a host has all addresses of such a network, and could come from another one each time."""
 
 
 @dataclass(slots=True)
@@ -55,6 +58,19 @@ class Attempts:
     def succeeded(self, address: str, user: str) -> None:
         for key, _ in _keys(address, user):
             self._of.pop(key, None)
+
+
+def source_of(address: str) -> str:
+    """Whoever comes from there is one, as far as anybody can see."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if not isinstance(found, ipaddress.IPv6Address):
+        return address
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(ipaddress.ip_network((found, NETWORK_BITS), strict=False))
 
 
 def _keys(address: str, user: str) -> tuple[tuple[tuple[str, str], float], ...]:

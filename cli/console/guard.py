@@ -25,10 +25,13 @@ from shmbroker.cli.console.session import Session, Sessions
 from shmbroker.netbridge.config.console import Console, is_loopback
 
 BODY_MAX: Final = 2 << 20
+LOGIN_MAX: Final = 32 << 10
+"""Bytes of a request of somebody who is not logged in yet: many may send them at once."""
 BODY_SECONDS: Final = 30.0
 CSRF_HEADER: Final = "x-csrf-token"
 READS: Final = {"GET", "HEAD"}
-WITHOUT_SESSION: Final = {"/api/login", "/api/session"}
+LOGIN: Final = "/api/login"
+WITHOUT_SESSION: Final = {LOGIN, "/api/session"}
 LOOKS: Final = "looks"
 API: Final = "/api/"
 METRICS: Final = "/metrics"
@@ -132,7 +135,7 @@ class Guard:
         state["session"] = self._session(request)
         if request.method not in READS:
             self._check_origin(headers)
-            self._check_content(headers)
+            self._check_content(headers, LOGIN_MAX if path == LOGIN else BODY_MAX)
         if path.startswith(API) and path not in WITHOUT_SESSION:
             self._check_session(request, state["session"])
         if path == METRICS and not self._is_open_for_metrics and state["session"] is None:
@@ -160,13 +163,13 @@ class Guard:
         if (origin is not None and origin.lower() != own.lower()) or site != "same-origin":
             raise Refused(403, "cross-site", "another site has made this request")
 
-    def _check_content(self, headers: Headers) -> None:
+    def _check_content(self, headers: Headers, most: int) -> None:
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise Refused(415, "content", "a request that changes something is application/json")
         length = headers.get("content-length", "")
-        if not length.isdecimal() or len(length) > 10 or int(length) > BODY_MAX:
-            raise Refused(413, "too-large", f"a request has its length, up to {BODY_MAX} bytes")
+        if not length.isdecimal() or len(length) > 10 or int(length) > most:
+            raise Refused(413, "too-large", f"a request has its length, up to {most} bytes")
 
     def _check_session(self, request: Request, session: Session | None) -> None:
         if session is None:

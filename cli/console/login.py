@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Final
 
 from shmbroker.cli.console import one_time
-from shmbroker.cli.console.attempts import Attempts
+from shmbroker.cli.console.attempts import Attempts, source_of
 from shmbroker.cli.console.refusal import Refused
 from shmbroker.netbridge.security.credential import Credential, Credentials
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.words import Role
 
 WAITING_MAX: Final = 4
-"""Passwords that are stretched, or wait for that: each takes 100 ms and 32 MiB."""
+"""Passwords that are stretched, one after the other, or wait for that: each takes 100 ms and 32 MiB.
+Of one source there is one at a time, so that it keeps nobody else waiting."""
 LENGTH_MAX: Final = 1024
 KNOWN_MAX: Final = 100
 
@@ -34,7 +35,8 @@ class Login:
         self._attempts = Attempts()
         self._lock = threading.Lock()
         self._stretching = threading.Lock()
-        self._waiting = 0
+        self._waiting: set[str] = set()
+        """Their sources."""
         self._secret = secrets.token_bytes(32)
         self._seen: dict[bytes, str] = {}
         """Roles by digests of what was right: who comes each second need not be stretched."""
@@ -48,21 +50,22 @@ class Login:
 
     def by_password(self, address: str, user: str, password: str) -> str:
         """The role; Refused."""
-        self._check_pause(address, user)
         if len(user) > LENGTH_MAX or len(password) > LENGTH_MAX:
             raise Refused(400, "too-long", "no user and no password is as long as that")
+        source = source_of(address)
+        self._check_pause(source, user)
         with self._lock:
-            if self._waiting >= WAITING_MAX:
+            if source in self._waiting or len(self._waiting) >= WAITING_MAX:
                 raise _busy()
-            self._waiting += 1
+            self._waiting.add(source)
         try:
             with self._stretching:
-                self._check_pause(address, user)
+                self._check_pause(source, user)
                 role = self._role(user, password)
-                self._ended(address, user, role)
+                self._ended(source, user, role)
         finally:
             with self._lock:
-                self._waiting -= 1
+                self._waiting.discard(source)
         if role is None:
             raise Refused(401, "credentials", "there is no such user with this password")
         return role
@@ -80,25 +83,26 @@ class Login:
 
     def by_link(self, address: str, token: str) -> tuple[str, str]:
         """User and role; Refused."""
-        self._check_pause(address, "")
+        source = source_of(address)
+        self._check_pause(source, "")
         found = one_time.taken(self._folder, token)
-        self._ended(address, "", None if found is None else found[1])
+        self._ended(source, "", None if found is None else found[1])
         if found is None:
             raise Refused(
                 401, "link", "this link was used, or is too old: shmbroker console open DIR"
             )
         return found
 
-    def _ended(self, address: str, user: str, role: str | None) -> None:
+    def _ended(self, source: str, user: str, role: str | None) -> None:
         with self._lock:
             if role is None:
-                self._attempts.failed(address, user, self._clock())
+                self._attempts.failed(source, user, self._clock())
             else:
-                self._attempts.succeeded(address, user)
+                self._attempts.succeeded(source, user)
 
-    def _check_pause(self, address: str, user: str) -> None:
+    def _check_pause(self, source: str, user: str) -> None:
         with self._lock:
-            pause = self._attempts.pause(address, user, self._clock())
+            pause = self._attempts.pause(source, user, self._clock())
         if pause > 0:
             seconds = int(pause) + 1
             refused = Refused(

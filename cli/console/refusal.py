@@ -1,7 +1,8 @@
 """What is refused: why, with which status, and its line in the log of the instance.
 
 However often somebody tries, the log grows slowly: of each kind only the first in a minute
-are written, and then how many were left out.
+are written, and then how many were left out.  The same holds for warnings of the HTTP server, which
+are of requests that are none, and of too many connections.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ LINES_MAX: Final = 20
 MINUTE: Final = 60.0
 TEXT_MAX: Final = 200
 """Characters of what somebody else has sent."""
+WARNING_MAX: Final = 4000
 
 
 class Refused(Exception):
@@ -40,27 +42,33 @@ class Refusals:
         self._write, self._clock = write, clock
         self._lock = threading.Lock()
         self._began = clock()
-        self._counts: Counter[str] = Counter()
-        """In this minute, by word: many of one kind do not hide another one."""
+        self._counts: Counter[tuple[str, str]] = Counter()
+        """In this minute, by event and kind: many of one kind do not hide another one."""
 
     def tell(self, word: str, **fields: object) -> None:
+        cut = {
+            name: each[:TEXT_MAX] if isinstance(each, str) else each
+            for name, each in fields.items()
+        }
+        self._tell("console refused", word, {"why": word, **cut})
+
+    def warn(self, kind: str, why: str) -> None:
+        """`kind`: the message without what it is about."""
+        self._tell("console warning", kind, {"why": why[:WARNING_MAX]})
+
+    def _tell(self, event: str, kind: str, fields: dict[str, object]) -> None:
         with self._lock:
             now = self._clock()
             if now - self._began >= MINUTE:
                 self._begin(now)
-            self._counts[word] += 1
-            if self._counts[word] > LINES_MAX:
-                return
-            cut = {
-                name: each[:TEXT_MAX] if isinstance(each, str) else each
-                for name, each in fields.items()
-            }
-            self._write("console refused", why=word, **cut)
+            self._counts[event, kind] += 1
+            if self._counts[event, kind] <= LINES_MAX:
+                self._write(event, **fields)
 
     def _begin(self, now: float) -> None:
-        for word, count in self._counts.items():
+        for (event, kind), count in self._counts.items():
             if count > LINES_MAX:
-                self._write("console refused", why=word, more=count - LINES_MAX)
+                self._write(event, why=kind, more=count - LINES_MAX)
         self._began, self._counts = now, Counter()
 
     def close(self) -> None:

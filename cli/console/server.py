@@ -16,7 +16,7 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from shmbroker.ipc.base import trust
 from shmbroker.ipc.base.errors import Error, InUse, SystemRefused
@@ -33,6 +33,7 @@ from shmbroker.netbridge.config.logins import credentials
 
 if TYPE_CHECKING:
     from shmbroker.cli.console.application import Application
+    from shmbroker.cli.console.refusal import Refusals
     from shmbroker.netbridge.config.console import Console
 
 LOCK: Final = "console.lock"
@@ -98,7 +99,7 @@ def run(folder: Path, flags: Mapping[str, object]) -> None:
             log.write("console", url=url)
             reads = partial(_read_again, folder, flags, application, log)
             signal.signal(RELOAD, lambda *_: threading.Thread(target=reads, daemon=True).start())
-            _serve(application.guard, console, made, log)
+            _serve(application, console, made)
             application.refusals.close()
     except SystemRefused as error:
         log.write("console failed", why=str(error))
@@ -125,25 +126,25 @@ def _read_again(
 class _ToLog(logging.Handler):
     """What uvicorn has to say goes where people look."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, refusals: Refusals) -> None:
         super().__init__(logging.WARNING)
-        self._log = log
+        self._refusals = refusals
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._log.write("console warning", why=self.format(record)[:4000])
+        self._refusals.warn(str(record.msg).strip(), self.format(record))
 
 
-def _serve(application: Any, console: Console, made: socket.socket, log: Log) -> None:
+def _serve(application: Application, console: Console, made: socket.socket) -> None:
     import uvicorn
 
     from shmbroker.cli.console.connection import Connection
 
     logger = logging.getLogger("uvicorn.error")
-    logger.handlers, logger.propagate = [_ToLog(log)], False
+    logger.handlers, logger.propagate = [_ToLog(application.refusals)], False
     logger.setLevel(logging.WARNING)
     config = uvicorn.Config(
-        application, http=Connection, ws="none", loop="asyncio", lifespan="off", log_config=None,
-        access_log=False, proxy_headers=False, server_header=False,
+        application.guard, http=Connection, ws="none", loop="asyncio", lifespan="off",
+        log_config=None, access_log=False, proxy_headers=False, server_header=False,
         limit_concurrency=CONNECTIONS_MAX, timeout_graceful_shutdown=END_SECONDS,
         ssl_certfile=console.certificate, ssl_keyfile=console.key,
     )  # fmt: skip

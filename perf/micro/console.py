@@ -30,7 +30,7 @@ from shmbroker.perf.machine.usage import processor_s
 from shmbroker.perf.micro.instance import Broken, Instance
 
 MESSAGES: Final = 10
-PATIENCE_S: Final = 60.0
+PATIENCE_S: Final = 300.0
 BUSY: Final = "busy"
 FIRST: Final = (
     "/", "/static/uPlot.css", "/static/console.css", "/static/uPlot.js", "/static/console.js",
@@ -94,12 +94,14 @@ class Browser:
             self.asks(path)
         connection = http.client.HTTPConnection(self.place, timeout=PATIENCE_S)
         connection.request("GET", "/api/events?queues=1", headers={"Cookie": self.cookie})
-        answer = connection.getresponse()
-        while answer.readline() != b"event: queues\n":
-            pass
-        told: dict[str, Any] = json.loads(answer.readline().partition(b" ")[2])
+        answer, found, has_more = connection.getresponse(), 0, True
+        while has_more:
+            while answer.readline() != b"event: queues\n":
+                pass
+            told: dict[str, Any] = json.loads(answer.readline().partition(b" ")[2])
+            found, has_more = found + len(told["rows"]), told["more"]
         connection.close()
-        return len(told["rows"])
+        return found
 
     @contextmanager
     def listens(self) -> Iterator[None]:

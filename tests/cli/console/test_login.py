@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import base64
 import http.client
+import socket
 import ssl
+import threading
 from collections import Counter
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import trustme
 
 from shmbroker.cli.console import session
-from shmbroker.cli.console.attempts import ADDRESS_PAUSE_MAX, FREE, USER_PAUSE_MAX, Attempts
-from shmbroker.cli.console.refusal import LINES_MAX, Refusals
+from shmbroker.cli.console.attempts import (
+    ADDRESS_PAUSE_MAX,
+    FREE,
+    USER_PAUSE_MAX,
+    Attempts,
+    source_of,
+)
+from shmbroker.cli.console.login import Login
+from shmbroker.cli.console.refusal import LINES_MAX, Refusals, Refused
 from shmbroker.cli.console.session import AGE_SECONDS, IDLE_SECONDS, SESSIONS_MAX, Sessions
+from shmbroker.netbridge.security.credential import Credentials
 from tests.cli.command import eventually
 from tests.cli.console.conftest import ADMIN, VIEWER, Site, with_credentials
 from tests.cli.console.visitor import Visitor, refused
@@ -127,6 +139,43 @@ def test_one_mistake_costs_nothing() -> None:
     assert attempts.pause("10.0.0.1", "operator", 1.0) == 0
 
 
+def test_a_network_of_one_host_is_one_source() -> None:
+    assert source_of("2001:db8::1") == source_of("2001:db8::ffff:2") != source_of("2001:db8:1::1")
+    assert source_of("::ffff:10.0.0.1") == source_of("10.0.0.1") != source_of("10.0.0.2")
+    assert source_of("fe80::1%eth0") == source_of("fe80::2")
+    assert source_of("") == ""
+
+
+def test_a_source_keeps_nobody_else_waiting(tmp_path: Path) -> None:
+    """While its password is looked at, its others are refused, and do not stand in the way."""
+    login = Login(tmp_path, (), Credentials([]), Clock())
+    begun, goes_on = threading.Semaphore(0), threading.Event()
+
+    def looks(user: str, password: str) -> None:
+        begun.release()
+        goes_on.wait()
+
+    login._role = looks  # type: ignore[method-assign]  # it waits until it is told
+    words = list[str]()
+
+    def tries(address: str) -> None:
+        try:
+            login.by_password(address, "operator", "guess")
+        except Refused as refused:
+            words.append(refused.word)
+
+    first, other = (threading.Thread(target=tries, args=(f"10.0.0.{n}",)) for n in (1, 2))
+    first.start()
+    begun.acquire()
+    for _ in range(100):
+        tries("10.0.0.1")
+    other.start()
+    goes_on.set()
+    for each in (first, other):
+        each.join()
+    assert Counter(words) == {"too-many": 100, "credentials": 2}
+
+
 @pytest.mark.parametrize("minutes", [1, 3])
 def test_the_log_of_refusals_grows_slowly(minutes: int) -> None:
     clock, lines = Clock(), list[dict[str, object]]()
@@ -139,6 +188,19 @@ def test_the_log_of_refusals_grows_slowly(minutes: int) -> None:
     assert len(lines) == minutes * (LINES_MAX + 1)
     assert lines[LINES_MAX] == {"why": "credentials", "more": 10_000 - LINES_MAX}
     assert all(len(str(each.get("user", ""))) <= 200 for each in lines)
+
+
+def test_requests_that_are_none_get_few_lines(own_site: Site) -> None:
+    own_site.start()
+    place = urlsplit(own_site.url)
+    for _ in range(5 * LINES_MAX):
+        with socket.create_connection((place.hostname, place.port), 60) as connection:
+            connection.sendall(b"nonsense\r\n\r\n")
+            while connection.recv(65536):
+                pass
+    told = own_site.lines("console warning")
+    assert 0 < len(told) <= 2 * LINES_MAX  # of two minutes at most
+    assert own_site.visitor().reads("/api/state")["state"] == "live"
 
 
 def test_failed_logins_are_refused_slowed_and_logged(own_site: Site) -> None:

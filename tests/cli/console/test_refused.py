@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from shmbroker.cli.console.actions import ACTIONS
+from shmbroker.cli.console.users import OF_USERS
 from tests.cli.console.conftest import VIEWER, Site
 from tests.cli.console.visitor import PATIENCE_SECONDS, Visitor, refused
 
@@ -17,9 +18,9 @@ READS = [
     "/api/state", "/api/tree", "/api/queues", "/api/queue?name=orders",
     "/api/browse?queue=orders", "/api/message?queue=orders&position=0", "/api/participants",
     "/api/ha", "/api/cluster", "/api/links", "/api/errors", "/api/log",
-    "/api/doctor", "/api/exchanges", "/api/patterns", "/api/events",
+    "/api/doctor", "/api/exchanges", "/api/patterns", "/api/users", "/api/events",
 ]  # fmt: skip
-VERBS = [*ACTIONS]
+VERBS = [*ACTIONS, *OF_USERS]
 NASTY = '"><img src=x onerror=alert(1)><script>alert(2)</script>'
 
 
@@ -134,6 +135,7 @@ def test_what_is_too_large_or_no_request_is_refused(site: Site) -> None:
     for body in (b"", b"[]", b"nonsense", b"\xff", b'{"a":' * 100_000, b'{"a": "\\ud800"}'):
         refused(admin.ask("POST", "/api/do/purge", body, sent), 400, "request")
     refused(admin.ask("POST", "/api/do/publish", b" " * (3 << 20), sent), 413, "too-large")
+    refused(Visitor(site.url).ask("POST", "/api/login", b" " * 40_000, sent), 413, "too-large")
     assert admin.ask("POST", "/api/login", b"{}", {**sent, "Content-Length": "-1"}).status == 400
     for method in ("PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"):
         assert admin.ask(method, "/api/queues", b"{}", sent).status in (400, 405, 403)
