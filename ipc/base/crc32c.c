@@ -62,7 +62,7 @@ static uint32_t by_tables(uint32_t crc, unsigned char *to, const unsigned char *
 }
 
 #if defined(__x86_64__)
-#define TARGET __attribute__((target("sse4.2")))
+#define TARGET __attribute__((target("sse4.2,crc32")))
 #define STEP_8(crc, word) ((uint32_t)__builtin_ia32_crc32di((crc), (word)))
 #define STEP_1(crc, byte) __builtin_ia32_crc32qi((crc), (byte))
 #define PROCESSOR_CAN __builtin_cpu_supports("sse4.2")
@@ -105,7 +105,7 @@ TARGET static uint32_t by_processor(uint32_t crc, unsigned char *to, const unsig
  * side by side.  Behind `n` more bytes a CRC counts as its product with x^(8 n), by a carry-less
  * multiplication; what is left of the division by the polynomial is done by the last step. */
 #define PART_WORDS_MAX 256
-#define MANY __attribute__((target("sse4.2,pclmul")))
+#define MANY __attribute__((target("sse4.2,crc32,pclmul")))
 
 static uint32_t powers[2 * PART_WORDS_MAX + 2]; /* [w]: x^(64 w - 33), from 1 on */
 

@@ -28,6 +28,7 @@ PARAMETER_TYPES = {
     "record": "void *",
     "committed": "void *",
     "steps": "int64_t *",
+    "told": "int64_t *",
     "leases": "int64_t *",
     "places": "int64_t *",
     "copy": "void *",

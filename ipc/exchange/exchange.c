@@ -428,8 +428,9 @@ static int64_t publish_routed(sb_exchange *exchange, const sb_outgoing *message,
         plain.target = 0;
         message = &plain;
     }
+    int64_t count;
 again:
-    int64_t count = exchange_route_wished(exchange, message, wishes, &route);
+    count = exchange_route_wished(exchange, message, wishes, &route);
     was_deleted = count >= 0 && route->lacks;
     code = count < 0 ? count : receipts ? receipts_room(receipts, count) : SB_OK;
     for (; code >= 0 && *done < count; *done += code >= 0) {

@@ -133,8 +133,9 @@ static bool rest(store *of, int64_t until)
 static void *run(void *argument)
 {
     store *of = argument;
-    /* what is made ready is for later; a confirm, just after a failover above all, is for now */
-    setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
+    /* what is made ready is for later; a confirm, just after a failover above all, is for now.
+     * 0: this thread only, as Linux counts it */
+    setpriority(PRIO_PROCESS, 0, NICE);
     pthread_mutex_lock(&of->mutex);
     while (!of->stop) {
         of->busy = true;

@@ -122,7 +122,7 @@ static int64_t commit_there(passage *over, const sb_message *message)
     return code;
 }
 
-static int64_t publish_and_ack(passage *over, const sb_message *message)
+static int64_t publish_and_ack(passage *over, sb_message *message)
 {
     int64_t code = publish_there(over, message);
     if (code < 0)

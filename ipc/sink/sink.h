@@ -115,6 +115,7 @@ void answers_in_inbox(sb_queue *queue, int64_t *first, const int64_t *end);
 
 /* Whether it is the schedule of a queue. */
 bool outlet_is_schedule(const outlet *to);
+struct lane; /* ring/ring.h */
 /* What was scheduled elsewhere is scheduled here: its position, or why not. */
 int64_t scheduled_publish(outlet *to, struct lane *in, const sb_outgoing *message,
                           const poured_record *record);
