@@ -12,7 +12,7 @@ SOURCES := $(shell find core ipc netbridge perf cli src -name '*.py' -not -path 
 # would compile all tests anew
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help types rewritten site demo demo-replicated demo-fan-out demo-latency test crash growth attack explore simulate bench bench-quick latency-long latency-bench lint clean
+.PHONY: help types rewritten site demo demo-replicated demo-fan-out demo-latency test crash growth attack explore upgrade simulate bench bench-quick latency-long latency-bench lint clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -66,6 +66,11 @@ growth: $(VENV)/installed  ## Create and delete a million queues and 100,000 con
 explore: $(VENV)/installed  ## Explore the protocol completely, and catch all mutants anew (about an hour)
 	$(BIN)/python -m tests.explore mutants
 	$(BIN)/python -m tests.explore deep
+
+# From the commit before to what is here: FROM=COMMIT for another one.
+FROM ?= HEAD~1
+upgrade: $(VENV)/installed  ## Upgrade a live and its backup under load from the version of FROM=COMMIT (5 min)
+	$(BIN)/python -m tests.upgrade $(FROM)
 
 MINUTES ?= 0
 SEEDS ?= $(if $(filter-out 0,$(MINUTES)),0,10000)

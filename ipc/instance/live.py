@@ -19,7 +19,7 @@ from shmbroker.ipc.base.errors import (
 from shmbroker.ipc.broker.journaler import Restored
 from shmbroker.ipc.broker.store_writer import StoreWriter
 from shmbroker.ipc.connection.broker import Broker
-from shmbroker.ipc.instance import full_disk, leaving, listed, moving, rings
+from shmbroker.ipc.instance import formats, full_disk, leaving, listed, moving, rings
 from shmbroker.ipc.instance.beat import Beat
 from shmbroker.ipc.instance.candidate import Candidate
 from shmbroker.ipc.instance.lock import record
@@ -73,6 +73,7 @@ class Live(Candidate):
 
     def _take_over(self) -> None:
         self.store.check_place(self.lock.fence)
+        formats.check_journal(self.store.journal)  # who was live may be of a later version
         former = self.lock.record()
         if former.state == record.SCALED_DOWN:
             leaving.empty(self.store, self.config.vhost)

@@ -21,7 +21,7 @@ from typing import Final
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.base.trust import check_folder, make_folder
-from shmbroker.ipc.instance import mount
+from shmbroker.ipc.instance import formats, mount
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.lock import lock_test, record
 from shmbroker.ipc.instance.whole import check_is_file, read_whole, write_whole
@@ -158,6 +158,8 @@ class Store:
             new = replace(node, inode=inode, lock=lock, journal=places[0], pages=places[1])
             write_whole(path / NODE, asdict(new), synced=True)
         self.mount = mount.mount_of(path)
+        formats.check_journal(self.journal)
+        formats.check_pages(self.pages)
 
     @classmethod
     def of(cls, config: Config, *, moved: bool = False) -> Store:

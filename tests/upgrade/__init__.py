@@ -1,0 +1,1 @@
+"""Rolling upgrades from one version to another, under load."""

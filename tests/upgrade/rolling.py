@@ -1,0 +1,193 @@
+"""A rolling upgrade of a live and its backup, under load, each message accounted for.
+
+old publisher ─┐                        ┌─► old consumer
+new publisher ─┴─► vhost (live, backup) ┴─► new consumer
+
+the backup is stopped, and started as the new version
+the live hands over, and is started as the new version: failback
+and for comparison: the new live is killed, comes back: failback
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from shmbroker.ipc.instance import status
+from tests.upgrade.installation import Installation
+
+PATIENCE_S = 120
+
+PUBLISH = """
+import json, select, sys, time, shmbroker
+vhost, name, file = sys.argv[1:]
+stops, number = [], 0
+with shmbroker.connect("shm://" + vhost, name="publisher " + name) as broker:
+    queue = broker.queue("orders")
+    while not select.select([0], [], [], 0)[0]:
+        began = time.monotonic()
+        queue.publish(f"{name} {number}".encode(), timeout=120)
+        ended = time.monotonic()
+        number += 1
+        if ended - began > 0.002:
+            stops.append((ended, ended - began))
+json.dump({"count": number, "stops": stops}, open(file, "w"))
+"""
+CONSUME = """
+import json, select, sys, shmbroker
+vhost, name, file = sys.argv[1:]
+found = []
+with shmbroker.connect("shm://" + vhost, name="consumer " + name) as broker:
+    queue = broker.queue("orders")
+    while True:
+        is_over = bool(select.select([0], [], [], 0)[0])
+        try:
+            found.append(queue.receive(timeout=0.5).decode())
+        except shmbroker.Empty:
+            if is_over:
+                break
+json.dump(found, open(file, "w"))
+"""
+
+
+@dataclass
+class Report:
+    stops: dict[str, float] = field(default_factory=dict)
+    """The longest wait for a confirm in each step, in seconds."""
+    published: int = 0
+    consumed: int = 0
+    lost: list[str] = field(default_factory=list)
+    twice: list[str] = field(default_factory=list)
+    versions: list[str] = field(default_factory=list)
+
+    @property
+    def lines(self) -> list[str]:
+        return [
+            f"from {self.versions[0]} to {self.versions[1]}: {self.published} published and "
+            f"confirmed, {self.consumed} consumed, {len(self.lost)} lost, {len(self.twice)} twice",
+            *(f"{1000 * stop:8.1f} ms  {step}" for step, stop in self.stops.items()),
+        ]
+
+
+class Rolling:
+    def __init__(self, folder: Path, vhost: str, old: Installation, new: Installation) -> None:
+        self.folder, self.vhost, self.old, self.new = folder, vhost, old, new
+        self._brokers: dict[str, subprocess.Popen[bytes]] = {}
+        self._clients: dict[Path, subprocess.Popen[bytes]] = {}
+        self._steps: list[tuple[str, float]] = []
+
+    # --- brokers ----------------------------------------------------------------------------------
+
+    def create(self) -> None:
+        for name, role in (("one", "live"), ("two", "backup")):
+            self.old.does(
+                "create", name, "--vhost", self.vhost, "--store", "store", "--role", role,
+                "--set", "store.segment=4MiB", "--set", "ha.failover-on-shutdown=true",
+                "--set", "instance.arena=64MiB", "--queues", "orders", cwd=self.folder,
+            )  # fmt: skip
+
+    def start(self, name: str, by: Installation, state: str) -> None:
+        with (self.folder / f"{name}.output").open("ab") as output:
+            self._brokers[name] = by.starts(
+                "run", name, cwd=self.folder, stdout=output, stderr=output
+            )
+        self.becomes(name, state)
+
+    def becomes(self, name: str, state: str) -> None:
+        said = self.folder / f"{name}.output"
+        assert status.wait_for(self.folder / name, state, PATIENCE_S), said.read_text()
+
+    def is_announced(self, name: str) -> None:
+        until = time.monotonic() + PATIENCE_S
+        while not status.read(self.folder / name).is_announced:
+            assert time.monotonic() < until, f"{name} is not announced"
+            time.sleep(0.01)
+
+    def stop(self, name: str, verb: str = "stop") -> None:
+        self.new.does(verb, name, cwd=self.folder)
+        self._brokers.pop(name).wait(60)
+
+    # --- programs ---------------------------------------------------------------------------------
+
+    def program(self, kind: str, program: str, by: Installation, name: str) -> None:
+        file = self.folder / f"{kind}-{name}.json"
+        self._clients[file] = by.python(
+            program, self.vhost, name, str(file), cwd=self.folder, stdin=subprocess.PIPE
+        )
+
+    def ended(self, kind: str) -> list[Path]:
+        files = [each for each in self._clients if each.name.startswith(kind)]
+        for file in files:
+            process = self._clients.pop(file)
+            assert process.stdin is not None
+            process.stdin.close()
+            assert process.wait(120) == 0
+        return files
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        self._steps.append((name, time.monotonic()))
+        yield
+
+    # --- the story --------------------------------------------------------------------------------
+
+    def run(self, *, compares: bool) -> Report:
+        """`compares`: with a failover afterwards."""
+        self.create()
+        self.start("one", self.old, "live")
+        self.start("two", self.old, "passive")
+        self.is_announced("two")
+        for by, name in ((self.old, "old"), (self.new, "new")):
+            self.program("publisher", PUBLISH, by, name)
+            self.program("consumer", CONSUME, by, name)
+        with self.step("the backup is stopped, and started as the new version"):
+            self.stop("two")
+            self.start("two", self.new, "passive")
+            self.is_announced("two")
+        with self.step("the live hands over"):
+            self.stop("one")
+            self.becomes("two", "live")
+        with self.step("it is started as the new version: failback"):
+            self.start("one", self.new, "live")
+            self.becomes("two", "passive")
+            self.is_announced("two")
+        if compares:
+            with self.step("for comparison: the new live is killed, and its backup takes over"):
+                self.stop("one", "kill")
+                self.becomes("two", "live")
+            with self.step("for comparison: it comes back: failback"):
+                self.start("one", self.new, "live")
+                self.becomes("two", "passive")
+        return self.judged()
+
+    def judged(self) -> Report:
+        self._steps.append(("", time.monotonic()))
+        published = {each: json.loads(each.read_text()) for each in self.ended("publisher")}
+        found = Counter(
+            body for each in self.ended("consumer") for body in json.loads(each.read_text())
+        )
+        sent = {
+            f"{file.stem.partition('-')[2]} {number}"
+            for file, said in published.items()
+            for number in range(said["count"])
+        }
+        report = Report(published=len(sent), consumed=sum(found.values()))
+        report.versions = [f"{each.name} ({each.version})" for each in (self.old, self.new)]
+        report.lost = sorted(sent - set(found))
+        report.twice = sorted(body for body, times in found.items() if times > 1)
+        stops = [tuple(each) for said in published.values() for each in said["stops"]]
+        for (name, begins), (_, ends) in zip(self._steps, self._steps[1:], strict=False):
+            within = [length for at, length in stops if begins <= at < ends]
+            report.stops[name] = max(within, default=0.0)
+        return report
+
+    def close(self) -> None:
+        for each in [*self._clients.values(), *self._brokers.values()]:
+            each.kill()
+            each.wait()
