@@ -30,7 +30,7 @@ demo-latency: $(VENV)/installed $(VENV)/latency  ## Merge two latency spools wit
 	$(BIN)/python examples/latency_demo.py
 
 # Three processes a core, because the tests wait most of the time: for processes, time-outs, leases.
-test: $(VENV)/installed $(VENV)/latency $(VENV)/postgres $(VENV)/zookeeper $(VENV)/prometheus $(VENV)/chromium $(VENV)/manual $(VENV)/site  ## Run lint, types and all tests, with a short exploration
+test: $(VENV)/installed $(VENV)/latency $(VENV)/postgres $(VENV)/zookeeper $(VENV)/prometheus $(VENV)/chromium $(VENV)/manual $(VENV)/site $(VENV)/systemd  ## Run lint, types and all tests, with a short exploration
 	$(BIN)/ruff check .
 	$(MAKE) --no-print-directory --jobs 2 --output-sync types rewritten
 	$(BIN)/python -m pytest -n $(shell expr 3 \* $$(nproc)) --dist loadfile --no-loadscope-reorder
@@ -135,6 +135,10 @@ $(VENV)/chromium: $(VENV)/tools tools/chromium
 
 $(VENV)/manual: $(VENV)/tools tools/manual
 	tools/manual
+	touch $@
+
+$(VENV)/systemd: $(VENV)/tools tools/systemd
+	tools/systemd
 	touch $@
 
 $(VENV)/site: $(VENV)/tools pyproject.toml

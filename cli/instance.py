@@ -228,15 +228,31 @@ def critical_queues(config: Config) -> dict[str, str]:
 
 @click.command(
     cls=Verb,
-    examples="shmbroker unit /var/lib/shmbroker/orders > /etc/systemd/system/orders.service",
+    examples="""
+    shmbroker unit /var/lib/shmbroker/orders > /etc/systemd/system/orders.service
+    shmbroker unit --template /var/lib/shmbroker > /etc/systemd/system/shmbroker@.service
+    systemctl enable --now shmbroker@orders
+    """,
 )
-@folder_argument
-def unit(folder: Path) -> None:
-    """Print a systemd unit for the broker in DIR.
+@click.argument("folder", metavar="[DIR]", required=False, type=InstanceFolder())
+@click.option("--template", metavar="FOLDER", type=click.Path(file_okay=False, path_type=Path),
+    help="One unit for all instances in this folder: shmbroker@NAME runs FOLDER/NAME.")  # fmt: skip
+@click.option(
+    "--user", default="shmbroker", show_default=True, help="With --template: who runs them."
+)
+def unit(folder: Path | None, template: Path | None, user: str) -> None:
+    """Print a systemd unit for the broker in DIR, or for many.
 
-    It runs the broker as this user.
+    That of one broker runs it as this user.  See docs/service.md.
     """
     from shmbroker.ipc.instance.config import config
-    from shmbroker.ipc.instance.unit import unit_text
+    from shmbroker.ipc.instance.unit import template_text, unit_text
 
-    click.echo(unit_text(config.load(folder)), nl=False)
+    if (folder is None) == (template is None):
+        raise click.UsageError("say DIR, or --template FOLDER")
+    if template is not None:
+        text = template_text(template.absolute(), user)
+    else:
+        assert folder is not None
+        text = unit_text(config.load(folder))
+    click.echo(text, nl=False)

@@ -1,45 +1,100 @@
-"""The systemd unit of an instance."""
+"""systemd units: of one instance, or of all instances in a folder."""
 
 from __future__ import annotations
 
 import getpass
 import sys
 from pathlib import Path
+from typing import Final
 
 from shmbroker.ipc.instance.config.config import Config
 
-UNIT = """\
+UNIT: Final = """\
 [Unit]
 Description=shmbroker {name}
-RequiresMountsFor={store}
+Documentation=man:shmbroker(1)
+Wants=network-online.target
+After=network-online.target
+RequiresMountsFor={places}
 
 [Service]
 Type=notify
 ExecStart={command} run {folder}
+ExecReload={command} config reload {folder}
 User={user}
+UMask=0077
 # stopping writes what is there; a second signal would cut that short
 KillMode=mixed
 TimeoutStopSec=60
+# a backup reports its start when it waits, a live when it has restored its queues
 TimeoutStartSec=infinity
 Restart=on-failure
 RestartSec=1
+
 # the segments in /dev/shm outlive the process: that is what a quick restart lives from
 RemoveIPC=no
-PrivateTmp=yes
-NoNewPrivileges=yes
 LimitNOFILE=65536
+LimitMEMLOCK=infinity
+
+NoNewPrivileges=yes
+CapabilityBoundingSet=
+LockPersonality=yes
+PrivateTmp={private}
+ProtectClock=yes
+ProtectControlGroups=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectSystem=full
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
+RestrictNamespaces=yes
+RestrictRealtime=yes
+SystemCallArchitectures=native
+# left out, because they break it (docs/service.md): DynamicUser, RestrictSUIDSGID, PrivateUsers,
+# ProtectProc, MemoryDenyWriteExecute
 
 [Install]
 WantedBy=multi-user.target
 """
 
+TEMPORARY: Final = (Path("/tmp"), Path("/var/tmp"))
+
+
+def command() -> str:
+    return str(Path(sys.argv[0]).resolve())
+
 
 def unit_text(config: Config) -> str:
-    command = Path(sys.argv[0]).resolve()
+    """Of one instance, as this user."""
+    places = (config.folder, config.store, config.journal, config.pages, config.log.parent)
     return UNIT.format(
         name=config.name,
-        store=config.store,
-        command=command,
-        folder=config.folder,
+        places=" ".join(dict.fromkeys(quoted(each) for each in places if each is not None)),
+        command=command(),
+        folder=quoted(config.folder),
         user=getpass.getuser(),
+        private="no" if any(is_temporary(each) for each in places if each) else "yes",
     )
+
+
+def template_text(folder: Path, user: str) -> str:
+    """Of `shmbroker@NAME.service`, for the instance NAME in this folder."""
+    return UNIT.format(
+        name="%i",
+        places=f"{quoted(folder)}/%i",
+        command=command(),
+        folder=f"{quoted(folder)}/%i",
+        user=user,
+        private="no" if is_temporary(folder) else "yes",
+    )
+
+
+def is_temporary(place: Path) -> bool:
+    """With PrivateTmp the broker would not find it."""
+    return any(each in place.parents for each in TEMPORARY)
+
+
+def quoted(place: Path) -> str:
+    """A path as a unit has it: a percent sign and a blank have meanings there."""
+    return str(place).replace("%", "%%").replace(" ", "\\x20")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -136,12 +138,53 @@ def test_nobody_else_may_read_an_instance(shell: Shell, tmp_path: Path) -> None:
     assert (folder / "shmbroker.toml").stat().st_mode & 0o077 == 0
 
 
+def verified(unit: Path) -> str:
+    """What systemd says against it."""
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", unit],
+        capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False,
+    )  # fmt: skip
+    return f"{done.returncode or ''}{done.stderr}"
+
+
 def test_a_unit_runs_just_this_instance(shell: Shell, tmp_path: Path) -> None:
     folder = create(shell, tmp_path / "one", "live")
     unit = shell.does("unit", str(folder)).out
     assert f"run {folder}\n" in unit
     assert "Type=notify" in unit
-    assert f"RequiresMountsFor={tmp_path / 'store'}" in unit
+    assert f"RequiresMountsFor={folder} {tmp_path / 'store'} " in unit
+    assert "PrivateTmp=no" in unit, "it lies in /tmp, and would not be found"
+
+
+def test_systemd_finds_nothing_wrong_with_units(shell: Shell, tmp_path: Path) -> None:
+    folder = create(shell, tmp_path / "one two", "live")
+    command = f"ExecStart={Path(sysconfig.get_path('scripts')) / 'shmbroker'} "
+    texts = {
+        "one.service": shell.does("unit", str(folder)).out,
+        "shmbroker@one.service": shell.does("unit", "--template", "/srv/x", "--user", "root").out,
+    }
+    for name, text in texts.items():
+        path = tmp_path / name
+        # where tests run, the command is a warm process
+        path.write_text(re.sub(r"ExecStart=\S+ ", command, text).replace(
+            "After=network-online.target\n", ""))  # fmt: skip
+        assert verified(path) == ""
+        path.write_text(text.replace("Type=notify", "Type=notfy"))
+        assert "notfy" in verified(path)
+    assert "run /srv/x/%i\n" in texts["shmbroker@one.service"]
+    assert "User=root\n" in texts["shmbroker@one.service"]
+
+
+def test_a_unit_has_nothing_that_breaks_shared_memory(shell: Shell) -> None:
+    """A vhost of a group is a folder with its set-group-id bit; others look into /proc."""
+    said = shell.does("unit", "--template", "/srv").out.splitlines()
+    keys = {line.partition("=")[0] for line in said if line and line[0] not in "#["}
+    assert keys.isdisjoint(
+        {"DynamicUser", "RestrictSUIDSGID", "PrivateUsers", "ProtectProc", "PrivateIPC",
+         "MemoryDenyWriteExecute", "PrivatePIDs", "TemporaryFileSystem", "MemoryMax"}
+    )  # fmt: skip
+    assert "RemoveIPC=no" in said
+    assert shell("unit").code == 2
 
 
 def test_a_secret_on_a_command_line_is_refused(shell: Shell, tmp_path: Path) -> None:
