@@ -53,6 +53,7 @@ def test_paths_and_links_exist_in(page: Path) -> None:
 
 TOURS = {
     "getting-started": ("tour", "tour-safe"),
+    "runbooks": ("tour-runbooks",),
     "start-asyncio": ("tour-asyncio",),
     "start-c": ("tour-c",),
     "start-numba": ("tour-numba",),
@@ -62,7 +63,9 @@ TOURS = {
 """Pages whose programs and commands are run as printed, and their vhosts."""
 
 
-ENDS = "kill $(jobs -p); [ ! -d broker ] || shmbroker kill broker"
+ENDS = (
+    "kill $(jobs -p); [ ! -d broker ] || shmbroker kill broker; [ ! -d disk ] || umount -l disk"
+)
 """What a tour leaves that fails."""
 
 

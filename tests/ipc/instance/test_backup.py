@@ -109,9 +109,12 @@ def restored(run: Run, source: Path, *, new_node: bool = False) -> Iterator[str]
     vhost = load(run.folder).vhost
     restore(load(run.folder), source, new_node=new_node)
     run.start().becomes("live")
-    yield vhost
-    assert run.stop() == 0
-    vhosts.delete(vhost, force=True)
+    try:
+        yield vhost
+        assert run.stop() == 0
+    finally:
+        run.kill()
+        vhosts.delete(vhost, force=True)
 
 
 def taken(run: Run, target: Path, since: Path | None = None) -> Backup:
