@@ -159,6 +159,8 @@ class Looking(OpenedQueue):
         if length < 0:
             raise self._error(length, "explaining")
         found = explained(ffi.buffer(room)[:length])
+        if lib.sb_is_durable(self._queue) and not found["durable"].value:
+            found["durable"] = Explained(True, "declared")  # with the queue whose dead go here
         number: int = lib.sb_replicate(self._queue)
         if number < 0:
             raise self._error(number, "explaining")

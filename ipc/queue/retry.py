@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import Empty, InvalidArgument, NotFound, QueueFull
 
 if TYPE_CHECKING:
@@ -24,27 +26,72 @@ class Retried:
     """How many are still there, by the reason."""
 
 
-def _send_back(dead: Queue, message: Message) -> str:
-    """It is published there before it is acknowledged here; why it stays, or ""."""
+class _Return:
+    """Messages that go back; those that cannot are held until the end, or they would come again."""
+
+    def __init__(self, dead: Queue) -> None:
+        self._dead = dead
+        self._full: set[str] = set()
+        self._held: list[Callable[[], object]] = []
+        self.sent = 0
+        self.stayed = Counter[str]()
+
+    def send(self, message: Message) -> None:
+        origin = message.properties.get("dead.origin")
+        if not isinstance(origin, str):
+            self._hold(message.give_back, "it does not say where it comes from")
+            return
+        if origin in self._full:
+            self._hold(message.give_back, _full(origin))
+            return
+        try:
+            queue = self._dead._broker.queue(origin)
+        except NotFound:
+            self._hold(message.give_back, f"there is no queue {origin!r}")
+            return
+        (self._commit if lib.sb_is_durable(queue._queue) else self._publish)(queue, message)
+
+    def _publish(self, queue: Queue, message: Message) -> None:
+        """It is published there before it is acknowledged here."""
+        try:
+            queue.publish(message.view, timeout=0, **_options(message))
+        except QueueFull:
+            self._full.add(queue.name)
+            self._hold(message.give_back, _full(queue.name))
+            return
+        message.ack()
+        self.sent += 1
+
+    def _commit(self, queue: Queue, message: Message) -> None:
+        """One frame of the journal: on disk it is here or there, and nobody waits for that."""
+        transaction = queue._broker.transaction()
+        transaction.publish(queue, message.view, **_options(message))
+        transaction.ack(message)
+        try:
+            transaction.commit(timeout=0, confirm="shm")
+        except QueueFull:
+            self._full.add(queue.name)
+            self._hold(transaction.rollback, _full(queue.name))
+            return
+        self.sent += 1
+
+    def _hold(self, let_go: Callable[[], object], why: str) -> None:
+        self.stayed[why] += 1
+        self._held.append(let_go)
+
+    def end(self) -> None:
+        for let_go in reversed(self._held):
+            let_go()
+
+
+def _full(origin: str) -> str:
+    return f"queue {origin!r} is full"
+
+
+def _options(message: Message) -> dict[str, Any]:
     properties: dict[str, Any] = message.properties
-    origin = properties.get("dead.origin")
-    if not isinstance(origin, str):
-        return "it does not say where it comes from"
     kept = {k: v for k, v in properties.items() if k in KEPT or not k.startswith(NOTE)}
-    try:
-        dead._broker.queue(origin).publish(
-            message.view,
-            key=message.key,
-            properties=kept,
-            priority=message.priority,
-            timeout=0,
-        )
-    except NotFound:
-        return f"there is no queue {origin!r}"
-    except QueueFull:
-        return f"queue {origin!r} is full"
-    message.ack()
-    return ""
+    return {"key": message.key, "properties": kept, "priority": message.priority}
 
 
 def retry(dead: Queue, limit: int | None) -> Retried:
@@ -52,20 +99,12 @@ def retry(dead: Queue, limit: int | None) -> Retried:
     if limit is not None and (not isinstance(limit, int) or limit < 0):
         raise InvalidArgument(f"limit is a number of messages or None, not {limit!r}")
     there = dead.statistics().depth
-    sent, stayed = 0, Counter[str]()
-    held: list[Message] = []  # until the end, or we would take them again
+    back = _Return(dead)
     try:
         for _ in range(there if limit is None else min(there, limit)):
-            message = dead.get_nowait()
-            why = _send_back(dead, message)
-            if why:
-                stayed[why] += 1
-                held.append(message)
-            else:
-                sent += 1
+            back.send(dead.get_nowait())
     except Empty:
         pass
     finally:
-        for message in reversed(held):
-            message.give_back()
-    return Retried(sent, dict(stayed))
+        back.end()
+    return Retried(back.sent, dict(back.stayed))

@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 
 from shmbroker import Broker, Queue, aio
+from tests.support.host import PATIENCE, after_the_host_died, journaling
 from tests.support.victim import KILLS, Confirm, dying
 
 
@@ -98,3 +99,27 @@ def test_nothing_is_lost_whenever_one_is_killed(broker: Broker, vhost: str, tmp_
         for message in orders.consume(timeout=0):
             message.ack() if message.body in seen else message.reject()
             seen.add(message.body)
+
+
+def test_of_durable_queues_they_are_back_on_disk_in_one_frame(
+    broker: Broker, vhost: str, tmp_path: Path
+) -> None:
+    orders = broker.declare_queue("orders", slots=4, durable=True, dead_letter="dead")
+    dead = broker.queue("dead")
+    assert dead.explain()["durable"].value
+    with journaling(vhost, tmp_path):
+        for body in (b"a", b"b", b"c"):
+            orders.publish(body, key="k", properties={"n": 1}, priority=7, timeout=PATIENCE)
+            orders.get(timeout=PATIENCE).reject()
+        dead.confirm(timeout=PATIENCE)
+        orders.publish_many([b"x", b"x"], timeout=PATIENCE)
+        done = dead.retry()
+        orders.confirm(timeout=PATIENCE)
+        dead.confirm(timeout=PATIENCE)
+    assert (done.sent, done.stayed) == (2, {"queue 'orders' is full": 1})
+    with after_the_host_died(vhost, tmp_path) as again:
+        assert bodies(again.queue("orders")) == [b"x", b"x", b"a", b"b"]
+        assert bodies(again.queue("dead")) == [b"c"]
+        last = list(again.queue("orders").browse())[-1]
+        assert (last.key, last.priority, last.properties["n"]) == ("k", 7, 1)
+        assert last.properties["dead.count"] == 1
