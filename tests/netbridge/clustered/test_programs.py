@@ -102,8 +102,10 @@ def test_sessions_spread_over_nodes_that_the_list_does_not_name(three: Callable[
     with connected(uris["east"]) as broker:
         until(broker, {(uri, "live") for uri in uris.values()})
     found = shmbroker.cluster(f"failover:({uris['east']})?prefer-shared-memory=false", **LOGIN)
-    with found.session() as first, found.session() as second, found.session() as third:
-        assert {each.uri for each in (first, second, third)} == set(uris.values())
+    with found.session() as first:
+        until(first, {(uri, "live") for uri in uris.values()})
+        with found.session() as second, found.session() as third:
+            assert {each.uri for each in (first, second, third)} == set(uris.values())
     assert len(found.members) == 3
     given = "use-topology-for-load-balancing=false&prefer-shared-memory=false"
     found = shmbroker.cluster(f"failover:({uris['east']})?{given}", **LOGIN)
