@@ -18,7 +18,7 @@ USER_PAUSE_MAX: Final = 5.0
 PLACES_MAX: Final = 1024
 FORGOTTEN_SECONDS: Final = 900.0
 NETWORK_BITS: Final = 64
-"""Of IPv6: a host has all addresses of such a network, and could come from another one each time."""
+"""Of IPv6: a host has all addresses of such a network, and may come from another one each time."""
 
 
 @dataclass(slots=True)
@@ -37,8 +37,8 @@ class Attempts:
     def __init__(self) -> None:
         self._of: dict[tuple[str, str], _Failures] = {}
 
-    def pause(self, address: str, user: str, now: float) -> float:
-        """Seconds until this one may be tried; 0: now."""
+    def pause(self, address: str, user: str | None, now: float) -> float:
+        """Seconds until this one may be tried; 0: now.  `user`: None, nobody is named."""
         ends = 0.0
         for key, most in _keys(address, user):
             found = self._of.get(key)
@@ -46,7 +46,7 @@ class Attempts:
                 ends = max(ends, found.until(most))
         return max(0.0, ends - now)
 
-    def failed(self, address: str, user: str, now: float) -> None:
+    def failed(self, address: str, user: str | None, now: float) -> None:
         for key, _ in _keys(address, user):
             found = self._of.pop(key, None)
             is_new = found is None or now - found.at >= FORGOTTEN_SECONDS
@@ -55,7 +55,7 @@ class Attempts:
             while len(self._of) > PLACES_MAX:
                 del self._of[next(iter(self._of))]
 
-    def succeeded(self, address: str, user: str) -> None:
+    def succeeded(self, address: str, user: str | None) -> None:
         for key, _ in _keys(address, user):
             self._of.pop(key, None)
 
@@ -73,5 +73,6 @@ def source_of(address: str) -> str:
     return str(ipaddress.ip_network((found, NETWORK_BITS), strict=False))
 
 
-def _keys(address: str, user: str) -> tuple[tuple[tuple[str, str], float], ...]:
-    return (("address", address), ADDRESS_PAUSE_MAX), (("user", user), USER_PAUSE_MAX)
+def _keys(address: str, user: str | None) -> list[tuple[tuple[str, str], float]]:
+    of_address = (("address", address), ADDRESS_PAUSE_MAX)
+    return [of_address] if user is None else [of_address, (("user", user), USER_PAUSE_MAX)]

@@ -136,6 +136,8 @@ class Guard:
         if request.method not in READS:
             self._check_origin(headers)
             self._check_content(headers, LOGIN_MAX if path == LOGIN else BODY_MAX)
+        if path == LOGIN:
+            self._login.check("" if request.client is None else request.client.host)
         if path.startswith(API) and path not in WITHOUT_SESSION:
             self._check_session(request, state["session"])
         if path == METRICS and not self._is_open_for_metrics and state["session"] is None:

@@ -18,7 +18,7 @@ from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.words import Role
 
 WAITING_MAX: Final = 4
-"""Passwords that are stretched, one after the other, or wait for that: each takes 100 ms and 32 MiB.
+"""Passwords that are stretched, one after the other, or wait for that: each takes 100 ms, 32 MiB.
 Of one source there is one at a time, so that it keeps nobody else waiting."""
 LENGTH_MAX: Final = 1024
 KNOWN_MAX: Final = 100
@@ -47,6 +47,10 @@ class Login:
         former, self._credentials = self._credentials, _those_of(known, names)
         self._seen = {}
         return frozenset(each.user for each in former if each not in self._credentials)
+
+    def check(self, address: str) -> None:
+        """Refused: whoever asks from there has to wait; what he sends is not read."""
+        self._check_pause(source_of(address), None)
 
     def by_password(self, address: str, user: str, password: str) -> str:
         """The role; Refused."""
@@ -84,23 +88,23 @@ class Login:
     def by_link(self, address: str, token: str) -> tuple[str, str]:
         """User and role; Refused."""
         source = source_of(address)
-        self._check_pause(source, "")
+        self._check_pause(source, None)
         found = one_time.taken(self._folder, token)
-        self._ended(source, "", None if found is None else found[1])
+        self._ended(source, None, None if found is None else found[1])
         if found is None:
             raise Refused(
                 401, "link", "this link was used, or is too old: shmbroker console open DIR"
             )
         return found
 
-    def _ended(self, source: str, user: str, role: str | None) -> None:
+    def _ended(self, source: str, user: str | None, role: str | None) -> None:
         with self._lock:
             if role is None:
                 self._attempts.failed(source, user, self._clock())
             else:
                 self._attempts.succeeded(source, user)
 
-    def _check_pause(self, source: str, user: str) -> None:
+    def _check_pause(self, source: str, user: str | None) -> None:
         with self._lock:
             pause = self._attempts.pause(source, user, self._clock())
         if pause > 0:
