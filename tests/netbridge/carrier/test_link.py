@@ -20,13 +20,9 @@ from shmbroker.perf.machine.port import free_port
 from tests.conftest import vhost_for_a_while
 from tests.support.host import journaling
 from tests.support.link import DEAD, PATIENCE, SOURCE, TARGET, Pair
+from tests.support.trace import TRACE
 
 ARENA = 256 << 20
-TRACE = {
-    "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-    "tracestate": "vendor=00f067aa0ba902b7",
-}
-"""As OpenTelemetry puts it beside a message."""
 
 
 @dataclass

@@ -12,6 +12,7 @@ import shmbroker
 from shmbroker import Broker, Empty, InvalidArgument, Queue
 from tests.cli.command import Shell
 from tests.netbridge.clustered.conftest import PATIENCE, Cluster
+from tests.support.trace import TRACE
 
 KEPT = {"durable": True, "max_deliveries": None}
 GIVES = {"durable": True, "redistribution_delay": 0, "max_deliveries": None}
@@ -55,12 +56,12 @@ def test_they_go_where_somebody_consumes_in_order(cluster: Cluster, durable: boo
         here = east.declare_queue("orders", durable=durable, redistribution_delay=0)
         there = west.declare_queue("orders", durable=durable)
         for body in numbers(0, 500):
-            here.publish(body, key="k", properties={"kind": "coffee"}, confirm="shm")
+            here.publish(body, key="k", properties=TRACE, confirm="shm")
         with pytest.raises(Empty):
             there.get(timeout=0)  # it consumes from now on
         with there.get(timeout=PATIENCE) as first:
             assert (bytes(first.body), first.key) == (b"0", "k")
-            assert dict(first.properties) == {"kind": "coffee"}
+            assert dict(first.properties) == TRACE
             first.ack()
         assert taken(there, 499) == numbers(1, 500)
         assert here.statistics().depth == 0

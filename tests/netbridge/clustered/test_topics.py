@@ -24,6 +24,7 @@ from shmbroker.netbridge.clustered.towards import towards
 from tests.netbridge.clustered.conftest import Cluster
 from tests.netbridge.clustered.test_balancing import consumes, on_their_way, sets_in, until
 from tests.netbridge.clustered.test_redistribution import at, numbers, started, taken
+from tests.support.trace import TRACE
 
 KILLS = int(os.environ.get("TOPIC_KILLS", "1"))
 EACH_KILL = 2000
@@ -176,8 +177,10 @@ def test_two_subscribers_at_a_node_are_one_crossing(town: Town) -> None:
     other = town.subscribed(west, "other", "*.de")
     town.carries(east, 2)
     for body in numbers(0, 10):
-        assert prices.publish(body, key="eu.de", properties={"kind": "coffee"}) == 1
+        assert prices.publish(body, key="eu.de", properties=TRACE) == 1
     assert crossings(east) - before == 10
+    until(lambda: len(other) > 0)
+    assert dict(next(iter(other.browse())).properties) == TRACE
     for queue in (first, second, other):
         assert taken(queue, 10) == numbers(0, 10)
     assert town.carried(west) == set(), "nobody here wants anything"

@@ -14,6 +14,7 @@ from tests.netbridge.networked.conftest import (
     started,
     taken,
 )
+from tests.support.trace import TRACE
 
 
 @pytest.mark.parametrize("durable", [True, False])
@@ -23,11 +24,11 @@ def test_they_come_on_demand_in_order_and_whole(two: Two, durable: bool) -> None
     here = two.near.declare_queue(name, durable=durable)
     fetched = two.brokers.link("near")["messages"]
     publishes(there, 0)
-    there.publish(b"1", key="k", properties={"kind": "coffee"}, priority=3)
+    there.publish(b"1", key="k", properties=TRACE, priority=3)
     assert taken(here, 1) == [0]
     with here.get(timeout=60) as message:
         assert (message.body, message.key, message.priority) == (b"1", "k", 3)
-        assert dict(message.properties) == {"kind": "coffee"}
+        assert dict(message.properties) == TRACE
         assert message.deliveries == 0, "it was not delivered before"
         message.ack()
     publishes(there, *range(2, 500))

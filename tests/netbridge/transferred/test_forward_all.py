@@ -15,6 +15,7 @@ from shmbroker.ipc.instance import reloading
 from shmbroker.perf.machine.port import free_port
 from tests.netbridge.networked.conftest import PASSWORD, PATIENCE, Brokers, taken
 from tests.netbridge.transferred.conftest import add, agent_of, bound, drained, forwarded, got
+from tests.support.trace import TRACE
 
 KINDS: dict[str, dict[str, Any]] = {
     "topic": {"key": "eu.#"},
@@ -22,7 +23,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "fanout": {},
     "direct": {"key": "eu.de"},
 }
-SAID: dict[str, Any] = {"key": "eu.de", "properties": {"land": "de", "cups": 2}}
+SAID: dict[str, Any] = {"key": "eu.de", "properties": {"land": "de", **TRACE}}
 
 
 @pytest.fixture(scope="module")
