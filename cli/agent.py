@@ -6,7 +6,7 @@ import click
 
 from shmbroker.cli.connection import vhost_option
 from shmbroker.cli.group import Group
-from shmbroker.cli.link import fields_of, rows, shown, since
+from shmbroker.cli.link import found, shown, since
 from shmbroker.cli.output import json_option, names_option
 from shmbroker.cli.units import format_duration
 
@@ -37,7 +37,8 @@ def mta() -> None:
 def list_(vhost: str, as_json: bool, names: bool) -> None:
     """Show the agents of the broker that is live for a vhost, as they are now.
 
-    It reads shared memory, so it works as well if the broker hangs.  BINDINGS are copied to the
+    It reads shared memory, so it works as well if the broker hangs; with --url the broker is asked.
+    BINDINGS are copied to the
     other broker now.  Since the broker is live so many messages were FORWARDED, CAME from there,
     were RETURNED because nobody takes them there, REFUSED by a queue there, and DROPPED because
     more waited than may.  WAITING is what the other broker has not confirmed, OLDEST the age of the
@@ -47,9 +48,8 @@ def list_(vhost: str, as_json: bool, names: bool) -> None:
 
 
 def agents(vhost: str) -> list[dict[str, object]]:
-    found = fields_of((each for each in rows(vhost) if each.text.get("mode")), vhost)
     return [each | {"forwarded": _number(each, "messages") - _number(each, "fetched")}
-            for each in found]  # fmt: skip
+            for each in found(vhost) if each.get("mode")]  # fmt: skip
 
 
 def _number(of: dict[str, object], name: str) -> int:

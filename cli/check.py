@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from shmbroker.cli.connection import observed, queue_named, vhost_option
+from shmbroker.cli.connection import critical_queues, observed, queue_named, vhost_option
 from shmbroker.cli.group import Group
 from shmbroker.cli.instance import folder_argument
 from shmbroker.cli.names import queue_names
@@ -361,6 +361,7 @@ def check_cluster(folder: Path, as_json: bool) -> None:
     examples="""
     shmbroker check queue orders --depth-warning 100 --depth-critical 1000
     shmbroker check queue orders --consumers-min 1
+    shmbroker check queue orders --depth-critical 1000 --url tcp://orders.example
     """,
 )
 @click.argument("name", shell_complete=queue_names)
@@ -388,7 +389,7 @@ def check_queue(
 
     Checks that the queue exists and is not paused, that a broker runs if it needs one (it is
     durable, pages, or has scheduled messages), its depth, its number of consumers, and that no
-    message is set aside.
+    message is set aside.  With --url, a broker that cannot be reached is unknown.
     """
     report = Report("QUEUE", name)
     with reporting(report, as_json):
@@ -398,7 +399,7 @@ def check_queue(
             queue_named(broker, name)
             found = next(queue for queue in broker.queues() if queue.name == name)
             aside = of_queue(broker, name)
-            writer_problem = without_writer(broker).get(name)
+            writer_problem = critical_queues(broker).get(name)
         if writer_problem:
             report.complain(Level.CRITICAL, writer_problem)
         if found.paused:

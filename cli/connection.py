@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -28,17 +28,10 @@ FAR: Final = "shmbroker.link"
 """Where the context of a command has the broker that is reached over a link."""
 PASSWORD: Final = re.compile(r":(?!//)[^,()?]*@")
 NEEDS_MEMORY: Final = {
-    "check queue": "it looks at the memory and the processes of the broker's host",
     "check vhost": "it looks at the memory and the processes of the broker's host",
-    "disconnect": "the broker takes orders on its own host",
     "doctor": "it examines this host",
-    "link list": "the table of links lies in shared memory",
-    "link start": "the broker takes orders on its own host",
-    "link stop": "the broker takes orders on its own host",
-    "mta list": "the table of agents lies in shared memory",
     "queue latency": "histograms lie in shared memory",
     "run": "a broker runs on its own host",
-    "top": "it reads shared memory",
 }
 """The verbs that cannot be over a link, and why."""
 
@@ -312,6 +305,32 @@ def login_of(far: Far) -> tuple[str | None, str | None]:
             "SHMBROKER_USER and SHMBROKER_PASSWORD"
         )
     return known.user, password or known.revealed()
+
+
+@contextmanager
+def operating() -> Iterator[Any]:
+    """A session of the role admin with the broker that is reached over a link: for orders."""
+    from shmbroker.ipc.base.errors import ConnectionClosed
+    from shmbroker.netbridge.client import connecting
+    from shmbroker.netbridge.wire.words import Role
+
+    context = click.get_current_context()
+    far = _far(context)
+    user, password = login_of(far)
+    login = connecting.Login(far.url, user, password, context.command_path, role=Role.ADMIN)
+    try:
+        broker = connecting.connect(login)
+    except ConnectionClosed as error:
+        raise ConnectionClosed(f"{error}; {user} needs the role admin, and so does `roles` of the "
+                               "acceptor: docs/remote.md") from error  # fmt: skip
+    with broker:
+        yield broker
+
+
+def ordered_far(broker: Any, verb: str, **given: object) -> list[dict[str, Any]]:
+    """What the broker that is reached over a link shows, or has done."""
+    found: list[dict[str, Any]] = broker.order(verb, **given)
+    return found
 
 
 def observed(vhost: str) -> AbstractContextManager[Broker]:

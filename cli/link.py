@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack, suppress
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import partial
 
 import click
 
-from shmbroker.cli.connection import SHARED, vhost_option
+from shmbroker.cli.connection import (
+    is_over_link,
+    observed,
+    operating,
+    ordered_far,
+    vhost_option,
+)
 from shmbroker.cli.group import Group
 from shmbroker.cli.output import (
     json_option,
@@ -22,11 +26,7 @@ from shmbroker.cli.output import (
 )
 from shmbroker.cli.units import DURATION, format_duration
 
-if TYPE_CHECKING:
-    from shmbroker.ipc.connection.broker import Broker
-    from shmbroker.netbridge.broker.table import Seen
-
-PERCENTILES = (50, 99, 99.9)
+NAP_SECONDS = 0.02
 COLUMNS = ["LINK", "STATE", "SINCE", "PEER", "MEMBER", "SENT", "LAG", "P99", "ATTEMPTS", "REASON"]
 
 
@@ -54,10 +54,10 @@ def link() -> None:
 def list_(vhost: str, as_json: bool, names: bool) -> None:
     """Show the links of the broker that is live for a vhost, as they are now.
 
-    It reads shared memory, so it works as well if the broker hangs.  LAG is the number of messages
-    that the far end has not confirmed.
+    It reads shared memory, so it works as well if the broker hangs; with --url the broker is asked.
+    LAG is the number of messages that the far end has not confirmed.
     """
-    shown(fields_of(rows(vhost), vhost), COLUMNS, cells, as_json, names)
+    shown(found(vhost), COLUMNS, cells, as_json, names)
 
 
 def shown(
@@ -75,45 +75,14 @@ def shown(
         print_table(columns, [cells_of(each) for each in found])
 
 
-def rows(vhost: str) -> tuple[Seen, ...]:
-    from shmbroker.netbridge.broker.table import read
+def found(vhost: str) -> list[dict[str, object]]:
+    """In the memory of this host, or as the broker on another one says."""
+    from shmbroker.netbridge.broker import links
 
-    table = read(vhost)
-    return table.rows if table is not None else ()
-
-
-def fields_of(found: Iterable[Seen], vhost: str) -> list[dict[str, object]]:
-    from shmbroker.ipc.base.errors import Error
-    from shmbroker.ipc.connection.broker import connect
-
-    with ExitStack() as opened:
-        broker = None
-        with suppress(Error):  # a vhost that is damaged
-            broker = opened.enter_context(connect(f"{SHARED}{vhost}", observe=True))
-        return [fields(each, broker) for each in found]
-
-
-def fields(seen: Seen, broker: Broker | None) -> dict[str, object]:
-    from shmbroker.netbridge.broker.waiting import waiting
-
-    text, histogram = dict(seen.text), seen.histogram
-    began = text.pop("since", None)
-    lag, oldest = waiting(broker, str(text.get("queue", "")))
-    return {
-        **text,
-        "since": datetime.fromtimestamp(began, UTC).isoformat(timespec="milliseconds")
-        if began
-        else None,
-        "seconds": round(time.time() - began, 3) if began else None,
-        "lag": lag,
-        "oldest_seconds": oldest,
-        **seen.counters,
-        "append_confirm_ns": {
-            **{f"p{percent:g}": histogram.percentile(percent) for percent in PERCENTILES},
-            "max": histogram.maximum,
-            "messages": histogram.total,
-        },
-    }
+    if not is_over_link():
+        return links.fields_of(links.rows(vhost), vhost)
+    with observed(vhost) as broker:
+        return ordered_far(broker, "show", noun=links.LINKS)
 
 
 def cells(of: dict[str, object]) -> list[object]:
@@ -131,24 +100,41 @@ def since(of: dict[str, object]) -> str | None:
 
 
 def ordered(verb: str, name: str, vhost: str, timeout: float, states: tuple[str, ...]) -> None:
+    from shmbroker.netbridge.broker.links import LINKS, rows
+
+    ends_at = time.monotonic() + timeout
+    if is_over_link():
+        with operating() as broker:
+            ordered_far(broker, verb, noun=LINKS, name=name)
+            show = partial(ordered_far, broker, "show", noun=LINKS)
+            _wait(name, states, timeout, ends_at, show)
+    else:
+        _ordered_here(verb, name, vhost, timeout)
+        _wait(name, states, timeout, ends_at, lambda: [dict(each.text) for each in rows(vhost)])
+
+
+def _ordered_here(verb: str, name: str, vhost: str, timeout: float) -> None:
     from shmbroker.ipc.instance import ordering
     from shmbroker.netbridge.broker.table import read
 
     table = read(vhost)
     if table is None:
         raise click.ClickException(f"vhost {vhost!r} has no broker with links")
-    ends_at = time.monotonic() + timeout
     answer = ordering.asked(table.folder, {"verb": verb, "name": name}, timeout)
     if answer is None:
         raise click.ClickException(f"{table.folder} has not answered in {timeout:g} s")
     if "why" in answer:
         raise click.ClickException(str(answer["why"]))
-    while not any(
-        each.text.get("name") == name and each.text.get("state") in states for each in rows(vhost)
-    ):
+
+
+def _wait(
+    name: str, states: tuple[str, ...], timeout: float, ends_at: float,
+    show: Callable[[], list[dict[str, object]]],
+) -> None:  # fmt: skip
+    while not any(each.get("name") == name and each.get("state") in states for each in show()):
         if time.monotonic() >= ends_at:
             raise click.ClickException(f"link {name!r} has not ended in {timeout:g} s")
-        time.sleep(0.01)
+        time.sleep(NAP_SECONDS)
 
 
 timeout_option = click.option(

@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 ANSWER_SECONDS = 10.0
-SHOWN_SECONDS = 2.0
 
 
 def order(
@@ -31,14 +30,11 @@ def ask_to_show(folder: Path, noun: str) -> bool:
     """Whether it answers; if it hangs, what it has shown last stays."""
     from shmbroker.ipc.instance import ordering
 
-    wanted = {"noun": noun, "verb": "show"}
-    return ordering.asked(folder, wanted, SHOWN_SECONDS) is not None
+    return ordering.asked_to_show(folder, noun)
 
 
 def shown(folder: Path, file: str) -> dict[str, Any]:
     """What the broker has shown in this file of run/."""
-    from shmbroker.ipc.base import trust
-    from shmbroker.ipc.instance.status import RUN
-    from shmbroker.ipc.instance.whole import read_whole
+    from shmbroker.ipc.instance import ordering
 
-    return read_whole(folder / RUN / file, trust.seen_files())
+    return ordering.shown(folder, file)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shmbroker.cli.connection import is_over_link, observed, vhost_option
+from shmbroker.cli.connection import is_over_link, observed, ordered_far, vhost_option
 from shmbroker.cli.group import Verb
 from shmbroker.cli.output import (
     instant,
@@ -20,8 +20,8 @@ from shmbroker.cli.output import (
 from shmbroker.cli.units import format_size
 
 if TYPE_CHECKING:
-    from shmbroker.cli.programs import Row
     from shmbroker.ipc.vhost.participants import ParticipantInfo
+    from shmbroker.netbridge.serving.programs import Row
 
 COLUMNS = ["ID", "PID", "NAME", "STATE", "CONNECTED", "HOLDS", "FROM", "IN", "OUT", "QUEUES"]
 SESSION_DIGITS = 8
@@ -45,10 +45,14 @@ def participants(as_json: bool, names: bool, vhost: str) -> None:
     the address, and the bytes that have come and gone over the connection that they have now.  One
     that has only looked so far has no number: ID is the beginning of its session.
     """
-    from shmbroker.cli.programs import of_vhost
+    from shmbroker.netbridge.broker.programs import of_vhost
+    from shmbroker.netbridge.serving.programs import PROGRAMS
 
     with observed(vhost) as broker:
-        programs = [] if is_over_link() else [p for each in of_vhost(broker).values() for p in each]
+        if is_over_link():
+            programs = ordered_far(broker, "show", noun=PROGRAMS)
+        else:
+            programs = of_vhost(broker)
         found = joined(broker.participants(), programs)
     if as_json:
         print_json(found)

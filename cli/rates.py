@@ -6,6 +6,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from shmbroker.cli.connection import critical_queues, is_over_link
+
 if TYPE_CHECKING:
     from shmbroker.ipc.connection.broker import Broker
 
@@ -22,9 +24,8 @@ class Reading:
 
 
 def read(broker: Broker) -> Reading:
-    from shmbroker.ipc.queue.writer import without_writer
-
-    return Reading(time.monotonic(), queues_of(broker), holders_of(broker), without_writer(broker))
+    critical = critical_queues(broker)
+    return Reading(time.monotonic(), queues_of(broker), holders_of(broker), critical)
 
 
 def queues_of(broker: Broker) -> dict[str, Any]:
@@ -34,8 +35,9 @@ def queues_of(broker: Broker) -> dict[str, Any]:
 def holders_of(broker: Broker) -> dict[str, list[str]]:
     """By queue: names and processes of the participants that have it open."""
     holders: dict[str, list[str]] = {}
+    ours = None if is_over_link() else broker.participant
     for participant in broker.participants():
-        if participant.id == broker.participant:
+        if participant.id == ours:
             continue
         dead = "" if participant.state == "live" else f" ({participant.state})"
         for name in participant.queues:

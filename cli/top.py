@@ -110,6 +110,7 @@ def watch(broker: Broker, interval: float) -> None:
     examples="""
     shmbroker top
     shmbroker top --once
+    shmbroker top --url tcp://orders.example
     shmbroker top --once --interval 100ms --json | jq '.queues[0]'
     """,
 )

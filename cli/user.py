@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import getpass
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from shmbroker.cli.group import Group
+from shmbroker.cli.connection import broker_options, chosen_broker, operating
+from shmbroker.cli.group import Group, Verb
 from shmbroker.cli.instance import folder_argument
 from shmbroker.cli.key import ROLES
 from shmbroker.cli.output import (
@@ -24,7 +26,27 @@ from shmbroker.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from shmbroker.netbridge.config.users import Users
+    from shmbroker.cli.users import Changes
+
+NAMES_BROKER = ("--url", "--broker", "--context", "-b")
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+class OfUsers(Verb):
+    """Without DIR, if the broker is named by an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        is_named = any(
+            each.partition("=")[0] in NAMES_BROKER or (each[:2] == "-b" and each[:3] != "-b-")
+            for each in args
+        )
+        return super().parse_args(ctx, ["", *args] if is_named else args)
+
+
+def of_broker(function: Function) -> Function:
+    """DIR, or the options that name a broker."""
+    return folder_argument(broker_options(function))
+
 
 roles_option = click.option(
     "--role", "roles", type=click.Choice(ROLES), multiple=True,
@@ -44,24 +66,27 @@ name_argument = click.argument("name", metavar="NAME")
     examples="""
     shmbroker user list /var/lib/shmbroker/orders
     pass show orders/olga | shmbroker user add orders olga --role admin
+    shmbroker user list --url tcp://orders.example
     """,
 )
 def user() -> None:
     """Users of a broker: who may log in, and as what.
 
     They are [credentials.NAME] of DIR/shmbroker.toml.  A broker that runs reads each change at
-    once; if it refuses one, nothing is changed.
+    once; if it refuses one, nothing is changed.  With --url, or --broker, or --context, there is no
+    DIR: the broker is asked, by a user who has the role admin, who cannot change himself so.
     """
 
 
 @user.command(
     "list",
+    cls=OfUsers,
     examples="""
     shmbroker user list orders
     shmbroker user list orders --json | jq -r '.[] | select(.console) | .name'
     """,
 )
-@folder_argument
+@of_broker
 @json_option
 @names_option
 def list_(folder: Path, as_json: bool, names: bool) -> None:
@@ -69,7 +94,8 @@ def list_(folder: Path, as_json: bool, names: bool) -> None:
 
     PASSWORD says where it is kept: in a file, the environment, masked, or plain in shmbroker.toml.
     """
-    found = _users(folder).listed()
+    with _users(folder) as users:
+        found = users.listed()
     if as_json:
         print_json([each.fields for each in found])
     elif names:
@@ -85,12 +111,13 @@ def list_(folder: Path, as_json: bool, names: bool) -> None:
 
 
 @user.command(
+    cls=OfUsers,
     examples="""
     shmbroker user add orders olga --role admin
     pass show orders/shop | shmbroker user add orders shop --role client
     """
 )
-@folder_argument
+@of_broker
 @name_argument
 @roles_option
 @console_option
@@ -106,18 +133,19 @@ def add(
     from shmbroker.netbridge.config.users import Change
 
     change = Change(roles or ("client",), logs_in, _password())
-    _warn(_users(folder).add(name, login, change))
-    _audit(folder, "add", name)
+    with _users(folder) as users:
+        _warn(users.add(name, login, change))
     say(f"{name} may log in")
 
 
 @user.command(
+    cls=OfUsers,
     examples="""
     shmbroker user change orders olga --role viewer
     shmbroker user change orders shop --no-console
     """
 )
-@folder_argument
+@of_broker
 @name_argument
 @roles_option
 @console_option
@@ -130,13 +158,13 @@ def change(folder: Path, name: str, roles: tuple[str, ...], logs_in: bool | None
 
     if not roles and logs_in is None:
         raise click.UsageError("say --role, --console or --no-console")
-    _users(folder).change(name, Change(roles or None, logs_in))
-    _audit(folder, "change", name)
+    with _users(folder) as users:
+        users.change(name, Change(roles or None, logs_in))
     say(f"{name} is changed")
 
 
-@user.command(examples="pass show orders/olga | shmbroker user password orders olga")
-@folder_argument
+@user.command(cls=OfUsers, examples="pass show orders/olga | shmbroker user password orders olga")
+@of_broker
 @name_argument
 def password(folder: Path, name: str) -> None:
     """Give a user another password, from a prompt or from standard input.
@@ -146,13 +174,14 @@ def password(folder: Path, name: str) -> None:
     """
     from shmbroker.netbridge.config.users import Change
 
-    _warn(_users(folder).change(name, Change(password=_password())))
-    _audit(folder, "password", name)
+    change = Change(password=_password())
+    with _users(folder) as users:
+        _warn(users.change(name, change))
     say(f"the password of {name} is changed")
 
 
-@user.command(examples="shmbroker user remove orders olga --yes")
-@folder_argument
+@user.command(cls=OfUsers, examples="shmbroker user remove orders olga --yes")
+@of_broker
 @name_argument
 @yes_option
 def remove(folder: Path, name: str, yes: bool) -> None:
@@ -160,16 +189,27 @@ def remove(folder: Path, name: str, yes: bool) -> None:
 
     Its links and its sessions end.  The last admin of the console stays.
     """
-    confirm(yes, f"remove user {name} of {folder}")
-    _users(folder).remove(name)
-    _audit(folder, "remove", name)
+    confirm(yes, f"remove user {name} of {_place(folder)}")
+    with _users(folder) as users:
+        users.remove(name)
     say(f"{name} is removed")
 
 
-def _users(folder: Path) -> Users:
-    from shmbroker.netbridge.config import users
+@contextmanager
+def _users(folder: Path) -> Iterator[Changes]:
+    from shmbroker.cli.users import Far, Here
 
-    return users.Users(folder, users.reload)
+    far = chosen_broker()
+    if far is not None and far.url:
+        with operating() as broker:
+            yield Far(broker)
+    else:
+        yield Here(folder if far is None or far.folder is None else far.folder)
+
+
+def _place(folder: Path) -> str:
+    far = chosen_broker()
+    return str(folder if far is None else far.url or far.folder)
 
 
 def _password() -> str:
@@ -184,11 +224,3 @@ def _warn(warning: str | None) -> None:
         say(f"warning: {warning}")
 
 
-def _audit(folder: Path, verb: str, name: str) -> None:
-    from shmbroker.ipc.instance.config.config import load
-    from shmbroker.ipc.instance.log import Log
-
-    config = load(folder)
-    Log(config.log, config.name).write(
-        "audit", verb=f"user {verb}", name=name, user=getpass.getuser()
-    )

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.cli.console.refusal import Refused
-from shmbroker.cli.disconnect import disconnected
 from shmbroker.ipc.base.errors import Unconfirmed
+from shmbroker.ipc.instance.brokers import folders_of
 from shmbroker.ipc.selector.selector import Selector
+from shmbroker.netbridge.broker.programs import disconnected
 
 if TYPE_CHECKING:
     from shmbroker.ipc.connection.broker import Broker
@@ -173,7 +174,7 @@ def remove_settings(broker: Broker, given: Given) -> dict[str, Any]:
 def disconnect(broker: Broker, given: Given) -> dict[str, Any]:
     """`id`: a participant's number, or how the session of a program on another host begins."""
     [ours] = [each.name for each in broker.participants() if each.id == broker.participant]
-    done = disconnected(broker, text(given, "id"), ours, LEAVES_SECONDS)
+    done = disconnected(broker, folders_of(broker), text(given, "id"), ours, LEAVES_SECONDS)
     return {"name": done.name, "left": done.has_left, "process": done.pid}
 
 

@@ -15,12 +15,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from shmbroker.cli import doctor, link, ordering
+from shmbroker.cli import doctor, ordering
 from shmbroker.cli.errors import fields as error_fields
 from shmbroker.cli.metrics.vhost import arena_used
 from shmbroker.ipc.base import trust
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.instance import status
+from shmbroker.netbridge.broker.links import fields_of, rows
 
 if TYPE_CHECKING:
     from shmbroker.ipc.connection.broker import Broker
@@ -78,7 +79,7 @@ class Examined:
 
 def links(vhost: str) -> list[dict[str, Any]]:
     with suppress(Error, OSError):
-        return link.fields_of(link.rows(vhost), vhost)
+        return fields_of(rows(vhost), vhost)
     return []
 
 

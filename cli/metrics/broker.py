@@ -26,17 +26,16 @@ from shmbroker.ipc.instance.whole import read_whole
 from shmbroker.netbridge.cluster.handler import STATES as GROUPING
 from shmbroker.netbridge.member.standing import State as Standing
 from shmbroker.netbridge.pair.told import State as PairState
+from shmbroker.netbridge.serving.programs import PROGRAMS
 
 ASKED_SECONDS: Final = 0.1
 STATES: Final = (DOWN, "starting", "passive", "promoting", "restoring", "live", "handing over",
                  "stopped", "failed")  # fmt: skip
 LEVELS: Final = ("shm", "disk", "replicated", "disk+replicated")
 PARTS: Final = {"ha": "ha", "pair": "ha", "cluster": "cluster", "replicas": "replicas",
-                "sessions": "sessions"}  # fmt: skip
+                PROGRAMS: PROGRAMS}  # fmt: skip
 """Files of run/, and the noun of the order that has the broker write each."""
 NODE_DIGITS: Final = 8
-SESSIONS: Final = ("linked", "waiting")
-"""States: one that waits has lost its link, and may come back."""
 
 
 def collect(sheet: Sheet, config: Config) -> None:
@@ -165,11 +164,14 @@ def of_groups(sheet: Sheet, told: Mapping[str, Any], labels: tuple[str, str]) ->
         sheet.put(f"group_{counter}_total", told[counter], *labels)
 
 
-def of_sessions(
+def of_programs(
     sheet: Sheet, told: Mapping[str, Any], found: Status, labels: tuple[str, str]
 ) -> None:
-    for state in SESSIONS:
-        sheet.put("sessions", told[state] if found.process is not None else 0, *labels, state)
+    """One that waits has lost its link, and may come back."""
+    programs = told[PROGRAMS] if found.process is not None else []
+    linked = sum(each["attached"] for each in programs)
+    sheet.put("sessions", linked, *labels, "linked")
+    sheet.put("sessions", len(programs) - linked, *labels, "waiting")
 
 
 def of_replicas(
@@ -187,5 +189,5 @@ SHOWING: Final = {
     "pair": of_pair,
     "cluster": of_cluster,
     "replicas": of_replicas,
-    "sessions": of_sessions,
+    PROGRAMS: of_programs,
 }

@@ -28,6 +28,7 @@ from shmbroker.ipc.latency.latency import Counts
 ORDER: Final = "order"
 ANSWER: Final = "answer"
 SIGNAL: Final = signal.SIGUSR1
+SHOWN_SECONDS: Final = 2.0
 
 
 class Networked(Protocol):
@@ -70,6 +71,16 @@ def asked(
     If somebody else gives an order now, this waits for its end; or with `waits` false it is None.
     """
     return exchanged(folder, (ORDER, ANSWER, SIGNAL), wanted, timeout, waits=waits)
+
+
+def asked_to_show(folder: Path, noun: str) -> bool:
+    """Whether it answers; if it hangs, what it has shown last stays."""
+    return asked(folder, {"noun": noun, "verb": "show"}, SHOWN_SECONDS) is not None
+
+
+def shown(folder: Path, file: str) -> dict[str, Any]:
+    """What the broker has shown in this file of run/."""
+    return read_whole(folder / RUN / file, trust.seen_files())
 
 
 def exchanged(

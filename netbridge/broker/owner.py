@@ -30,6 +30,7 @@ from shmbroker.netbridge.broker import gates, table, whereabouts
 from shmbroker.netbridge.broker.group import Group, OfStore
 from shmbroker.netbridge.broker.invitation import INVITE, invited
 from shmbroker.netbridge.broker.lines import Lines
+from shmbroker.netbridge.broker.operators import Operators
 from shmbroker.netbridge.config.config import Network as Wanted
 from shmbroker.netbridge.discovered.broadcasts import Broadcasts, signed
 from shmbroker.netbridge.link.peer import Identity
@@ -52,8 +53,7 @@ ROOT: Final = "/"
 BEGIN_SECONDS: Final = 8.0
 """Until then a queue that is to follow has begun, or whoever has asked is told why not."""
 REPLICAS: Final = "replicas"
-SESSIONS: Final = "sessions"
-"""Nouns of orders; the second one is a file in run/, too."""
+"""A noun of orders, as PROGRAMS is one."""
 
 
 class Owner:
@@ -134,9 +134,6 @@ class Owner:
         if given.get("noun") == REPLICAS:
             self._of_replicas(given)
             return
-        if given.get("noun") == SESSIONS:
-            self._asked(self._show_sessions)
-            return
         if given.get("noun") == PROGRAMS:
             self._asked(lambda: self._of_programs(given))
             return
@@ -156,7 +153,9 @@ class Owner:
         answer.result()
 
     def _carry_out(self, given: Mapping[str, Any]) -> list[dict[str, object]]:
-        """An order of a program, which may be of queue replicas."""
+        """An order of a program: of an operator, or of queue replicas."""
+        if given.get("noun") is not None:
+            return Operators(self._config, self._log, self.order).carry_out(given)
         if given.get("verb") == INVITE:
             self._log.write("audit", verb=INVITE, user=given.get("user"))
             return [invited(self._config.folder, self._credentials, given)]
@@ -217,8 +216,7 @@ class Owner:
                 raise NotFound(f"{self._config.name} serves no programs on other hosts")
             programs.disconnect(str(session))
             self._log.write("audit", verb="disconnect", session=session, user=given.get("user"))
-        found = [] if programs is None else programs.listed()
-        write_whole(self._config.folder / RUN / PROGRAMS, {PROGRAMS: found})
+        self._show_programs()
 
     def _address(self, peer: str) -> str:
         """Of one of our connectors, if it is the name of one."""
@@ -328,16 +326,16 @@ class Owner:
         self._group.serves(whereabouts.of(ours.epoch, self._wanted))
         self._watch_backups()
         self._tell_topology()
-        self._show_sessions()
+        self._show_programs()
 
-    def _show_sessions(self) -> None:
-        """How many there are: for people, when they ask.  Nothing if no acceptor admits any."""
-        network, place = self._network, self._config.folder / RUN / SESSIONS
+    def _show_programs(self) -> None:
+        """For people, when they ask.  Nothing if no acceptor admits any."""
+        network, place = self._network, self._config.folder / RUN / PROGRAMS
         programs = None if network is None else network.programs
         if programs is not None or place.exists():
-            linked, waiting = (0, 0) if programs is None else programs.counted()
+            found = [] if programs is None else programs.listed()
             with suppress(OSError):  # what it says is no reason to end
-                write_whole(place, {"linked": linked, "waiting": waiting})
+                write_whole(place, {PROGRAMS: found})
 
     # --- what programs are told ---------------------------------------------------------------
 

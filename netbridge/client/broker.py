@@ -349,7 +349,7 @@ class Broker(Closing):
 
     async def order(self, verb: str, **fields: Any) -> list[dict[str, Any]]:
         """What the process of the broker is to do with its queue replicas, as `shmbroker ha` asks
-        for it; the answer is how they are then."""
+        for it, and the answer is how they are then; or with its programs, links and users."""
         done = await self._session.begin(verb, Verb.ORDER, body=asked(verb=verb, **fields))
         shown: list[dict[str, Any]] = told(done.body).get("found", [])
         return shown

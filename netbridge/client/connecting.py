@@ -78,6 +78,8 @@ class Login:
     """Called with the nodes that its broker tells it of, in the session's thread."""
     orders: Callable[[Members], Members] = field(default=as_found, repr=False)
     """Of brokers that were found: whom to try first."""
+    role: Role = Role.CLIENT
+    """Of its links: an admin looks and gives orders, and is no program."""
 
 
 def prefers_shared_memory(found: Uri) -> bool:
@@ -92,7 +94,7 @@ async def opened(way: Way, login: Login) -> tuple[Session, str, bool]:
     where, user, password = separated(login.uri, login.user, login.password)
     found = parse(where)
     keys = Stretched(user, password)
-    credential = Credential("client", user, (Role.CLIENT,), (keys,))
+    credential = Credential("client", user, (login.role,), (keys,))
     name = login.name or f"pid-{os.getpid()}"
     if not isinstance(found, Found):
         return await _opened(way, where, credential, name, login.learns)

@@ -21,7 +21,7 @@ from shmbroker.netbridge.remote.topology import Node, Topology, unpacked
 from shmbroker.netbridge.security.credential import Credential
 from shmbroker.netbridge.wire.frame import Frame, Invite, Nodes
 from shmbroker.netbridge.wire.malformed import Malformed
-from shmbroker.netbridge.wire.words import Role, Standing
+from shmbroker.netbridge.wire.words import Standing
 
 KINDS: Final = {Reason.PEER_CLOSING: Event.CLOSED, Reason.MOVED: Event.MOVED}
 """What a program is told of the end of its link; of any other reason: lost."""
@@ -68,8 +68,9 @@ class ProgramLink(Link):
         self._goes_to: Single | None = None
         """The session has left for this broker."""
         super().__init__(
-            thread, name, uri, credential, ours, (), times=times, role=Role.CLIENT, owner="program"
-        )
+            thread, name, uri, credential, ours, (), times=times, role=credential.roles[0],
+            owner="program",
+        )  # fmt: skip
 
     @property
     def why_not(self) -> str:

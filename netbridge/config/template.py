@@ -56,7 +56,7 @@ class Template:
     def _given(self) -> Iterator[tuple[str, Any]]:
         yield from {
             ADDRESS: self.uri(),
-            "acceptors.programs.roles": ["client"],
+            "acceptors.programs.roles": ["client", "admin"],
             f"credentials.{PROGRAMS}.password": {"file": password_of(PROGRAMS)},
             f"credentials.{PROGRAMS}.role": ["client", "admin"],
             "console.listen": f"127.0.0.1:{self.console_port}",

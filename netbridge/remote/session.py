@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from typing import Final
 
 from shmbroker.core.codes import OK, REVOKED
 from shmbroker.netbridge.remote.action import (
@@ -35,6 +36,8 @@ from shmbroker.netbridge.wire.frame import (
     Seen,
 )
 from shmbroker.netbridge.wire.words import Level, Verb
+
+NAME_DIGITS: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,11 @@ class Session:
         self._did: list[Action] = []
 
     # --- its life -----------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """For people; whoever knows the whole id is nearer to another's session."""
+        return self.id.hex()[:NAME_DIGITS]
 
     def begin(self) -> list[Action]:
         self._did.append(Say(Attached(False, 0, int(self.limits.ttl * 1000))))

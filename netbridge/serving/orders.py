@@ -12,16 +12,28 @@ from functools import partial
 from typing import Any, Final
 
 from shmbroker.ipc.base.errors import InvalidArgument, NotAllowed
+from shmbroker.netbridge.wire.words import Role
 
 AT_ONCE: Final = 8
 """So many orders of programs are carried out at a time."""
 LOOKS: Final = "show"
-"""The verb that viewers may give."""
+"""The verb that viewers may give, too."""
+USERS: Final = "users"
+"""The noun of orders that only admins give; other nouns they share with whoever looks."""
 
 CarryOut = Callable[[Mapping[str, Any]], list[dict[str, Any]]]
 """What is shown then; an Error says why it is not done."""
 Told = Callable[[Any], None]
 """In the network thread: what is shown, or the exception."""
+
+
+def check(given: Mapping[str, Any], role: Role) -> None:
+    """NotAllowed: a session of this role may not give that order."""
+    noun, verb = given.get("noun"), given.get("verb")
+    if role is Role.VIEWER and (verb != LOOKS or noun == USERS):
+        raise NotAllowed(f"a viewer only looks: {verb!r} is not allowed")
+    if role is Role.CLIENT and noun is not None and (verb != LOOKS or noun == USERS):
+        raise NotAllowed(f"{noun}, {verb!r}: this is for an admin")
 
 
 class Orders:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 PROGRAMS: Final = "programs"
 """The noun of orders, and in run/ the file that shows them."""
 Row = dict[str, Any]
-DIGITS: Final = 12
 BY_OPERATOR: Final = "disconnected by an operator"
 """What the program hears of the end of its link."""
 
@@ -33,19 +32,13 @@ class Programs:
         service = self._service
         return service.ask(lambda: [_row(service, each) for each in service.sessions])
 
-    def counted(self) -> tuple[int, int]:
-        """Sessions that have a link, and those that have lost it and may come back."""
-        service = self._service
-        ends = service.ask(lambda: [service.end_of(each) for each in service.sessions])
-        return len(ends) - ends.count(None), ends.count(None)
-
     def disconnect(self, session: str) -> None:
         """End it: what it has in hand goes back to its queues.  Its program may come again.
         NotFound."""
         service = self._service
 
         def end() -> bool:
-            found = next((each for each in service.sessions if _name(each) == session), None)
+            found = next((each for each in service.sessions if each.name == session), None)
             if found is not None:
                 service.ends(found, BY_OPERATOR)
             return found is not None
@@ -54,15 +47,10 @@ class Programs:
             raise NotFound(f"no program has session {session}: it has left meanwhile")
 
 
-def _name(session: Session) -> str:
-    """For people; whoever knows the whole id is nearer to another's session."""
-    return session.id.hex()[:DIGITS]
-
-
 def _row(service: Service, session: Session) -> Row:
     end, served = service.end_of(session), service.served_of(session)
     return {
-        "session": _name(session),
+        "session": session.name,
         "participant": None if served is None else served.participant,
         "name": "" if served is None else served.program,
         "role": None if served is None else served.role.value,

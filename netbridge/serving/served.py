@@ -44,7 +44,7 @@ from shmbroker.netbridge.serving.destination import ToExchange, ToQueue, origin_
 from shmbroker.netbridge.serving.hands import Batch, Hands, TakenBatch
 from shmbroker.netbridge.serving.looking import browsed, looked
 from shmbroker.netbridge.serving.operating import cancelled, operated
-from shmbroker.netbridge.serving.orders import LOOKS
+from shmbroker.netbridge.serving.orders import check
 from shmbroker.netbridge.serving.producer import LEVEL_WORDS, Producer, until
 from shmbroker.netbridge.serving.requests import Request, reply
 from shmbroker.netbridge.serving.taking import Taken
@@ -92,8 +92,9 @@ class Served:
         try:
             if verb is None:
                 raise InvalidArgument(f"{command.verb.value!r} is no verb of this broker")
-            if self.role is Role.VIEWER and not _only_looks(command):
-                raise NotAllowed(f"a viewer only looks: {command.verb.value!r} is not allowed")
+            if self.role is not Role.CLIENT and not _only_looks(command):
+                who = {Role.VIEWER: "a viewer only looks", Role.ADMIN: "an admin looks and orders"}
+                raise NotAllowed(f"{who[self.role]}: {command.verb.value!r} is not allowed")
             verb(self, command)
         except Error as error:
             self.refuse(command, error)
@@ -368,8 +369,7 @@ class Served:
 
     def order(self, command: Command) -> None:
         fields = told(command.body)
-        if self.role is Role.VIEWER and fields.get("verb") != LOOKS:
-            raise NotAllowed(f"a viewer only looks: {fields.get('verb')!r} is not allowed")
+        check(fields, self.role)
 
         def came(made: list[dict[str, object]] | Exception) -> None:
             if isinstance(made, Exception):
@@ -377,7 +377,9 @@ class Served:
             else:
                 self.done(command, body=asked(found=made))
 
-        self.service.orders.do(fields | {"user": f"{self.program} over a link"}, came)
+        who = {"user": f"{self.user} ({self.program}) over a link", "login": self.user,
+               "asks": self.session.name}  # fmt: skip
+        self.service.orders.do(fields | who, came)
 
     def leave(self, command: Command) -> None:
         """Behind what the worker still opens."""

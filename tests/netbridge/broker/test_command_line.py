@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 import pytest
@@ -18,8 +19,11 @@ import shmbroker
 from shmbroker import NotLocal
 from shmbroker.cli.connection import NEEDS_MEMORY
 from shmbroker.cli.main import root
+from shmbroker.netbridge.client import connecting
 from shmbroker.netbridge.security.stretched import Stretched
+from shmbroker.netbridge.wire.words import Role
 from shmbroker.perf.machine.port import free_port
+from tests.cli.command import eventually
 from tests.conftest import vhost_for_a_while
 from tests.netbridge.broker.conftest import PASSWORD, made
 from tests.support.link import PATIENCE
@@ -29,30 +33,62 @@ once = cache(Stretched)
 """Of the password of so many commands, which takes 100 ms each time."""
 
 
+class Served(NamedTuple):
+    url: str
+    vhost: str
+    plain: str
+    """The url for a user who is no admin."""
+    folder: Path
+
+    def audit(self) -> list[dict[str, Any]]:
+        lines = (self.folder / "log" / "shmbroker.log").read_text().splitlines()
+        return [found for each in lines if (found := json.loads(each))["event"] == "audit"]
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as made:
+        return made.connect_ex(("127.0.0.1", port)) == 0
+
+
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """`shmbroker run` with an acceptor for programs: its url, and its vhost."""
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """`shmbroker run` with an acceptor for programs, and one for programs of another user."""
     with ExitStack() as opened:
         vhost = opened.enter_context(vhost_for_a_while())
-        port = free_port()
+        port, other = free_port(), free_port()
         run = made(
             tmp_path_factory.mktemp("broker") / "site",
             vhost,
             {
                 "acceptors.programs.uri": f"tcp://127.0.0.1:{port}",
+                "acceptors.programs.roles": ["client", "admin", "viewer"],
+                "acceptors.programs.credentials": "site",
                 "credentials.site.password": PASSWORD,
-                "credentials.site.role": "client",
+                "credentials.site.role": ["client", "admin", "viewer"],
+                "credentials.plain.user": "plain",
+                "credentials.plain.password": PASSWORD,
+                "credentials.plain.role": "client",
+                "acceptors.plain.uri": f"tcp://127.0.0.1:{other}",
+                "acceptors.plain.credentials": "plain",
+                "bridges.west.queue": "outbox",
+                "bridges.west.to": f"tcp://127.0.0.1:{free_port()}",
+                "credentials.west.password": PASSWORD,
+                "credentials.west.role": "peering",
+                "bridges.west.credentials": "west",
             },
         )
         opened.callback(run.kill)
         run.start().becomes("live")
-        yield f"tcp://site@127.0.0.1:{port}", vhost
+        eventually(lambda: listens(port) and listens(other))
+        yield Served(
+            f"tcp://site@127.0.0.1:{port}", vhost, f"tcp://plain@127.0.0.1:{other}", run.folder
+        )
         assert run.stop() == 0
 
 
 @pytest.fixture
 def far(
-    broker: tuple[str, str],
+    broker: Served,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
     tmp_path: Path,
@@ -154,7 +190,7 @@ def test_exchanges_subscriptions_and_settings(far: Words) -> None:
     assert json.loads(far("participants", "--json"))
 
 
-def test_a_request_and_a_dead_letter_sent_back(far: Words, broker: tuple[str, str]) -> None:
+def test_a_request_and_a_dead_letter_sent_back(far: Words, broker: Served) -> None:
     far("queue", "declare", "dead", "--slots", "64")
     far("queue", "declare", "asked", "--slots", "64", "--dead-letter", "dead")
 
@@ -182,7 +218,7 @@ def message(words: list[str]) -> str:
     return f"{type(error.value).__name__}: {said}"
 
 
-ARGUMENTS = {"check queue": ["q"], "queue latency": ["q"], "link stop": ["x"], "link start": ["x"]}
+ARGUMENTS = {"queue latency": ["q"]}
 
 
 @pytest.mark.parametrize("verb", sorted(NEEDS_MEMORY))
@@ -194,11 +230,133 @@ def test_a_verb_that_needs_shared_memory_says_so(verb: str) -> None:
 
 
 def test_to_nagios_a_check_over_a_link_is_unknown() -> None:
-    words = ["check", "queue", "q", "--url", "tcp://127.0.0.1:1"]
+    words = ["check", "vhost", "--url", "tcp://127.0.0.1:1"]
     assert CliRunner().invoke(root, words).exit_code == 3
 
 
-def test_a_broker_is_named_by_its_host_and_port(far: Words, broker: tuple[str, str]) -> None:
+def checked(broker: Served, *words: str) -> tuple[int, str]:
+    """Its exit code, and what its line begins with."""
+    given = CliRunner().invoke(root, ["check", "queue", *words, "--url", broker.url])
+    return given.exit_code, " ".join(given.stdout.split()[:2])
+
+
+def test_a_queue_is_checked_and_watched(far: Words, broker: Served) -> None:
+    far("queue", "declare", "watched", "--durable")
+    far("pub", "watched", "one coffee")
+    assert checked(broker, "watched") == (0, "QUEUE OK")
+    assert checked(broker, "watched", "--depth-critical", "0") == (2, "QUEUE CRITICAL")
+    assert checked(broker, "missing") == (2, "QUEUE CRITICAL")
+    told = json.loads(far("top", "--once", "--interval", "1ms", "--json"))
+    [row] = [each for each in told["queues"] if each["name"] == "watched"]
+    assert (row["depth"], row["critical"]) == (1, None)
+    far("queue", "delete", "watched", "--yes", "--force")
+
+
+def test_links_are_shown_stopped_and_started(far: Words) -> None:
+    assert listed(far("link", "list", "--json")) == ["west"]
+    assert far("link", "list", "--names").split() == ["west"]
+    far("link", "stop", "west", "--timeout", "60s")
+    assert listed(far("link", "list", "--json"), "state") == ["stopped"]
+    far("link", "start", "west", "--timeout", "60s")
+    assert listed(far("link", "list", "--json"), "state") != ["stopped"]
+    assert far("mta", "list").startswith("EXCHANGE")
+    with pytest.raises(shmbroker.InvalidArgument, match="no link 'x'"):
+        far("link", "stop", "x")
+
+
+def test_programs_are_shown_and_disconnected(far: Words, broker: Served) -> None:
+    with ExitStack() as opened:
+        near = opened.enter_context(shmbroker.connect(f"shm://{broker[1]}", name="near"))
+        shop = shmbroker.connect(
+            f"{broker[0]}?failover-mode=application", password=PASSWORD, name="shop"
+        )
+        opened.callback(shop.close)
+        queue = shop.declare_queue("shopping", slots=64)
+        rows = json.loads(far("participants", "--json"))
+        [row] = [each for each in rows if each["name"] == "shop"]
+        assert (row["remote"]["user"], row["remote"]["address"]) == ("site", "127.0.0.1")
+        far("disconnect", str(row["id"]))
+        with pytest.raises(shmbroker.ConnectionClosed):
+            queue.publish(b"late", timeout=PATIENCE)
+        [row] = [each for each in rows if each["name"] == "near"]
+        far("disconnect", str(row["id"]), "--timeout", "10ms")
+        with pytest.raises(shmbroker.ConnectionClosed):
+            near.queue("shopping").get(timeout=PATIENCE)
+    with pytest.raises(shmbroker.NotFound):
+        far("disconnect", "999999")
+    far("queue", "delete", "shopping", "--yes", "--force")
+
+
+def test_nobody_disconnects_himself(broker: Served, far: Words) -> None:
+    login = connecting.Login(broker[0], None, PASSWORD, "me", role=Role.ADMIN)
+    with connecting.connect(login) as admin:
+        rows = admin.order("show", noun="programs")
+        [mine] = [each for each in rows if each["role"] == "admin"]
+        with pytest.raises(shmbroker.InvalidArgument, match="who asks for that"):
+            admin.order("disconnect", noun="programs", who=mine["session"], timeout=1)
+
+
+def test_users_are_listed_added_changed_and_removed(far: Words, broker: Served) -> None:
+    names = ["plain", "site", "west"]
+    assert sorted(far("user", "list", "--names").split()) == names
+    far("user", "add", "olga", "--role", "viewer", "--user", "oo", stdin=f"{PASSWORD} too\n")
+    [olga] = [each for each in json.loads(far("user", "list", "--json")) if each["name"] == "olga"]
+    assert (olga["user"], olga["roles"], olga["password"]) == ("oo", ["viewer"], "file")
+    far("user", "change", "olga", "--role", "client")
+    far("user", "password", "olga", stdin="another good one\n")
+    with pytest.raises(shmbroker.NotAllowed, match="site is you"):
+        far("user", "password", "site", stdin="another good one\n")
+    far("user", "remove", "olga", "--yes")
+    assert sorted(far("user", "list", "--names").split()) == names
+    with pytest.raises(shmbroker.NotFound, match="'olga'"):
+        far("user", "remove", "olga", "--yes")
+    audit = [each for each in broker.audit() if each["verb"].startswith("user ")]
+    verbs = ["user add", "user change", "user password", "user remove"]
+    assert [(each["verb"], each["name"]) for each in audit] == [(each, "olga") for each in verbs]
+    assert all(each["user"].startswith("site (shmbroker user ") for each in audit)
+    assert "another good one" not in repr(audit)
+
+
+@pytest.mark.parametrize("role", [Role.CLIENT, Role.VIEWER])
+def test_who_is_no_admin_orders_nothing(broker: Served, far: Words, role: Role) -> None:
+    login = connecting.Login(broker[0], None, PASSWORD, "shop", role=role)
+    with connecting.connect(login) as program:
+        assert program.order("show", noun="links")
+        for noun, verb in (
+            ("users", "show"), ("users", "add"), ("users", "remove"), ("links", "stop"),
+            ("programs", "disconnect"), ("nothing", "anything"),
+        ):  # fmt: skip
+            with pytest.raises(shmbroker.NotAllowed):
+                program.order(verb, noun=noun, name="west", who="1")
+
+
+def test_an_admin_over_a_link_looks_and_orders(broker: Served, far: Words) -> None:
+    login = connecting.Login(broker[0], None, PASSWORD, "me", role=Role.ADMIN)
+    with connecting.connect(login) as admin:
+        assert admin.participants()
+        with pytest.raises(shmbroker.NotAllowed, match="an admin looks and orders"):
+            admin.declare_queue("mine")
+        for given in (
+            {"noun": "users", "name": "eve", "roles": "admin"},
+            {"noun": "users", "name": "eve", "roles": [7]},
+            {"noun": "users", "name": "eve", "roles": ["client"], "password": 7},
+            {"noun": "users", "name": "../eve", "roles": ["client"], "password": PASSWORD},
+            {"noun": "nothing"},
+        ):
+            with pytest.raises(shmbroker.InvalidArgument):
+                admin.order("add", **given)
+
+
+def test_a_user_without_the_role_is_told_what_it_takes(
+    broker: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shmbroker.netbridge.client.connecting.Stretched", once)
+    monkeypatch.setenv("SHMBROKER_PASSWORD", PASSWORD)
+    said = message(["user", "list", "--url", broker.plain])
+    assert "plain needs the role admin, and so does `roles` of the acceptor" in said
+
+
+def test_a_broker_is_named_by_its_host_and_port(far: Words, broker: Served) -> None:
     far("queue", "declare", "named")
     words = ["queue", "list", "--names", "-b", broker[0].removeprefix("tcp://site@")]
     given = CliRunner().invoke(root, words, env={"SHMBROKER_USER": "site"})
@@ -232,7 +390,7 @@ def test_what_an_operator_reads_when_nobody_is_there(monkeypatch: pytest.MonkeyP
 
 
 def test_the_password_may_lie_in_a_file(
-    broker: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    broker: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SHMBROKER_PASSWORD", raising=False)
     words = ["queue", "list", "--names", "--password-file", str(tmp_path / "password")]
@@ -244,14 +402,14 @@ def test_the_password_may_lie_in_a_file(
     assert "goes with --url" in message(words)
 
 
-def test_shared_memory_by_its_url(broker: tuple[str, str]) -> None:
+def test_shared_memory_by_its_url(broker: Served) -> None:
     words = ["--url", f"shm://{broker[1]}", "--json"]
     for verb in (["participants"], ["top", "--once", "--interval", "1ms"], ["queue", "list"]):
         assert CliRunner().invoke(root, [*verb, *words]).exit_code == 0
 
 
 def test_names_are_completed_over_the_link(
-    far: Words, broker: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+    far: Words, broker: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     far("queue", "declare", "complete")
     monkeypatch.setenv("_SHMBROKER_COMPLETE", "bash_complete")

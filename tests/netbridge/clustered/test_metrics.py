@@ -6,12 +6,14 @@ import pytest
 
 from shmbroker import GroupingTimeout
 from shmbroker.cli.metrics.exposition import text
+from shmbroker.netbridge.broker.programs import of_folder
 from tests.cli.metrics.samples import Samples
 from tests.netbridge.clustered.conftest import Cluster
 from tests.netbridge.clustered.test_balancing import until
 from tests.netbridge.clustered.test_grouping import SHORT, declared, grouping, has_handler
 from tests.netbridge.clustered.test_programs import add, connected
 from tests.netbridge.clustered.test_redistribution import at
+from tests.support.programs import is_shown_and_disconnected
 
 
 def nodes(found: Samples) -> dict[str, float]:
@@ -63,8 +65,13 @@ def test_groups_and_programs_on_other_hosts(cluster: Cluster) -> None:
     for metric in ("groups_unreached", "groups_waiting", "group_timeouts_total"):
         assert west_says.of(metric) == 0, metric
     assert not west_says.all("sessions"), "it has no acceptor for programs"
-    with connected(uri):
+    with connected(uri) as program:
         until(lambda: sessions(cluster) == {"linked": 1, "waiting": 0})
+        program.declare_queue("q")
+        [row] = of_folder(cluster["east"].folder)
+        with at(cluster, "east") as east:
+            is_shown_and_disconnected(cluster["east"].folder, east.vhost, row["name"])
+        program.queue("q").publish(b"it comes again", timeout=60)
     until(lambda: sessions(cluster) == {"linked": 0, "waiting": 0})
     cluster["east"].kill()
     cluster.sees("west", missing=("east",))

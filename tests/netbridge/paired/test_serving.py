@@ -8,7 +8,11 @@ import pytest
 
 import shmbroker
 from shmbroker import ConnectionClosed
-from tests.netbridge.paired.conftest import NAMES, PASSWORD, Duo, Made, of, reasons, waits
+from shmbroker.netbridge.broker.programs import of_folder
+from shmbroker.netbridge.client import connecting
+from shmbroker.netbridge.wire.words import Role
+from tests.netbridge.paired.conftest import NAMES, PASSWORD, SHM, Duo, Made, of, reasons, waits
+from tests.support.programs import is_shown_and_disconnected
 
 
 @pytest.mark.parametrize("order", [NAMES, NAMES[::-1]], ids="-".join)
@@ -52,6 +56,29 @@ def test_a_takeover_needs_silence_and_a_client_and_there_is_no_failback(duo: Mad
     again = two.program("two", "one")
     assert again.uri == two.address("one")
     assert again.queue("orders").get(timeout=5).body == b"of the primary"
+
+
+def test_programs_are_shown_and_disconnected_and_an_admin_looks_at_either(duo: Made) -> None:
+    admits: dict[str, object] = {
+        "acceptors.all.roles": ["client", "peering", "viewer", "admin"],
+        "credentials.programs.role": ["client", "admin"],
+    }
+    two = duo(admits).up()
+    program = two.program("one", more="&failover-mode=application")
+    program.declare_queue("orders").publish(b"x", timeout=5)
+    [row] = of_folder(two["one"].folder)
+    assert of_folder(two["two"].folder) == [], "it is passive"
+    is_shown_and_disconnected(two["one"].folder, two.vhosts["one"], row["name"])
+    with pytest.raises(ConnectionClosed):
+        program.queue("orders").publish(b"late", timeout=5)
+    for name in NAMES:
+        uri = f"{two.address(name)}?{SHM}"
+        login = connecting.Login(uri, "programs", PASSWORD, "admin", role=Role.ADMIN)
+        with connecting.connect(login) as admin:
+            [row] = admin.order("show", noun="programs")
+            assert (row["name"], row["role"], row["attached"]) == ("admin", "admin", True)
+            with pytest.raises(shmbroker.NotAllowed):
+                admin.declare_queue("diverged")
 
 
 def test_without_silence_a_client_changes_nothing(duo: Made) -> None:
