@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from importlib.metadata import version
 from typing import Any, Final
 
 from starlette.applications import Starlette
@@ -67,6 +68,7 @@ class Application:
         self._users = Users(config.folder, reload)
         self._examined = panels.Examined(config)
         self._files = files()
+        self._version = version("shmbroker")
         app = Starlette(
             routes=self._routes(),
             exception_handlers={
@@ -239,7 +241,9 @@ class Application:
             with suppress(Error, OSError), self._reader.memory.opened() as broker:
                 resources |= panels.of_arena(broker)
         told = self._ha.read()
-        return _json({**found.fields, "told": told, "resources": resources})
+        listens = panels.acceptors(self._network)
+        return _json({**found.fields, "version": self._version, "listens": listens,
+                      "told": told, "resources": resources})  # fmt: skip
 
     def _cluster_panel(self, request: Request) -> Response:
         told = self._cluster.read() if self._network.cluster is not None else {}

@@ -26,6 +26,7 @@ from shmbroker.netbridge.broker.links import fields_of, rows
 if TYPE_CHECKING:
     from shmbroker.ipc.connection.broker import Broker
     from shmbroker.ipc.instance.config.config import Config
+    from shmbroker.netbridge.config.config import Network
 
 NEWS_SECONDS: Final = 2.0
 SILENT_SECONDS: Final = 15.0
@@ -84,15 +85,25 @@ def links(vhost: str) -> list[dict[str, Any]]:
 
 
 def of_process(pid: int | None) -> dict[str, int]:
-    """What the broker uses: memory of its own, and seconds of a processor; nothing if it is dead,
-    also before its parent has asked for its end."""
+    """What the broker uses: memory of its own, and seconds of a processor, and for how long it has
+    run; nothing if it is dead, also before its parent has asked for its end."""
     with suppress(OSError, ValueError, IndexError):
         status = Path(f"/proc/{pid}/status").read_text()
         own = next((line for line in status.splitlines() if line.startswith("RssAnon")), "")
-        times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-        used = sum(map(int, times)) // os.sysconf("SC_CLK_TCK")
-        return {"process_bytes": int(own.split()[1]) << 10, "processor_seconds": used}
+        numbers = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks = os.sysconf("SC_CLK_TCK")
+        used, began = sum(map(int, numbers[11:13])) // ticks, int(numbers[19]) / ticks
+        return {"process_bytes": int(own.split()[1]) << 10, "processor_seconds": used,
+                "up_seconds": round(time.clock_gettime(time.CLOCK_BOOTTIME) - began)}  # fmt: skip
     return {}
+
+
+def acceptors(network: Network) -> list[dict[str, Any]]:
+    """Where the broker listens."""
+    return [
+        {"name": each.name, "uri": str(each.uri), "roles": [role.value for role in each.roles]}
+        for each in network.acceptors.values()
+    ]
 
 
 def of_store(config: Config) -> dict[str, int]:

@@ -45,7 +45,9 @@ class Operators:
             return programs.of_folder(folder)
         if verb != "disconnect":
             raise InvalidArgument(f"a program is not {verb!r}")
-        timeout = min(float(given.get("timeout", 0)), LEAVES_SECONDS_MAX)
+        timeout = float(given.get("timeout", 0))
+        if not 0 <= timeout <= LEAVES_SECONDS_MAX:
+            raise InvalidArgument(f"a program has up to {LEAVES_SECONDS_MAX:g} s, not {timeout}")
         who, user, asks = (str(given.get(each)) for each in ("who", "user", "asks"))
         with connect(f"{SCHEME}{self._config.vhost}", name="an operator") as broker:
             done = programs.disconnected(broker, [folder], who, user, timeout, asks)

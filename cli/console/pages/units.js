@@ -13,10 +13,11 @@ export function size(bytes) {
 
 export function duration(nanoseconds) {
   for (const [limit, unit, text] of
-       [[1e3, 1, "ns"], [1e6, 1e3, "µs"], [1e9, 1e6, "ms"], [120e9, 1e9, "s"]]) {
+       [[1e3, 1, "ns"], [1e6, 1e3, "µs"], [1e9, 1e6, "ms"], [120e9, 1e9, "s"],
+        [7200e9, 60e9, "min"], [172800e9, 3600e9, "h"]]) {
     if (nanoseconds < limit) return `${number(nanoseconds / unit)} ${text}`;
   }
-  return `${number(nanoseconds / 60e9)} min`;
+  return `${number(nanoseconds / 86400e9)} d`;
 }
 
 export const instant = (nanoseconds) => nanoseconds

@@ -108,7 +108,12 @@ function drawNode(main, told) {
     pairs({ name: told.name, state: told.state, policy: told.policy, role: told.role,
             replication: told.replication, epoch: number(told.epoch), "node id": of.node,
             level: of.level, live: of.live ?? told.live, process: told.process ?? "none",
-            why: told.why }),
+            why: told.why, version: told.version,
+            "runs for": told.resources.up_seconds === undefined ? null
+              : duration(told.resources.up_seconds * 1e9) }),
+    el("h2", {}, "Listens"), told.listens.length ? table(["Acceptor", "Address", "Roles"],
+      told.listens.map((each) => [each.name, each.uri, each.roles.join(", ")]))
+      : el("p", {}, "no acceptor: it is reached on its own host only"),
     el("h2", {}, "Resources"), pairs({
       "memory of messages": amount(told.resources.arena_used_bytes, told.resources.arena_bytes),
       "disk of the store, free": amount(told.resources.store_free_bytes, told.resources.store_bytes),

@@ -6,6 +6,7 @@ import base64
 import http.client
 import json
 from collections.abc import Iterator
+from importlib.metadata import version
 from urllib.parse import urlsplit
 
 import pytest
@@ -182,6 +183,9 @@ def test_what_a_panel_tells(site: Site) -> None:
     assert 0 <= resources["arena_used_bytes"] < resources["arena_bytes"] == 8 << 20
     assert 0 < resources["store_free_bytes"] <= resources["store_bytes"]
     assert resources["process_bytes"] > 1 << 20
+    assert 0 <= resources["up_seconds"] < 3600
+    assert told["version"] == version("shmbroker")
+    assert told["listens"] == [], "it has no acceptors"
     assert viewer.reads("/api/links") == []
     assert viewer.reads("/api/errors") == []
     assert "live" in [each["event"] for each in viewer.reads("/api/log")]

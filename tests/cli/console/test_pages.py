@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import shmbroker
-from tests.cli.console.chromium import PHONE, chromium, seen
+from tests.cli.console.chromium import PHONE, SCREEN, chromium, seen
 from tests.cli.console.conftest import ADMIN, Site
 from tests.cli.console.visitor import Visitor
 
@@ -91,6 +91,7 @@ def disconnects_and_edits_users(site: Site, page: Page) -> None:
     expect(program.locator(button)).to_be_visible()
     expect(page.locator("main tr", has_text="broker one").locator(button)).to_have_count(0)
     seen(page, "participants-light")
+    fits_a_phone(page, "participants")
     program.locator(button).click()
     page.locator("dialog .primary").click()
     expect(page.locator(".toast").last).to_contain_text("it is told, and leaves when it waits")
@@ -99,15 +100,29 @@ def disconnects_and_edits_users(site: Site, page: Page) -> None:
     page.goto(f"{site.url}#users")
     page.get_by_role("button", name="New user").click()
     page.get_by_label("Name: letters").fill("olga")
+    page.get_by_label("Logs in as").fill(NASTY)
     page.get_by_label("Password").fill("a password of olga")
     seen(page, "user-light")
+    fits_a_phone(page, "user")
     page.locator("dialog .primary").click()
     olga = page.locator("main tr", has_text="olga")
     expect(olga).to_contain_text("viewer")
+    expect(olga).to_contain_text(NASTY)
     seen(page, "users-light")
+    fits_a_phone(page, "users")
     olga.get_by_role("button", name="Remove").click()
     page.locator("dialog .primary").click()
     expect(olga).to_have_count(0)
+
+
+def fits_a_phone(page: Page, name: str) -> None:
+    """In the dark, where an admin has buttons."""
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    page.set_viewport_size(PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    seen(page, f"{name}-phone-dark")
+    page.set_viewport_size(SCREEN)
+    page.evaluate("document.documentElement.dataset.theme = 'light'")
 
 
 def test_it_is_read_in_the_dark_on_a_phone_and_by_a_link(site: Site, page: Page) -> None:

@@ -70,6 +70,12 @@ def reloads(site: Site, change: Callable[[], object]) -> None:
     eventually(lambda: len(site.lines("console reloaded")) > before)
 
 
+def test_the_node_tells_where_it_listens(site: Site, port: int) -> None:
+    [row] = site.visitor("viewer").reads("/api/ha")["listens"]
+    assert (row["name"], row["roles"]) == ("programs", ["client"])
+    assert row["uri"] == f"tcp://127.0.0.1:{port}"
+
+
 def test_a_program_on_another_host_is_seen_and_disconnected(
     site: Site, port: int, near: Broker
 ) -> None:

@@ -41,6 +41,7 @@ def test_a_viewer_does_nothing(site: Site) -> None:
     viewer = site.visitor("viewer")
     for verb in VERBS:
         refused(viewer.post(f"/api/do/{verb}", {"queue": "orders", "body": "x"}), 403, "role")
+    refused(viewer.get("/api/users"), 403, "role")
     assert site.shell.bodies("orders") == []
     last = site.lines("console refused")
     assert any(each["why"] == "role" and each["user"] for each in last)

@@ -345,6 +345,9 @@ def test_an_admin_over_a_link_looks_and_orders(broker: Served, far: Words) -> No
         ):
             with pytest.raises(shmbroker.InvalidArgument):
                 admin.order("add", **given)
+        for timeout in (float("nan"), float("inf"), -1, "soon"):
+            with pytest.raises(shmbroker.InvalidArgument):
+                admin.order("disconnect", noun="programs", who="1", timeout=timeout)
 
 
 def test_a_user_without_the_role_is_told_what_it_takes(

@@ -83,6 +83,17 @@ def test_one_is_added_and_all_else_stays(users: Users) -> None:
     assert not (users.folder / "nightly.password").exists()
 
 
+def test_what_a_name_says_adds_no_table(users: Users) -> None:
+    """The name by which somebody logs in stays one value; one of two lines is refused."""
+    for number, login in enumerate(('x" #\'', "\\", "''", '"""')):
+        users.add(f"eve{number}", login, Change(("viewer",), None, GOOD))
+        assert users.listed()[-1].user == login
+        users.remove(f"eve{number}")
+    with pytest.raises(ConfigError, match="user is a name"):
+        users.add("eve", 'x"\n[console]\nlisten = "0.0.0.0:1"', Change(("viewer",), None, GOOD))
+    assert tomllib.loads(text(users)) == tomllib.loads(FILE)
+
+
 def test_the_key_of_an_acceptor_stays_that_of_its_first_user(users: Users) -> None:
     users.add("other", None, Change(("client",), None, GOOD))
     acceptor = config.load(users.folder)[1].acceptors["programs"]
