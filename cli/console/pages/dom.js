@@ -17,14 +17,17 @@ export function put(place, ...children) {
 }
 
 export function table(headers, rows, caption) {
+  // on a phone, rows with buttons stand one below the other: nobody scrolls sideways to a button
+  const acts = headers.at(-1) === "";
   const head = headers.map((each) =>
     el("th", { scope: "col", class: each.number ? "number" : null }, each.title ?? each));
   const body = rows.map((row) => {
     const cells = row.cells ?? row;
     return el("tr", row.attributes ?? {}, cells.map((cell, at) =>
-      el("td", { class: headers[at].number ? "number" : null }, cell ?? "–")));
+      el("td", { class: headers[at].number ? "number" : null,
+                 "data-title": acts ? headers[at].title ?? headers[at] : null }, cell ?? "–")));
   });
-  return el("div", { class: "scroll" }, el("table", {},
+  return el("div", { class: "scroll" }, el("table", { class: acts ? "acts" : null },
     caption ? el("caption", {}, caption) : null,
     el("thead", {}, el("tr", {}, head)), el("tbody", {}, body)));
 }

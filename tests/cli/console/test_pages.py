@@ -14,6 +14,8 @@ from tests.cli.console.chromium import PHONE, SCREEN, chromium, seen
 from tests.cli.console.conftest import ADMIN, Site
 from tests.cli.console.visitor import Visitor
 
+RIGHTMOST = """Math.max(...[...document.querySelectorAll("main button")].map(
+  (each) => each.getBoundingClientRect().right))"""
 NASTY = '"><img src=x onerror="document.title=1">'
 
 
@@ -116,10 +118,11 @@ def disconnects_and_edits_users(site: Site, page: Page) -> None:
 
 
 def fits_a_phone(page: Page, name: str) -> None:
-    """In the dark, where an admin has buttons."""
+    """In the dark; nobody scrolls sideways, not even to a button."""
     page.evaluate("document.documentElement.dataset.theme = 'dark'")
     page.set_viewport_size(PHONE)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    assert page.evaluate(RIGHTMOST) <= PHONE["width"]
     seen(page, f"{name}-phone-dark")
     page.set_viewport_size(SCREEN)
     page.evaluate("document.documentElement.dataset.theme = 'light'")
