@@ -99,6 +99,21 @@ def test_the_password_may_be_given(shell: Shell, ports: list[str], tmp_path: Pat
     assert [str(each) for each in network.cluster.statics] == ["tcp://two:61619"]
 
 
+def test_lives_of_the_cluster_may_vote_in_the_place_of_a_witness(
+    shell: Shell, ports: list[str], tmp_path: Path
+) -> None:
+    shell.does(
+        "create", str(tmp_path / "a"), "--clustered", "--replicated", "--vhost", shell.vhost,
+        *ports, "--quorum-size", "2", "--host", "localhost", "--queues", "orders, payments",
+        "--message-load-balancing", "strict",
+    )  # fmt: skip
+    config, network = load(tmp_path / "a")
+    assert config.queues == ("orders", "payments")
+    assert network.replication is not None
+    assert network.replication.quorum_size == 2
+    assert {each.uri.host for each in network.acceptors.values()} == {"localhost"}
+
+
 def test_what_cannot_be_made_is_refused(shell: Shell, ports: list[str], tmp_path: Path) -> None:
     made, plain, folder = tmp_path / "made", tmp_path / "plain", str(tmp_path / "other")
     assert "on-partition is missing" in refused(shell, folder, "--replicated", *ports)
