@@ -46,6 +46,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/carrier/sleeper.py": {"threading"},
     "netbridge/carrier/socket.py": {"zmq"},
     "netbridge/carrier/source.py": set(),
+    "netbridge/carrier/synced.py": {"time"},
     "netbridge/carrier/target.py": set(),
     "netbridge/carrier/thread.py": {"zmq", "time", "threading", "select"},
     "netbridge/carrier/worker.py": {"threading"},

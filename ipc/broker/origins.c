@@ -256,9 +256,9 @@ int64_t origin_log_note(origin_log *of, int64_t position, const void *chunk, sb_
 int64_t origin_log_see(origin_log *of)
 {
     int64_t passed = setting(of->queue, L_RING_ORIGINS_PASSED_AT);
-    if (of->sees || passed == of->passed)
+    if (passed == of->passed)
         return SB_OK;
-    int64_t code = read_all(of);
+    int64_t code = read_all(of); /* anew, also if what was seen before is not written yet */
     of->passed = passed;
     of->sees = code == SB_OK;
     return code;

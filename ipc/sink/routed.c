@@ -3,8 +3,8 @@
  *
  * Records with the same key and properties have one route; those that follow each other go there
  * together.  How far streams are in exchanges is kept in the table of origins of a queue that has
- * no messages: an entry for each stream and exchange.  It may be behind after a death, never ahead:
- * then some records are looked at once more, and the rings know them.
+ * no messages of programs: an entry for each stream and exchange.  It may be behind after a death,
+ * never ahead: then some records are looked at once more, and the rings know them.
  *
  * Of a stream of which each number comes (counted.c) only the marks say what is open.  They move
  * past a gap before any ring gets a later message.  Rings cannot say whether they have a number
@@ -377,6 +377,14 @@ static int64_t marks_opened(sb_sink *sink)
         found = queue_add(sink->connection, MARKS, L_SLOTS_MIN, page, L_QUEUE_MARKS);
     connection_unlock(sink->connection);
     return found < 0 ? found : sb_open_queue(sink->connection, MARKS, &sink->marks);
+}
+
+int64_t sb_sink_marks(sb_connection *connection, sb_queue **opened)
+{
+    sb_sink sink = {.connection = connection};
+    int64_t code = marks_opened(&sink);
+    *opened = sink.marks;
+    return code;
 }
 
 int64_t destination_marks(sb_sink *sink, const char *name, outlet **marks)

@@ -23,6 +23,19 @@ RETENTION = 7 * 86400.0
 FOREVER = -1
 
 
+def marks(broker: Broker) -> Queue:
+    """Of streams in exchanges: the queue that keeps them, which no list shows.
+
+    What a transaction publishes there is confirmed when the marks of all queues are, as they stood
+    before it.
+    """
+    opened = ffi.new("sb_queue **")
+    code = lib.sb_sink_marks(broker._connection, opened)
+    if code < 0:
+        raise error_for(code, "opening the marks of streams", ffi.errno, detail_of(code))
+    return broker._queue_of(opened[0], None)
+
+
 class Poured(NamedTuple):
     """What became of a buffer: whether all of it was dealt with, or why the next record waits."""
 

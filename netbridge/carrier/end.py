@@ -236,7 +236,9 @@ class End:
         self.does(self.machine.poured(action.target, told, time.monotonic()))
 
     def _skip(self, action: Skip) -> None:
-        self.targets[action.target].skip(action.end)
+        target = self.targets[action.target]
+        target.skip(action.end)
+        self._confirmed(action.target, target.confirmed)
 
     def _close_sink(self, action: CloseSink) -> None:
         if action.target in self._opening:
@@ -267,7 +269,7 @@ class End:
         if failure is not None:
             raise failure
         target = self.targets[number] = Target(
-            self.thread.sleeper,
+            self.thread,
             opening,
             partial(self._confirmed, number),
             partial(self._room, number),

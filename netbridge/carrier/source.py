@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from struct import Struct
+from typing import Any
 
 from shmbroker.core.codes import FULL, GONE, NOT_FOUND, OK
 from shmbroker.core.layout import POSITION_BITS, RECORD_WHERE_AT
@@ -15,6 +16,7 @@ from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.follower.follower import Follower
 from shmbroker.netbridge.carrier.sleeper import ANY, Sleeper
+from shmbroker.netbridge.link.held import Held, Told
 from shmbroker.netbridge.link.origin import origin_of
 from shmbroker.netbridge.link.outflow import Batch, Outlet
 from shmbroker.netbridge.wire.words import Level, TargetKind
@@ -57,6 +59,26 @@ class Source:
         self._follower = Follower(broker, f"link {link}", kind="link", lasting=True, skips=True)
         self._number = self._follower.add(self._queue)
         self._gate = self._follower.stands(self._number).gate
+        self._held: Held | None = None
+        self._is_closed = False
+
+    def holds(self, after_sync: Callable[[Told], None]) -> None:
+        """From now on what links pour into the queue is shipped only when it is synced here."""
+        self._held = Held(after_sync, self._end, self._goes_on)
+        if self._end() > self._gate:
+            self.hold()
+
+    def _end(self) -> int:
+        return self._follower.stands(self._number).end
+
+    def hold(self) -> None:
+        """A link has poured into it just now."""
+        assert self._held is not None
+        self._held.hold(self._follower.next(self._number))
+
+    def _goes_on(self) -> None:
+        if not self._is_closed:
+            self._news()
 
     def outlet(self, target: int, node: bytes, history: int, *, exact: bool = True) -> Outlet:
         place = self._follower.stands(self._number)
@@ -78,12 +100,31 @@ class Source:
 
     def read(self, messages: int, size: int) -> Batch | None:
         """Its records are there until the next read: they are sent, or in a buffer of their own."""
-        batch = self._follower.read_some(messages, size)
+        limit = None if self._held is None else self._held.limit
+        if limit is not None:
+            batch = self._read_below(limit, messages, size)
+            if batch is None:
+                return None  # `_goes_on` tells
+        else:
+            batch = self._follower.read_some(messages, size)
         if batch is None:
             self._watch()
             return None
         end = self._follower.next(self._number)
         return Batch(position_in(batch.memory), end, batch.messages, batch.memory)
+
+    def _read_below(self, limit: int, messages: int, size: int) -> Any:
+        """Positions without a message make a batch end later than they are counted."""
+        follower, number = self._follower, self._number
+        begin = follower.next(number)
+        most = min(messages, limit - begin)
+        while most > 0:
+            batch = follower.read_some(most, size)
+            if batch is None or follower.next(number) <= limit:
+                return batch
+            follower.seek(number, begin)
+            most //= 2
+        return None
 
     def retire(self, end: int) -> None:
         if end > self._gate:
@@ -123,12 +164,14 @@ class Source:
 
     def _rung(self) -> None:
         assert self._ticket is not None
-        # who has published may have died before it told our gate's bell: look in any case
-        self.seek(self._ticket[1])
         self._ticket = None
+        # who has published may have died before it told our gate's bell: look in any case, where
+        # we are by now, for what was held may have been read meanwhile
+        self.seek(self._follower.next(self._number))
         self._news()
 
     def close(self) -> None:
+        self._is_closed = True
         if self._ticket is not None:
             ticket, position = self._ticket
             self._sleeper.forget(ticket, self._queue._queue, position, ANY)

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shmbroker.core.codes import UNROUTABLE
 from shmbroker.core.layout import RECORD_HEAD_BYTES, RECORD_LENGTH_AT
-from shmbroker.ipc._native import lib
+from shmbroker.ipc._native import ffi, lib
 from shmbroker.netbridge.carrier.opening import Opening
 from shmbroker.netbridge.carrier.reached import Place, everything_in, is_confirmed, is_durable
-from shmbroker.netbridge.carrier.sleeper import ANY, CONFIRMED, ROOM, Sleeper
+from shmbroker.netbridge.carrier.sleeper import ANY, CONFIRMED, ROOM
 from shmbroker.netbridge.carrier.source import position_in
+from shmbroker.netbridge.carrier.synced import Moment
 from shmbroker.netbridge.link.inflow import Poured
 from shmbroker.netbridge.wire.frame import Body
 from shmbroker.netbridge.wire.words import RETURNED, Level
+
+if TYPE_CHECKING:
+    from shmbroker.netbridge.carrier.thread import NetworkThread
+
+
+def _is_over(place: Place | Moment) -> bool:
+    return place.is_over if isinstance(place, Moment) else is_confirmed(place)
 
 
 class Target:
@@ -23,14 +31,15 @@ class Target:
 
     def __init__(
         self,
-        sleeper: Sleeper,
+        thread: NetworkThread,
         opened: Opening,
         confirmed: Callable[[int], None],
         room: Callable[[], None],
     ) -> None:
         assert opened.sink is not None
         said = opened.said
-        self._sleeper = sleeper
+        self._sleeper, self._after_sync = thread.sleeper, thread.after_sync
+        self._held = thread.held
         self._tell_confirmed, self._tell_room = confirmed, room
         self._is_kept = said.level is not Level.SHM
         self._later = said.later
@@ -38,13 +47,13 @@ class Target:
         self._handle = None if opened.queue is None else opened.queue._queue
         self._is_durable = self._handle is not None and is_durable(self._handle)
         self._watched: dict[int, tuple[Any, int, int]] = {}
-        self._unconfirmed: deque[tuple[int, list[Place]]] = deque()
+        self._unconfirmed: deque[tuple[int, list[Place | Moment]]] = deque()
         """The source's position, and what confirms all that stands below it."""
         self._full: Any = None
         self.confirmed = self.mark
-        if opened.unconfirmed:
+        if self._is_kept and self._keeps_marks and self.mark > 0:
             self.confirmed = 0
-            self._waits(opened.unconfirmed)
+            self._waits([*opened.unconfirmed, Moment(self._after_sync)])
 
     def pour(self, records: Body, *, redelivered: bool = False) -> Poured:
         told = self._sink.pour(records, later=self._later, doubts=redelivered)
@@ -70,16 +79,33 @@ class Target:
 
     # --- confirming ---------------------------------------------------------------------------
 
-    def _places(self, answers: memoryview) -> list[Place]:
+    @property
+    def _keeps_marks(self) -> bool:
+        """They are as durable as what is poured."""
+        return self._handle is None or self._is_durable
+
+    def _places(self, answers: memoryview) -> list[Place | Moment]:
         """What this pour has appended is confirmed when these are."""
         if self._handle is None:
-            return [place for each in self._sink.queues() for place in everything_in(each)]
+            queues = self._sink.queues()
+            places = [place for each in queues for place in everything_in(each)]
+            return [*places, *self._holds(queues)]
         if not self._is_durable:
             return []
         last = next((each for each in reversed(answers) if each >= 0), None)
         return [] if last is None else [(self._handle, last)]
 
-    def _waits(self, places: list[Place]) -> None:
+    def _holds(self, queues: list[Any]) -> list[Moment]:
+        """What queues that are not durable have of a stream that may come again."""
+        if not self._held or not self._is_kept:
+            return []
+        names = [ffi.string(lib.sb_queue_name(each)).decode() for each in queues]
+        held = [self._held[name] for name in names if name in self._held]
+        for hold in held:
+            hold()
+        return [Moment(self._after_sync)] if held else []
+
+    def _waits(self, places: list[Place | Moment]) -> None:
         unconfirmed = self._unconfirmed
         if places:
             unconfirmed.append((self.mark, places))
@@ -91,13 +117,16 @@ class Target:
             self.confirmed = self.mark
 
     def _watch_confirm(self) -> None:
-        queue, position = self._unconfirmed[0][1][0]
-        self._watch(queue, position, CONFIRMED, self._barrier_moved)
+        first = self._unconfirmed[0][1][0]
+        if isinstance(first, Moment):
+            first.tell = self._barrier_moved
+        else:
+            self._watch(*first, CONFIRMED, self._barrier_moved)
 
     def _barrier_moved(self) -> None:
         while self._unconfirmed:
             end, places = self._unconfirmed[0]
-            while places and is_confirmed(places[0]):
+            while places and _is_over(places[0]):
                 del places[0]
             if places:
                 self._watch_confirm()
@@ -108,6 +137,9 @@ class Target:
 
     def skip(self, end: int) -> None:
         self._sink.skip(end)
+        self.mark = max(self.mark, end)
+        is_waited_for = self._is_kept and self._keeps_marks
+        self._waits([Moment(self._after_sync)] if is_waited_for else [])
 
     def _watch(self, queue: Any, position: int, returned: int, told: Callable[[], None]) -> None:
         def rung() -> None:
@@ -123,4 +155,8 @@ class Target:
         for ticket, watched in self._watched.items():
             self._sleeper.forget(ticket, *watched)
         self._watched.clear()
+        for _, places in self._unconfirmed:
+            for each in places:
+                if isinstance(each, Moment):
+                    each.tell = None
         self._sink.close(forgets=forgets and not self._is_kept)

@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from time import monotonic
 from typing import Any, Protocol, TypeVar
 
@@ -31,6 +32,7 @@ from shmbroker.ipc.connection.broker import Broker
 from shmbroker.netbridge.carrier.authenticator import Authenticator
 from shmbroker.netbridge.carrier.sleeper import Sleeper
 from shmbroker.netbridge.carrier.socket import is_readable
+from shmbroker.netbridge.carrier.synced import Synced
 from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.wire.words import Role
 
@@ -61,6 +63,9 @@ class NetworkThread(Closable):
         self.node = b""
         """Of the vhost, if messages for its queues come from other nodes."""
         self._sleeper: Sleeper | None = None
+        self._synced: Synced | None = None
+        self.held: dict[str, Callable[[], None]] = {}
+        """By queues that are not durable: called when a link has poured into one."""
         self.worker = Worker(self.call, OPENERS)
         """For links that are to pour into a queue."""
         self.context: zmq.Context[Any] = zmq.Context()
@@ -85,6 +90,9 @@ class NetworkThread(Closable):
 
     def serve(self, broker: Broker | None, node: bytes = b"") -> None:
         """A broker that was passive has a vhost from now on; None: it has none any more."""
+        former, self._synced = self._synced, None
+        if former is not None:
+            self.call(partial(self._ends, former))
         self._broker, self.node = broker, node
 
     @property
@@ -99,6 +107,17 @@ class NetworkThread(Closable):
         if self._sleeper is None:
             self._sleeper = Sleeper(self._eventfd)
         return self._sleeper
+
+    def after_sync(self, told: Callable[[], None]) -> None:
+        """Call it once all that stands in the vhost now is synced, marks of streams too."""
+        if self._synced is None:
+            self._synced = Synced(self.broker, self.sleeper, self.worker)
+            self.members.append(self._synced)
+        self._synced.after(told)
+
+    def _ends(self, synced: Synced) -> None:
+        synced.end()
+        self.members.remove(synced)
 
     # --- from any thread ----------------------------------------------------------------------
 

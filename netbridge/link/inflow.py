@@ -78,7 +78,7 @@ class Inflow:
         self.next = 0
         """No message before it comes any more on this connection."""
         self.appended = self.passed = self.confirmed = self.told = 0
-        """Below these all is in the ring; or dealt with; or has the level; or that was told."""
+        """Below these the mark is; or all is dealt with; or has the level; or that was told."""
         self.part: bytearray | None = None
         self.part_of: Part | None = None
 
@@ -144,8 +144,7 @@ class Inflow:
             self.refused = None
             self.held[0].records = self.held[0].records[refused.skip :]
             self.window.appended(1, refused.skip)
-            self.passed = max(self.passed, said.position + 1)
-            yield Skip(self.target, said.position + 1)
+            yield from self._skip(said.position + 1)
             yield from self._go_on()
         elif self.is_resumed:
             yield from self._hold(b"", said.position + 1, False)
@@ -163,12 +162,18 @@ class Inflow:
         while self.held and not self.held[0].records:
             end = self.held.popleft().end
             if end > max(self.appended, self.passed):
-                yield Skip(self.target, end)
-            self.passed = max(self.passed, end)
+                yield from self._skip(end)
         if self.held:
             self.is_pouring = True
             first = self.held[0]
             yield Pour(self.target, first.records, first.redelivered)
+
+    def _skip(self, end: int) -> Steps:
+        """The mark moves past what its source has dealt with: it is confirmed when that is synced,
+        else a mark that a crash has taken back would look like messages that are missing."""
+        self.appended = max(self.appended, end)
+        self.passed = max(self.passed, end)
+        yield Skip(self.target, end)
 
     def poured(self, told: Poured) -> Steps:
         self.is_pouring = False

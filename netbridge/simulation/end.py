@@ -22,6 +22,7 @@ from shmbroker.netbridge.link.action import (
     Seek,
     Send,
     SetAside,
+    Skip,
 )
 from shmbroker.netbridge.link.ending import Reason
 from shmbroker.netbridge.link.handshake import Far, Near
@@ -245,6 +246,9 @@ class TargetEnd(LinkEnd):
             self.does(self.machine.opened(action.target, mark, confirmed, largest, clock))
         elif isinstance(action, Pour):
             self._pour(action)
+        elif isinstance(action, Skip):
+            ring, origin = self.sinks[action.target]
+            ring.skip(origin, action.end)
         elif isinstance(action, CloseSink):
             closed = self.sinks.pop(action.target, None)
             if action.forgets and closed is not None:

@@ -113,7 +113,7 @@ class SourceRing:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Of a target's journal.  Without a message: the origin was forgotten."""
+    """Of a target's journal.  Without a message: it was passed; at -1 the origin was forgotten."""
 
     origin: bytes
     position: int
@@ -139,7 +139,7 @@ class TargetRing:
         """Below it all of this origin is synced."""
         for entry in reversed(self.log[: self.synced]):
             if entry.origin == origin:
-                return 0 if entry.message is None else entry.position + 1
+                return entry.position + 1
         return 0
 
     def pour(self, origin: bytes, buffer: bytes | memoryview, redelivered: bool) -> Poured:
@@ -165,7 +165,13 @@ class TargetRing:
 
     def forget(self, origin: bytes) -> None:
         if self.marks.pop(origin, 0):
-            self.log.append(Entry(origin, 0, None))
+            self.log.append(Entry(origin, -1, None))
+            self._write()
+
+    def skip(self, origin: bytes, end: int) -> None:
+        if end > self.marks.get(origin, 0):
+            self.marks[origin] = end
+            self.log.append(Entry(origin, end - 1, None))
             self._write()
 
     def _write(self) -> None:
@@ -185,7 +191,7 @@ class TargetRing:
         del self.log[self.synced :]
         self.marks = {}
         for entry in self.log:
-            if entry.message is None:
+            if entry.position < 0:
                 self.marks.pop(entry.origin, None)
             else:
                 self.marks[entry.origin] = entry.position + 1

@@ -194,6 +194,8 @@ class Agents(Closable):
         at = self._parties.pop(end, None)
         if end.meter is not None:
             end.meter.bound(0)
+        if isinstance(at, _Accepted):
+            self._thread.held.pop(at.queue, None)
         if isinstance(at, _Accepted) and at.queue and not self._is_closed:
             assert self._broker is not None
             self._worker.do(partial(subscriber.drop, self._broker, at.queue), self._dropped)
@@ -305,6 +307,9 @@ class Agents(Closable):
             end.does(end.machine.refuse(Reason.NO_SOURCE, told(error), time.monotonic()))
             return
         end.sources[0] = source
+        if isinstance(at, _Accepted):
+            source.holds(self._thread.after_sync)
+            self._thread.held[queue] = source.hold
         at.party.is_open = True
         outlet = source.outlet(0, self._node, 0, exact=end.machine.times.exact)
         end.does(end.machine.open(outlet, time.monotonic()))

@@ -11,6 +11,7 @@ from shmbroker.netbridge.agent.codec import decode, encode
 from shmbroker.netbridge.agent.option import Mode
 from shmbroker.netbridge.agent.said import Joined, Wanted
 from shmbroker.netbridge.link.ending import Reason
+from shmbroker.netbridge.link.held import Held
 from shmbroker.netbridge.simulation.agents.cast import ALL, EXCHANGE, KIND, Agent
 from shmbroker.netbridge.simulation.agents.journey import Journey
 from shmbroker.netbridge.simulation.agents.routing import Binding, Route, Subscription, route
@@ -156,8 +157,8 @@ class AgentsBroker(Broker):
         if isinstance(at, Made):
             end.ships(durable(self.node.store, at.agent.queue), EXCHANGE, TargetKind.EXCHANGE)
         elif at.queue in self.catalog.subscriptions:
-            ring = self.catalog.subscriptions[at.queue].ring
-            end.ships(volatile(at.queue, ring), EXCHANGE, TargetKind.EXCHANGE)
+            of = self.catalog.subscriptions[at.queue]
+            end.ships(volatile(at.queue, of.ring, of.held), EXCHANGE, TargetKind.EXCHANGE)
 
     def _serves(self, end: PeerEnd, at: Accepted, act: party.Act) -> None:
         if isinstance(act, party.Answer):
@@ -175,8 +176,12 @@ class AgentsBroker(Broker):
             self._does(end, at.party.answered(Joined()))
 
     def _binds(self, end: PeerEnd, queue: str, hops: int, wanted: frozenset[Wanted]) -> None:
-        made = Subscription(end.peer, hops, wanted, Ring())
-        there = self.catalog.subscriptions.setdefault(queue, made)
+        there = self.catalog.subscriptions.get(queue)
+        if there is None:
+            ring, node = Ring(), self.node
+            held = Held(node.store.when_synced, lambda: ring.tail, node.has_news)
+            there = Subscription(end.peer, hops, wanted, ring, held)
+            self.catalog.subscriptions[queue] = there
         there.wanted = wanted
         at = self.parties.get(end)
         if isinstance(at, Accepted):
@@ -203,7 +208,7 @@ class AgentsBroker(Broker):
         confirmed = partial(self.scene.watch.confirms, message.number)
         self.node.store.does(partial(_added, message, found.queues, onward), confirmed)
         private = replace(message, is_mandatory=False)
-        self._tells(found.subscriptions, private)
+        self._tells(found.subscriptions, private, is_synced=True)
         self.node.store.when_synced(self.node.has_news)
         return True
 
@@ -211,9 +216,14 @@ class AgentsBroker(Broker):
         queues = self.node.store.memory.queues
         return any(len(queues[each]) >= ROOM for each in found.queues)
 
-    def _tells(self, subscriptions: tuple[Subscription, ...], message: Message) -> None:
+    def _tells(
+        self, subscriptions: tuple[Subscription, ...], message: Message, *, is_synced: bool
+    ) -> None:
+        """Those of other brokers.  What is not synced may come again."""
         for each in subscriptions:
             each.ring.add(message)
+            if not is_synced:
+                each.held.hold(each.ring.tail - 1)
         if subscriptions:
             self.node.has_news()
 
@@ -235,9 +245,7 @@ class AgentsBroker(Broker):
 
         def then() -> None:
             self.scene.watch.arrives(self.node.name, journey, found)
-            if private:
-                self.scene.watch.passes_on(self.node.name, message.number)
-            self._tells(private, journey.onward(to_subscriber=True))
+            self._tells(private, journey.onward(to_subscriber=True), is_synced=False)
             self.node.store.when_synced(self.node.has_news)
 
         return Goes(partial(_added, message, found.queues, onward), then)

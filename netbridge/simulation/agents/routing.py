@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from shmbroker.netbridge.agent.option import Mode
 from shmbroker.netbridge.agent.said import Wanted
+from shmbroker.netbridge.link.held import Held
 from shmbroker.netbridge.simulation.agents.cast import EVERY, Agent
 from shmbroker.netbridge.simulation.peers.store import Ring
 
@@ -31,6 +32,7 @@ class Subscription:
     hops: int
     wanted: frozenset[Wanted]
     ring: Ring
+    held: Held
 
     def takes(self, key: str) -> bool:
         return any(each.key in (EVERY, key) for each in self.wanted)

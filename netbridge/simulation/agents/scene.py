@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from shmbroker.netbridge.simulation.agents.broker import AgentsBroker, Catalog, Made
 from shmbroker.netbridge.simulation.agents.cast import KEYS, Cast
 from shmbroker.netbridge.simulation.agents.programs import Programs
@@ -26,7 +24,6 @@ class Scene(Peers):
         self.catalogs = {name: Catalog() for name in cast.nodes}
         for name, node in self.nodes.items():
             rings = tuple(each.queue for each in cast.of(name) if each.mode.forwards)
-            node.lost = partial(watch.loses, name)
             node.store.declare(queues=cast.queues(name), rings=rings)
         self.programs = Programs(self)
 

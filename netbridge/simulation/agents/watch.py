@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING
 
 from shmbroker.netbridge.simulation.agents.broker import TO_ALL
@@ -41,10 +40,6 @@ class Watch(OfLinks):
         self.publications: dict[int, Publication] = {}
         self._bound: dict[str, set[str]] = {}
         """By nodes: keys to which the queue `SOME` was bound at some time."""
-        self._passed_on: dict[str, Counter[int]] = {}
-        """By nodes: what came there, is not synced, and went to subscribers."""
-        self.excused_twice: set[int] = set()
-        """Of that, what the node has lost: it comes there again."""
         self.arrived = self.dropped = self.returned = self.came_back = self.hops_most = 0
         self.scene: Scene
 
@@ -94,19 +89,6 @@ class Watch(OfLinks):
                 raise Wrong(f"{journey.message.number} is at {node}, and nothing is bound for "
                             f"{back_to}")  # fmt: skip
 
-    def passes_on(self, node: str, number: int) -> None:
-        """To subscribers, before it is synced."""
-        self._passed_on.setdefault(node, Counter())[number] += 1
-        store = self.scene.nodes[node].store
-        store.when_synced(partial(self._is_kept, node, number))
-
-    def _is_kept(self, node: str, number: int) -> None:
-        self._passed_on[node][number] -= 1
-
-    def loses(self, node: str) -> None:
-        """What was not synced."""
-        self.excused_twice |= (+self._passed_on.pop(node, Counter())).keys()
-
     def returns(self, node: str, message: Message, why: str) -> None:
         if why != RETURNED:
             raise Wrong(f"{message.number} was refused: {why}")
@@ -124,7 +106,7 @@ class Watch(OfLinks):
         for node in self.scene.cast.nodes:
             for queue in self.scene.cast.queues(node):
                 for number, times in self.copies(node, queue).items():
-                    if times > 1 and number not in self.excused_twice:
+                    if times > 1:
                         raise Wrong(f"{number} is in {queue!r} of {node} {times} times")
                     self._belongs(node, queue, self.publications[number].message)
 

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 
 from shmbroker.netbridge.link.action import (
     Action,
-    Alert,
     Became,
     BeginHistory,
     CloseSink,
     Ended,
     Heard,
-    Line,
     OpenSink,
     Pour,
     Read,
@@ -111,20 +109,8 @@ class PeerEnd(LinkEnd):
             self.broker.is_passive(self)
         elif isinstance(action, Unserved):
             self.refuse(Reason.UNSERVED, action.reason)
-        elif isinstance(action, Line) and self._lacks_only_passed(action):
-            return
         elif not (isinstance(action, Ended) and self._is_abandoned):
             super().carry_out(action)
-
-    def _lacks_only_passed(self, line: Line) -> bool:
-        """That a message was passed is told before it is synced: none is missing there."""
-        if line.alert is not Alert.MARK_BEHIND or self.source is None:
-            return False
-        shelf = self.source.shelf
-        confirmed = shelf.memory().gate
-        node = self.broker.node.name
-        lacks = {(node, shelf.name, each) for each in range(confirmed - line.count, confirmed)}
-        return lacks <= self.broker.watch.passed
 
     def _heard(self, frame: Frame) -> None:
         if isinstance(frame, Talk):
@@ -146,9 +132,6 @@ class PeerEnd(LinkEnd):
             if message is not None:
                 self.broker.refused(self, message, action.reason)
             source.drop(action.position)
-            self.broker.watch.passed.add(
-                (self.broker.node.name, source.shelf.name, action.position)
-            )
             self.does(self.machine.dealt(0, action.position, clock))
         else:
             raise Wrong(f"{self.host.name}: a new history of {source.shelf.name} is wanted")

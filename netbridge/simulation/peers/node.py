@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from shmbroker.netbridge.simulation.disk import Disk
 from shmbroker.netbridge.simulation.host import Host
-from shmbroker.netbridge.simulation.kept import nothing
 from shmbroker.netbridge.simulation.peers.store import Store
-from shmbroker.netbridge.simulation.world import Step, World
+from shmbroker.netbridge.simulation.world import World
 
 if TYPE_CHECKING:
     from shmbroker.netbridge.simulation.peers.broker import Broker
@@ -38,8 +37,6 @@ class Node:
         self.live: Broker | None = None
         self.brokers: dict[Host, Broker] = {}
         self._memory_at: Host | None = None
-        self.lost: Step = nothing
-        """Called when it has lost what was not synced."""
 
     @property
     def id(self) -> bytes:
@@ -60,7 +57,7 @@ class Node:
     def ends(self, host: Host, loses_power: bool) -> None:
         self.brokers.pop(host, None)
         if loses_power and self._memory_at is host:
-            self._loses()
+            self.store.loses_power()
             self._memory_at = None
         if self.live is not None and self.live.host is host:
             self.live = None
@@ -76,7 +73,7 @@ class Node:
             return
         broker = self.brokers[self.world.random.choice(list(self.brokers))]
         if self._memory_at is not None and self._memory_at is not broker.host:
-            self._loses()
+            self.store.loses_power()
         self._memory_at, self.live = broker.host, broker
         self.epoch += 1
         self.world.tell(f"{broker.host.name} is live")
@@ -86,11 +83,6 @@ class Node:
         """Something is synced that may be shipped: by whoever is live now."""
         if self.live is not None:
             self.live.host.at(0.0, self.live.news)
-
-    def _loses(self) -> None:
-        """What was not synced."""
-        self.store.loses_power()
-        self.lost()
 
     def _serves(self, broker: Broker) -> None:
         if self.live is broker:

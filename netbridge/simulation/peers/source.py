@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from shmbroker.netbridge.link.held import Held
 from shmbroker.netbridge.link.origin import origin_of
 from shmbroker.netbridge.link.outflow import Batch, Outlet
 from shmbroker.netbridge.simulation.peers.store import Ring, Store
@@ -20,7 +21,8 @@ class Shelf:
 
     name: str
     memory: Callable[[], Ring]
-    synced: Callable[[], Ring]
+    end: Callable[[], int]
+    """Positions below it may be shipped."""
     does: Callable[[RingChange], None]
     level: Level
 
@@ -29,14 +31,17 @@ def durable(store: Store, name: str) -> Shelf:
     return Shelf(
         name,
         lambda: store.memory.rings[name],
-        lambda: store.synced.rings[name],
+        lambda: store.synced.rings[name].tail,
         lambda change: store.does(lambda content: change(content.rings[name])),
         Level.DISK,
     )
 
 
-def volatile(name: str, ring: Ring) -> Shelf:
-    return Shelf(name, lambda: ring, lambda: ring, lambda change: change(ring), Level.SHM)
+def volatile(name: str, ring: Ring, held: Held) -> Shelf:
+    def end() -> int:
+        return ring.tail if held.limit is None else held.limit
+
+    return Shelf(name, lambda: ring, end, lambda change: change(ring), Level.SHM)
 
 
 class Source:
@@ -45,7 +50,7 @@ class Source:
         self._cursor = shelf.memory().gate
 
     def outlet(self, node: str, link: str, target: str, kind: TargetKind) -> Outlet:
-        memory, end = self.shelf.memory(), self.shelf.synced().tail
+        memory, end = self.shelf.memory(), self.shelf.end()
         return Outlet(
             target=0, kind=kind, name=target,
             origin=origin_of(node.encode(), link, self.shelf.name.encode(), 0),
@@ -56,10 +61,10 @@ class Source:
         self._cursor = position
 
     def read(self, most: int, size: int) -> Batch | None:
-        """What is synced: at least one message, if there is one."""
+        """What may be shipped: at least one message, if there is one."""
         read: list[bytes] = []
         first = end = self._cursor
-        tail, left = self.shelf.synced().tail, size
+        tail, left = self.shelf.end(), size
         for position, message in self.shelf.memory().messages.items():
             if not self._cursor <= position < tail:
                 continue

@@ -20,8 +20,6 @@ EXPECTED: Final = OF_A_FAULT | {
 class Watch:
     def __init__(self) -> None:
         self.lines: list[Line] = []
-        self.passed: set[tuple[str, str, int]] = set()
-        """By node and queue that a link ships: positions that the target refused."""
         self.has_fault_of_frames = False
         self.is_calm = False
         """Nothing happens to links any more."""

@@ -164,6 +164,38 @@ def test_durable_to_durable_waits_for_the_disk_there(world: World, tmp_path: Pat
             emptied(source)
 
 
+def gate_passes(source: Queue, position: int) -> None:
+    """All below is confirmed, what was refused too."""
+    until = time.monotonic() + PATIENCE
+    while (gates := [each for each in source.gates() if each.kind == "link"]) and (
+        gates[0].position < position
+    ):
+        assert time.monotonic() < until, gates
+        time.sleep(0.01)
+    assert gates
+
+
+def test_a_refused_message_is_confirmed_when_its_mark_is_synced(
+    world: World, tmp_path: Path
+) -> None:
+    dead = world.near.declare_queue(DEAD, durable=True)
+    source = world.near.declare_queue(SOURCE, slots=64, durable=True, dead_letter=DEAD)
+    world.far.declare_queue(TARGET, slots=2, durable=True, when_full="fail")
+    world.both()
+    with journaling(world.pair.near, tmp_path / "near"):
+        with journaling(world.pair.far, tmp_path / "far"):
+            source.publish_many(bodies(2), timeout=PATIENCE)
+            gate_passes(source, 2)
+        source.publish(b"2", timeout=PATIENCE)
+        assert dead.receive(timeout=PATIENCE) == b"2"
+        source.publish(b"3", timeout=PATIENCE)
+        assert dead.receive(timeout=PATIENCE) == b"3", "and the mark was moved behind the first"
+        (gate,) = [each for each in source.gates() if each.kind == "link"]
+        assert gate.position == 2
+        with journaling(world.pair.far, tmp_path / "far", epoch=2):
+            gate_passes(source, 4)
+
+
 def to_exchange(world: World, **settings: object) -> dict[str, Queue]:
     world.pair = replace(world.pair, ships=(Shipped(SOURCE, "prices", TargetKind.EXCHANGE),))
     world.far.declare_exchange("other", "fanout")

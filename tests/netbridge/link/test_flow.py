@@ -19,6 +19,7 @@ from shmbroker.netbridge.link.action import (
     Seek,
     Send,
     SetAside,
+    Skip,
     Unserved,
 )
 from shmbroker.netbridge.link.ending import Reason, State
@@ -340,12 +341,15 @@ def test_a_rejected_message_goes_back_with_its_reason_and_the_others_go_on() -> 
     assert of.of(Release)[-1].end == 4
 
 
-def test_a_rejected_message_at_the_end_is_released_too() -> None:
+def test_a_rejected_message_at_the_end_is_released_when_the_mark_behind_it_is_synced() -> None:
     of = pair().opened()
     ship(of, 0, 1)
     pour(of, Poured(0, 0, 0, refused="no", position=0, skip=32))
-    assert not of.of(Release)
     of.hears(of.near, of.near.dealt(0, 0, 0))
+    assert of.of(Skip, "far") == [Skip(0, 1)]
+    of.settle()
+    assert not of.of(Release), "a crash of the target would take the mark back"
+    of.hears(of.far, of.far.confirmed(0, 1, of.now))
     of.settle()
     assert of.of(Release) == [Release(0, 1, Level.DISK)]
 
@@ -358,6 +362,7 @@ def test_a_message_too_large_for_the_target_never_travels() -> None:
     assert not of.near.has_work, "the mark of the target must not pass it before it is safe"
     of.hears(of.near, of.near.dealt(0, 0, 0))
     assert of.near.has_work
+    of.hears(of.far, of.far.confirmed(0, 1, 0))
     of.settle()
     assert of.of(Release) == [Release(0, 1, Level.DISK)]
     assert not of.sent(Records)

@@ -90,7 +90,14 @@ MUTANTS: Final = (
         "max(said.mark, self.confirmed) if",
         "self.confirmed if",
     ),
-    Mutant("a-returned-message-is-not-known", Sink, "skip", "if end > self.mark:", "if False:"),
+    Mutant("shipped-before-it-is-synced", AgentsBroker, "_tells", "if not is_synced:", "if False:"),
+    Mutant(
+        "passed-before-that-is-synced",
+        inflow.Inflow,
+        "_skip",
+        "self.appended = max(self.appended, end)",
+        "pass",
+    ),
     # --- where a message was
     Mutant("been-here-is-not-seen", Journey, "was_here",
            "self.here in (*been, self.sender)", "False"),
@@ -129,7 +136,8 @@ SHOWN_BY: Final = {
     "confirmed-before-it-is-synced": 44,
     "confirmed-when-it-is-appended": 44,
     "released-when-it-is-sent": 26,
-    "a-returned-message-is-not-known": 87,
+    "shipped-before-it-is-synced": 218,
+    "passed-before-that-is-synced": 28001178,
     "a-late-beat-breaks-the-handshake": 20,
 }
 """The first seed that objects, where not one of the first does."""

@@ -214,7 +214,7 @@ SHOWN_BY: Final = {
     "gone-on-past-what-is-being-set-aside": 552,
     "set-aside-by-a-former-connection-not-waited-for": 241,
     "origin-forgotten-before-all-is-released": 49,
-    "release-of-a-former-connection-taken-for-good": 7194,
+    "release-of-a-former-connection-taken-for-good": 58013,
     "frames-not-counted": 25,
     "origin-without-history": 7194,
     "credit-not-looked-at": 7174,
