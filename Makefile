@@ -12,7 +12,7 @@ SOURCES := $(shell find core ipc netbridge perf cli src -name '*.py' -not -path 
 # would compile all tests anew
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help types rewritten site demo demo-replicated demo-fan-out demo-latency test crash growth attack explore upgrade simulate bench bench-quick latency-long latency-bench lint clean
+.PHONY: help types rewritten site demo demo-replicated demo-fan-out demo-latency test crash growth attack explore upgrade simulate bench bench-quick latency-long latency-bench lint wheel install clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -30,7 +30,7 @@ demo-latency: $(VENV)/installed $(VENV)/latency  ## Merge two latency spools wit
 	$(BIN)/python examples/latency_demo.py
 
 # Three processes a core, because the tests wait most of the time: for processes, time-outs, leases.
-test: $(VENV)/installed $(VENV)/latency $(VENV)/postgres $(VENV)/zookeeper $(VENV)/prometheus $(VENV)/chromium $(VENV)/manual $(VENV)/site $(VENV)/systemd  ## Run lint, types and all tests, with a short exploration
+test: $(VENV)/installed $(VENV)/latency $(VENV)/postgres $(VENV)/zookeeper $(VENV)/prometheus $(VENV)/chromium $(VENV)/manual $(VENV)/site $(VENV)/systemd $(VENV)/needed  ## Run lint, types and all tests, with a short exploration
 	$(BIN)/ruff check .
 	$(MAKE) --no-print-directory --jobs 2 --output-sync types rewritten
 	$(BIN)/python -m pytest -n $(shell expr 3 \* $$(nproc)) --dist loadfile --no-loadscope-reorder
@@ -98,6 +98,15 @@ lint: $(VENV)/installed  ## Run lint and types only
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+MACHINES ?= x86_64 aarch64
+wheel: $(VENV)/installed $(VENV)/wheel  ## Build the sdist and a wheel for each of MACHINES, in build/wheels (5 min)
+	$(BIN)/python tools/wheel.py $(MACHINES)
+
+PREFIX ?= /usr/local
+install: $(VENV)/installed  ## Install the C library, for programs without Python (PREFIX=, DESTDIR=, MULTIARCH=, WHEEL=)
+	$(BIN)/python tools/install.py --destdir "$(DESTDIR)" --prefix "$(PREFIX)" --multiarch "$(MULTIARCH)" \
+		--libdir "$(LIBDIR)" --includedir "$(INCLUDEDIR)" $(if $(WHEEL),--wheel "$(WHEEL)")
+
 clean:  ## Remove everything that was built
 	rm -rf $(VENV) build bench.json bench.hlog bench.html *.egg-info src/*.egg-info
 
@@ -143,6 +152,16 @@ $(VENV)/systemd: $(VENV)/tools tools/systemd
 
 $(VENV)/site: $(VENV)/tools pyproject.toml
 	$(BIN)/python tools/requirements.py site | xargs -d '\n' $(BIN)/pip install --quiet
+	touch $@
+
+$(VENV)/wheel: $(VENV)/tools pyproject.toml
+	$(BIN)/python tools/requirements.py wheel | xargs -d '\n' $(BIN)/pip install --quiet
+	touch $@
+
+# what a wheel of shmbroker needs, for the test that installs one where nothing else is
+$(VENV)/needed: $(VENV)/tools pyproject.toml
+	rm -rf $(VENV)/wheels
+	$(BIN)/python tools/requirements.py | xargs -d '\n' $(BIN)/pip download --quiet --only-binary :all: --dest $(VENV)/wheels
 	touch $@
 
 $(VENV)/installed: $(VENV)/tools $(SOURCES)

@@ -20,12 +20,20 @@ from distutils.command.install_data import install_data  # setuptools brings it
 # isort: on
 
 ROOT = Path(__file__).parent
+FLOORS = ["core", "ipc", "netbridge", "perf", "cli"]
+for floor in FLOORS:
+    link = ROOT / "src" / "shmbroker" / floor
+    if not link.exists():  # a source distribution holds no links
+        link.symlink_to(Path("..", "..", floor))
 sys.path.insert(0, str(ROOT / "src"))
 
+from shmbroker.ipc.build import needs  # noqa: E402
 from shmbroker.ipc.build.compiled import install_compiled, is_compiled  # noqa: E402
 from shmbroker.ipc.build.compiling import PortableBuild  # noqa: E402
 
-FLOORS = ["core", "ipc", "netbridge", "perf", "cli"]
+if {"dist_info", "bdist_wheel", "build_ext", "editable_wheel"} & set(sys.argv):
+    needs.check()  # before pages of what is being done
+
 MANUAL = "share/man/man1"
 C_FOLDERS = ["perf/native"]
 MACHINES = ["wire", "link", "remote"]
@@ -63,10 +71,13 @@ class InstallManual(install_data):
         build = self.get_finalized_command("build")
         pages = Path(build.build_temp).resolve() / "manual"
         shutil.rmtree(pages, ignore_errors=True)
+        # what is for another machine does not run: then by the package that is installed here
+        runs = needs.machine() == platform.machine()
+        path = {"PYTHONPATH": str(Path(build.build_lib).resolve())} if runs else {}
         subprocess.run(
             [sys.executable, "-m", "shmbroker.cli.manual", str(pages)],
             check=True, cwd=build.build_temp,
-            env=os.environ | {"PYTHONPATH": str(Path(build.build_lib).resolve())},
+            env=os.environ | path,
         )  # fmt: skip
         self.data_files = [(MANUAL, sorted(map(str, pages.iterdir())))]
         super().run()
@@ -81,9 +92,14 @@ class BuildNative(PortableBuild):
         target = ROOT / "src" if self.inplace else Path(self.build_lib)
         work = Path(self.build_temp) / "libshmbroker"
         version = self.distribution.get_version()
-        library = build(target / "shmbroker", work, platform.machine(), version)
+        try:
+            library = build(target / "shmbroker", work, needs.machine(), version, needs.compiler())
+        except subprocess.CalledProcessError as error:
+            sys.exit(f"shmbroker: {needs.compiler()} failed, as it says above ({error.returncode})")
         for extension in self.extensions:
-            extension.library_dirs.append(str(library.parent))
+            if "shmbroker" in extension.libraries:  # itself: not every linker reads our script
+                extension.libraries.remove("shmbroker")
+                extension.extra_objects.append(str(library))
             extension.include_dirs += [str(library.parent.parent / "include"), str(work)]
         super().run()
         if is_compiled() and not self.inplace:

@@ -54,6 +54,7 @@ def test_paths_and_links_exist_in(page: Path) -> None:
 TOURS = {
     "getting-started": ("tour", "tour-safe"),
     "runbooks": ("tour-runbooks",),
+    "install": ("tour-install",),
     "start-asyncio": ("tour-asyncio",),
     "start-c": ("tour-c",),
     "start-numba": ("tour-numba",),
@@ -62,6 +63,10 @@ TOURS = {
 }
 """Pages whose programs and commands are run as printed, and their vhosts."""
 
+
+INSTALLED = f"-o .venv/installed BIN={sysconfig.get_path('scripts')}"
+MAKE = f'make() {{ command make -sC {ROOT} {INSTALLED} "$@"; }}'
+"""As in a clone where all is built."""
 
 ENDS = (
     "kill $(jobs -p); [ ! -d broker ] || shmbroker kill broker; [ ! -d disk ] || umount -l disk"
@@ -100,7 +105,7 @@ def test_a_tour_works_as_printed(tour: str, tmp_path: Path) -> None:
     scripts = sysconfig.get_path("scripts")
     done = subprocess.run(
         ["bash"],
-        input=f"set -o pipefail\ntrap '{{ {ENDS}; }} 2>/dev/null' EXIT\n{script}",
+        input=f"set -o pipefail\n{MAKE}\ntrap '{{ {ENDS}; }} 2>/dev/null' EXIT\n{script}",
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         cwd=tmp_path,

@@ -11,6 +11,7 @@ import ctypes
 import hashlib
 import os
 import platform
+import shlex
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -29,6 +30,7 @@ from shmbroker.ipc.base import system
 from shmbroker.ipc.base.system import SYSTEM
 from shmbroker.ipc.build import header
 from shmbroker.ipc.build.kernels import KERNELS
+from shmbroker.ipc.build.package_config import IN_PACKAGE, package_config
 from shmbroker.ipc.build.paths import LIBRARY
 from shmbroker.ipc.build.prototype import exported_kernels, symbol
 
@@ -149,19 +151,6 @@ def kept_object(machine_name: str) -> bytes:
     return kept.read_bytes()
 
 
-PKG_CONFIG = """\
-prefix=${{pcfiledir}}/../..
-libdir=${{prefix}}/lib
-includedir=${{prefix}}/include
-
-Name: shmbroker
-Description: Messages between processes through rings in shared memory
-Version: {version}
-Cflags: -I${{includedir}}
-Libs: -L${{libdir}} -lshmbroker -Wl,-rpath,${{libdir}}
-"""
-
-
 LINKER_SCRIPT = f"""\
 /* What -lshmbroker finds. */
 INPUT(-l:{LIBRARY})
@@ -184,7 +173,7 @@ def _build_digest(work: Path) -> str:
     return summary.hexdigest()[:16]
 
 
-def _compile(work: Path, include: Path, compiler: str) -> list[Path]:
+def _compile(work: Path, include: Path, compiler: list[str]) -> list[Path]:
     flags = ["-fPIC", "-O2", "-g0", "-Wall", "-Wextra", "-std=gnu11", "-pthread"]
     flags += ["-fvisibility=hidden", "-Werror=implicit-function-declaration"]
     flags += ["-Wno-missing-field-initializers"]  # what is not named is 0, and meant to be
@@ -192,7 +181,7 @@ def _compile(work: Path, include: Path, compiler: str) -> list[Path]:
 
     def compiled(source: Path) -> Path:
         made = work / f"{source.parent.name}-{source.stem}.o"
-        subprocess.run([compiler, *flags, "-c", source, "-o", made], check=True)
+        subprocess.run([*compiler, *flags, "-c", source, "-o", made], check=True)
         return made
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -200,22 +189,26 @@ def _compile(work: Path, include: Path, compiler: str) -> list[Path]:
 
 
 def build(target: Path, work: Path, machine_name: str, version: str, compiler: str = "cc") -> Path:
-    """Write the library, shmbroker.h and the pkg-config file below target, the rest to work."""
+    """Write the library, shmbroker.h and the pkg-config file below target, the rest to work.
+
+    The compiler may have arguments: one for another machine has to be told which.
+    """
     library = target / "lib" / LIBRARY
     include = target / "include"
-    package_config = target / "lib" / "pkgconfig" / "shmbroker.pc"
-    for folder in (package_config.parent, include, work):
+    pkgconfig = target / "lib" / "pkgconfig"
+    for folder in (pkgconfig, include, work):
         folder.mkdir(parents=True, exist_ok=True)
     (include / "shmbroker.h").write_text(header.header(version))
     for name, text in header.sources().items():
         (work / name).write_text(text)
     (work / "kernels.o").write_bytes(kept_object(machine_name))
-    package_config.write_text(PKG_CONFIG.format(version=version))
+    (pkgconfig / "shmbroker.pc").write_text(package_config(version, IN_PACKAGE))
     (library.parent / "libshmbroker.so").write_text(LINKER_SCRIPT)
     script = work / "symbols.map"
     script.write_text(header.version_script(_build_digest(work)))
-    objects = _compile(work, include, compiler)
-    link = [compiler, "-shared", "-pthread", f"-Wl,-soname,{LIBRARY}", "-Wl,--no-undefined"]
+    command = shlex.split(compiler)
+    objects = _compile(work, include, command)
+    link = [*command, "-shared", "-pthread", f"-Wl,-soname,{LIBRARY}", "-Wl,--no-undefined"]
     link += [f"-Wl,--version-script,{script}"]
     subprocess.run([*link, *objects, work / "kernels.o", "-o", library], check=True)
     return library

@@ -33,9 +33,12 @@ ALONE = {
     "perf/ours/numba_loops.py": "perf/peers/ours_numba.py imports it by name, where Numba is",
     "ipc/build/binding.py": "setup.py names it to cffi",
     "ipc/build/library.py": "setup.py imports it from the source tree",
+    "ipc/build/needs.py": "setup.py imports it from the source tree",
     "perf/spark/binding.py": "setup.py names it to cffi",
     "tests/support/selector_noise.py": "a test runs it in a process of its own",
+    "tools/install.py": "the Makefile runs it",
     "tools/requirements.py": "the Makefile runs it",
+    "tools/wheel.py": "the Makefile runs it",
 }
 """Modules, or folders of them, that nobody imports, and who uses them."""
 

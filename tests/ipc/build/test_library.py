@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import re
 import shutil
@@ -16,6 +15,7 @@ import shmbroker
 from shmbroker.core import codes
 from shmbroker.ipc.build import header
 from tests.support.compiler import LIBRARY, PREFIX, compile_program
+from tests.support.plain_root import PlainRoot
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -100,28 +100,10 @@ def test_a_c_program_runs_without_python(tmp_path: Path, broker: shmbroker.Broke
     broker.declare_exchange("demo", "topic")
     broker.bind("demo", "numbers", key="#")
     program = compile_program(EXAMPLES / "c_producer.c", tmp_path / "c_producer")
-    root = tmp_path / "root"
-    listed = subprocess.check_output(["ldd", str(program)], text=True)
-    for path in re.findall(r"(/\S+) \(0x", listed):
-        target = root / path.lstrip("/")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, target)
-    shutil.copy(program, root / "c_producer")
-    for place in ("dev/shm", "proc"):
-        (root / place).mkdir(parents=True)
-    command = f"""
-        mount --bind /dev/shm {root}/dev/shm
-        mount --rbind /proc {root}/proc
-        chroot {root} /c_producer {broker.vhost} demo 100
-    """
-    done = subprocess.run(
-        ["unshare", "--mount" if os.getuid() == 0 else "-rm", "sh", "-e", "-c", command],
-        capture_output=True,
-        text=True,
-        env={"PATH": os.environ["PATH"]},
-        check=False,
-    )
-    assert done.stdout == "100 messages sent, 100 delivered to queues\n", done.stderr
+    root = PlainRoot(tmp_path / "root")
+    root.add(program, "/bin/c_producer")
+    done = root.run("/bin/c_producer", broker.vhost, "demo", "100", shares_memory=True)
+    assert done.stdout == "100 messages sent, 100 delivered to queues\n"
     bodies = [message.body for message in broker.queue("numbers").get_many(100)]
     assert [int.from_bytes(body[:8], "little") for body in bodies] == list(range(100))
 
