@@ -9,7 +9,7 @@ import click
 
 from shmbroker.cli.group import Group
 from shmbroker.cli.instance import folder_argument
-from shmbroker.cli.output import json_option, print_json, say
+from shmbroker.cli.output import json_option, print_json, print_table, say
 
 if TYPE_CHECKING:
     from shmbroker.netbridge.config.config import Network
@@ -67,20 +67,36 @@ def create(folder: Path) -> None:
 @folder_argument
 @json_option
 def show(folder: Path, as_json: bool) -> None:
-    """Print the public key of the broker in DIR, and the keys that it trusts."""
+    """Print the public keys of the broker in DIR, and the keys that it trusts.
+
+    First that of security.key-file, then those of its acceptors.  KEY OF says whose password gives
+    the key.  Every other user needs it in the address: tcp://host:61616?key=...
+    """
+    from shmbroker.netbridge.config.acceptor_key import acceptor_keys
     from shmbroker.netbridge.security import key_file as files
 
     network = network_of(folder)
     public = files.read(network.key_file).public.hex() if network.key_file else None
     known = files.known(network.known_keys) if network.known_keys else ()
+    accepting = acceptor_keys(network)
     if as_json:
         trusted = [
             {"key": each.public.hex(), "roles": [role.value for role in each.roles],
              "name": each.name} for each in known
         ]  # fmt: skip
-        print_json({"public": public, "known": trusted})
+        acceptors = [
+            {"name": each.name, "uri": each.uri, "credentials": each.credentials,
+             "key": each.public} for each in accepting
+        ]  # fmt: skip
+        print_json({"public": public, "known": trusted, "acceptors": acceptors})
         return
-    click.echo(public or "-")
+    if public or not accepting:
+        click.echo(public or "-")
+    if accepting:
+        print_table(
+            ["ACCEPTOR", "ADDRESS", "KEY OF", "PUBLIC KEY"],
+            [[each.name, each.uri, each.credentials, each.public] for each in accepting],
+        )
     for each in known:
         click.echo(each.line, nl=False)
 

@@ -27,6 +27,7 @@ from shmbroker.cli.output import (
 
 if TYPE_CHECKING:
     from shmbroker.cli.users import Changes
+    from shmbroker.netbridge.config.acceptor_key import AcceptorKey
 
 NAMES_BROKER = ("--url", "--broker", "--context", "-b")
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -128,7 +129,9 @@ def add(
     """Add a user to the broker in DIR.
 
     The command prompts for the password or reads it from standard input, and keeps it in
-    DIR/NAME.password, which only the user of the broker may read.
+    DIR/NAME.password, which only the user of the broker may read.  If the key of an acceptor comes
+    from another user's password, it prints the key: the address of this user needs it, as in
+    tcp://host:61616?key=...
     """
     from shmbroker.netbridge.config.users import Change
 
@@ -136,6 +139,9 @@ def add(
     with _users(folder) as users:
         _warn(users.add(name, login, change))
     say(f"{name} may log in")
+    here = _folder(folder)
+    for each in [] if here is None else _keys_of_others(here, name):
+        say(f"its address needs the key of acceptor {each.name}: {_pinned(each)}")
 
 
 @user.command(
@@ -199,17 +205,38 @@ def remove(folder: Path, name: str, yes: bool) -> None:
 def _users(folder: Path) -> Iterator[Changes]:
     from shmbroker.cli.users import Far, Here
 
-    far = chosen_broker()
-    if far is not None and far.url:
+    here = _folder(folder)
+    if here is None:
         with operating() as broker:
             yield Far(broker)
     else:
-        yield Here(folder if far is None or far.folder is None else far.folder)
+        yield Here(here)
+
+
+def _folder(given: Path) -> Path | None:
+    """None: it is reached over TCP."""
+    far = chosen_broker()
+    if far is None:
+        return given
+    return None if far.url else far.folder or given
 
 
 def _place(folder: Path) -> str:
     far = chosen_broker()
     return str(folder if far is None else far.url or far.folder)
+
+
+def _keys_of_others(folder: Path, name: str) -> list[AcceptorKey]:
+    from shmbroker.netbridge.config import config
+    from shmbroker.netbridge.config.acceptor_key import acceptor_keys
+
+    network = config.load(folder)[1]
+    found = acceptor_keys(network, network.logins[name].roles)
+    return [each for each in found if each.credentials != name]
+
+
+def _pinned(key: AcceptorKey) -> str:
+    return f"{key.uri}{'&' if '?' in key.uri else '?'}key={key.public}"
 
 
 def _password() -> str:

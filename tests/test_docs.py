@@ -55,6 +55,7 @@ TOURS = {
     "getting-started": ("tour", "tour-safe"),
     "runbooks": ("tour-runbooks",),
     "install": ("tour-install",),
+    "remote": ("remote-tour",),
     "start-asyncio": ("tour-asyncio",),
     "start-c": ("tour-c",),
     "start-numba": ("tour-numba",),
@@ -95,7 +96,7 @@ def test_a_tour_works_as_printed(tour: str, tmp_path: Path) -> None:
     text = (ROOT / "docs" / f"{tour}.md").read_text()
     blocks = re.findall(r"^```(\w+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     for language, block in blocks:
-        if language in ("python", "c"):
+        if language in ("python", "c") and not block.startswith(">>>"):
             named = re.match(r"(?:# |/\* )(\S+)", block)
             assert named is not None
             (tmp_path / named[1]).write_text(block)

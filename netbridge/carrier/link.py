@@ -363,7 +363,10 @@ class Link(Closable):
         """Its key is another: the password, unless it died in that moment."""
         self._suspect += 1
         self._key += 1
-        reason = "credentials: the far end has another key, so another password"
+        reason = (
+            "credentials: the far end has another key: the password is another one, or its key is "
+            "that of another user's password, and key= is missing (shmbroker key show)"
+        )
         if self._suspect >= SUSPECT * len(self.credential.keys):
             self._suspect = 0
             self._plan_says(self._plan.refused(now, Refusal.CREDENTIALS, reason))

@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 
 from shmbroker.ipc.instance.config.config import FILE
+from shmbroker.netbridge.security.curve import public_of
+from shmbroker.netbridge.security.stretched import Stretched
 from tests.cli.command import Answer, Shell
 from tests.cli.test_instance import Start
 
@@ -71,12 +73,30 @@ def test_keys(shell: Shell, tmp_path: Path) -> None:
     assert shell.does("key", "show", str(a), "--json").json == {
         "public": public,
         "known": [{"key": public, "roles": ["replica"], "name": "the other one"}],
+        "acceptors": [],
     }
     assert secret not in shown.out
     assert "is there already" in fails(shell, 1, "key", "create", str(a)).said
     b = create(shell, tmp_path / "b")
     assert "has no security.key-file" in fails(shell, 1, "key", "create", str(b)).said
     assert "64 hexadecimal" in fails(shell, 1, "key", "trust", str(a), "xyz").said
+
+
+def test_who_is_added_is_told_the_key_of_the_acceptor(shell: Shell, tmp_path: Path) -> None:
+    shell.does("create", folder := str(tmp_path / "a"), "--port", "61700")
+    added = shell.does("user", "add", folder, "olga", stdin=b"correct horse battery\n")
+    (acceptor,) = shell.does("key", "show", folder, "--json").json["acceptors"]
+    password = (tmp_path / "a" / "programs.password").read_text().strip()
+    assert acceptor == {
+        "name": "programs",
+        "uri": "tcp://127.0.0.1:61700",
+        "credentials": "programs",
+        "key": public_of(Stretched("programs", password).listening).hex(),
+    }
+    assert f"{acceptor['uri']}?key={acceptor['key']}" in added.said
+    assert shell.does("key", "show", folder).out.splitlines()[1].endswith(acceptor["key"])
+    eve = shell.does("user", "add", folder, "eve", "--role", "viewer", stdin=b"staple staple\n")
+    assert "key" not in eve.said  # no acceptor lets viewers in
 
 
 def test_a_running_broker_reads_its_configuration_again(
