@@ -86,7 +86,8 @@ int64_t sb_latency(sb_queue *queue, int64_t records, int64_t lowest_ns, int64_t 
 PUBLISHING = """\
 /* --- publishing --- */
 
-/* Publish a body: the message's position.  SB_FULL if there was no room in time. */
+/* Publish a body: the message's position.  SB_FULL if there was no room in time.  It does not wait
+ * for the disk, in a durable queue neither: sb_confirm does. */
 int64_t sb_publish(sb_queue *queue, const void *body, int64_t length, int64_t timeout_ns);
 /* The same without waiting. */
 int64_t sb_publish_now(sb_queue *queue, const void *body, int64_t length);
