@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from itertools import islice
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import click
 
+from shmbroker.cli.context.instance import InstanceFolder
 from shmbroker.cli.diverged import diverged
 from shmbroker.cli.group import Group
 from shmbroker.cli.output import (
@@ -26,20 +27,44 @@ from shmbroker.cli.units import COUNT, SIZE, format_count, format_size
 COLUMNS_TAKEN = 70
 RECORDS = 1000
 
-folder_argument = click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+
+class JournalFolder(InstanceFolder):
+    """The folder of a journal; or of an instance or a store, in which it is."""
+
+    name = "folder"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        from shmbroker.ipc.instance.config.config import FILE, load
+        from shmbroker.ipc.instance.store import JOURNAL
+
+        folder: Path = super().convert(value, param, ctx)
+        if (folder / FILE).exists():
+            config = load(folder)
+            folder = config.journal or config.store / JOURNAL
+        elif (folder / JOURNAL).is_dir():
+            folder /= JOURNAL
+        if folder.is_dir() and not any(folder.glob("*.journal")):
+            self.fail(f"there is no journal in {folder}: no file *.journal", param, ctx)
+        return folder
+
+
+folder_argument = click.argument("folder", type=JournalFolder())
 
 
 @click.group(
     cls=Group,
     examples="""
     shmbroker journal verify /var/lib/orders/journal
-    shmbroker journal print /var/lib/orders/journal --count 10
+    shmbroker journal print /var/lib/shmbroker/orders --count 10
     shmbroker journal export damaged > records.jsonl
     shmbroker journal import mended < records.jsonl
     """,
 )
 def journal() -> None:
-    """The journal, which holds durable messages."""
+    """The journal, which holds durable messages.
+
+    FOLDER is its own, or that of an instance or a store.
+    """
 
 
 journal.add_command(diverged)
@@ -113,7 +138,7 @@ def print_(folder: Path, queue: int | None, count: int, as_json: bool) -> None:
     print_table(
         ["FRAME", "OFFSET", "KIND", "QUEUE", "POSITION", "SIZE", "BODY"],
         [
-            [frame_text(r.frame), r.offset, r.kind_name, r.queue, r.position,
+            [frame_text(r.frame), r.offset, r.kind_name, str(r.queue), r.position,
              format_size(len(r.body)), excerpt(r.body, columns)]
             for r in found
         ],
@@ -145,7 +170,7 @@ def export(folder: Path) -> None:
     shmbroker journal export damaged | shmbroker journal import mended
     """,
 )
-@folder_argument
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @click.argument("file", type=click.File("rb"), default="-")
 def import_(folder: Path, file: IO[bytes]) -> None:
     """Write a journal into an empty FOLDER from the output of `export`.

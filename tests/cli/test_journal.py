@@ -62,6 +62,18 @@ def test_print(person: Shell, folder: Path) -> None:
     assert "message 0" in person.does(*command).out
 
 
+def test_the_folder_of_an_instance_or_a_store_will_do(
+    person: Shell, folder: Path, tmp_path: Path
+) -> None:
+    instance = str(tmp_path / "instance")
+    person.does("create", instance, "--store", str(tmp_path))
+    for each in (instance, str(tmp_path)):
+        assert person.does("journal", "verify", each, "--json").json["messages"] == 60
+    failed = person("journal", "print", str(tmp_path / "instance" / "log"))
+    assert failed.code == 2
+    assert "no file *.journal" in failed.said
+
+
 def test_what_is_damaged_is_mended(person: Shell, folder: Path, tmp_path: Path) -> None:
     damage(folder)
     exported = person.does("journal", "export", str(folder))
