@@ -173,7 +173,7 @@ def killed_at(take: type, verb: str, *, after: bool) -> Callable[[], None]:
 def test_a_takeover_that_is_killed_half_way_is_finished(
     node: Made, moment: tuple[type, str, bool]
 ) -> None:
-    two = node(JOINS)
+    two = node(JOINS | SLOW)
     two["b"].before = killed_at(moment[0], moment[1], after=moment[2])
     two.up()
     filled(two)
@@ -292,7 +292,7 @@ def test_programs_on_other_hosts_do_not_wait_either(node: Made) -> None:
 
 def test_a_queue_may_page_if_its_messages_are_not_replicated(node: Made) -> None:
     """Pages are not in the journal, so one with `all` would drop the replica."""
-    two = node(JOINS).up()
+    two = node(JOINS | SLOW).up()
     names = {"configuration", "none"}
     for live, other in (("a", "b"), ("b", "a")):
         broker = two.connected(live)
