@@ -50,6 +50,7 @@ def statistics_fields(
     return {
         "name": name,
         "depth": statistics.depth,
+        "taken": statistics.taken,
         "slots": slots,
         "paused": is_paused,
         "critical": critical,

@@ -14,7 +14,7 @@ INFO_KEYS = [
     "critical",
 ]  # fmt: skip
 STATISTICS_KEYS = [
-    "name", "depth", "slots", "paused", "critical", "replicate", "published", "delivered",
+    "name", "depth", "taken", "slots", "paused", "critical", "replicate", "published", "delivered",
     "acked", "redelivered", "expired", "dead_lettered", "set_aside", "dropped", "scheduled",
     "paged", "paged_bytes", "duplicates", "replaced", "carried", "slow_consumers", "bytes",
     "consumers", "recorded", "latency", "gates", "origins",

@@ -152,7 +152,7 @@ export function queue(main, name, live) {
       heat.draw();  // it has a width now
     }
     put(figures, detail.critical ? el("p", { class: "notice bad" }, detail.critical) : null,
-      el("div", { class: "cards" }, ["depth", "published", "delivered", "acked", "redelivered",
+      el("div", { class: "cards" }, ["depth", "taken", "published", "delivered", "acked", "redelivered",
         "expired", "dead_lettered", "scheduled", "paged", "consumers"].map((key) =>
         el("div", { class: "card" }, el("span", {}, key.replace("_", " ")),
           el("strong", {}, number(detail[key]))))));

@@ -105,7 +105,7 @@ function drawNode(main, told) {
   }
   put(main, el("h1", {}, "Node"), notes,
     ["passive", "down"].includes(told.mode) ? passive(told) : null,
-    pairs({ name: told.name, state: told.state, policy: told.policy, role: told.role,
+    pairs({ name: told.name, vhost: told.vhost, state: told.state, policy: told.policy, role: told.role,
             replication: told.replication, epoch: number(told.epoch), "node id": of.node,
             level: of.level, live: of.live ?? told.live, process: told.process ?? "none",
             why: told.why, version: told.version,

@@ -71,7 +71,11 @@ def test_a_queue_is_published_to_browsed_and_purged(site: Site) -> None:
     assert base64.b64decode(whole["body"]) == b'{"coffee": 1}'
     assert whole["expires_at"] is not None
     told = viewer.reads("/api/queue", name="orders")
-    assert told["depth"] == 2
+    assert (told["depth"], told["taken"]) == (2, 0)
+    with shmbroker.connect(f"shm://{site.shell.vhost}") as broker:
+        message = broker.queue("orders").get(timeout=PATIENCE_SECONDS)
+        assert viewer.reads("/api/queue", name="orders")["taken"] == 1
+        message.give_back()
     assert told["settings"]["when_full"] == {"value": "block", "source": "default"}
     assert site.shell.bodies("orders")[0] == '{"coffee": 1}'  # nothing was taken
     assert admin.does("purge", queue="orders") == {"messages": 2}
