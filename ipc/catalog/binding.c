@@ -135,13 +135,21 @@ int64_t sb_unbind(sb_connection *connection, const sb_binding *binding)
 int64_t sb_bind_own(sb_connection *connection, const sb_binding *binding, int64_t target,
                     int64_t removes)
 {
+    sb_own_change change = {*binding, target, removes, SB_OK};
+    int64_t code = sb_bind_own_all(connection, &change, 1);
+    return code == SB_OK ? change.code : code;
+}
+
+int64_t sb_bind_own_all(sb_connection *connection, sb_own_change *changes, int64_t count)
+{
     int64_t code = change_code(connection);
     if (code == SB_OK)
         code = connection_lock(connection);
     if (code != SB_OK)
         return code;
-    code = removes ? binding_remove(connection, binding, target)
-                   : binding_add_own(connection, binding, target);
+    for (sb_own_change *each = changes; each < changes + count; each++)
+        each->code = each->removes ? binding_remove(connection, &each->binding, each->target)
+                                   : binding_add_own(connection, &each->binding, each->target);
     connection_unlock(connection);
-    return code;
+    return SB_OK;
 }

@@ -2,6 +2,8 @@
  * catalog changes. */
 
 #define _GNU_SOURCE
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +17,7 @@
 
 #define ROUTES 4096 /* kept at once; when there are more, all are dropped */
 #define TABLE (2 * ROUTES)
+#define SEARCHES 64 /* at most, until nobody changes the catalog: who does may be dead */
 
 /* What an exchange routes. */
 typedef enum routing {
@@ -210,6 +213,31 @@ static int64_t search(sb_exchange *exchange, const sb_outgoing *message, int64_t
     return count;
 }
 
+static bool is_changing(void *catalog)
+{
+    return word_load(catalog, L_CATALOG_CHANGING_AT) != 0;
+}
+
+/* As the catalog was at one moment: bindings that are changed together (sb_bind_own_all) are all
+ * seen, or none, so a message that is to go another way goes one of them. */
+static int64_t search_whole(sb_exchange *exchange, const sb_outgoing *message, int64_t *found,
+                            int64_t capacity)
+{
+    void *catalog = exchange->connection->catalog.memory;
+    for (int tries = 1; tries < SEARCHES && exchange->reference; tries++) {
+        int64_t generation = sb_catalog_generation(catalog);
+        if (is_changing(catalog)) {
+            sched_yield();
+            continue;
+        }
+        int64_t count = search(exchange, message, found, capacity);
+        atomic_thread_fence(memory_order_acquire);
+        if (!is_changing(catalog) && sb_catalog_generation(catalog) == generation)
+            return count;
+    }
+    return search(exchange, message, found, capacity);
+}
+
 /* The queues of a route, with the connection's mutex: one that was deleted since takes nothing,
  * and one that cannot be opened has to be known, else it would miss a message without a word.
  * Only what leads to other nodes has targets. */
@@ -239,7 +267,7 @@ static int64_t keep(sb_exchange *exchange, const sb_outgoing *message, int64_t p
     int64_t *found = exchange->found;
     if (!found)
         found = exchange->found = malloc(sizeof *found * L_ROUTE_WORDS * L_BINDING_ROWS);
-    int64_t code = found ? search(exchange, message, found, L_BINDING_ROWS)
+    int64_t code = found ? search_whole(exchange, message, found, L_BINDING_ROWS)
                          : fail_system("memory for a route");
     size_t bytes = (size_t)(message->key_length + properties);
     kept_route *route = code < 0 ? NULL : calloc(1, sizeof *route + bytes);
@@ -254,6 +282,8 @@ static int64_t keep(sb_exchange *exchange, const sb_outgoing *message, int64_t p
         memcpy(route->bytes, message->key, (size_t)message->key_length);
         memcpy(route->bytes + message->key_length, message->properties, (size_t)properties);
         code = fill(exchange, route, found, code);
+        if (code == SB_OK) /* rows that have moved meanwhile are not in it */
+            code = usable_code(exchange->connection);
         if (code < 0) {
             route_leave(route);
             return code;

@@ -7,11 +7,12 @@ binding, and in no list for people.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from shmbroker.ipc._native import lib
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.exchange.binding import binding_for_c
 from shmbroker.ipc.message.properties import unpack
 
@@ -52,13 +53,49 @@ def unbind_own(broker: Broker, binding: OwnBinding) -> None:
     _change(broker, binding, removes=True)
 
 
+def change_own(
+    broker: Broker, wanted: Sequence[OwnBinding], ended: Sequence[OwnBinding]
+) -> dict[OwnBinding, Error]:
+    """All at one moment: who publishes follows what was before, or all of this.  What has failed,
+    and why."""
+    both = [*ended, *wanted]  # first who makes room in the table
+    changes, kept = ffi.new("sb_own_change[]", len(both)), []
+    for index, each in enumerate(both):
+        made, alive = _for_c(each)
+        kept.append((made, alive))
+        changes[index].binding = made[0]
+        changes[index].target, changes[index].removes = each.target, index < len(ended)
+    code = lib.sb_bind_own_all(broker._connection, changes, len(both))
+    refused = both if code < 0 else [
+        each for each, change in zip(both, changes, strict=True) if change.code < 0
+    ]  # fmt: skip
+    return dict(_failed(broker, refused, set(ended)))
+
+
+def _failed(
+    broker: Broker, refused: Iterable[OwnBinding], ended: Container[OwnBinding]
+) -> Iterator[tuple[OwnBinding, Error]]:
+    """Tried once more, each by itself: it says why."""
+    for each in refused:
+        try:
+            _change(broker, each, removes=each in ended)
+        except Error as error:
+            yield each, error
+
+
 def _change(broker: Broker, binding: OwnBinding, *, removes: bool) -> None:
+    made, _kept = _for_c(binding)
+    code = lib.sb_bind_own(broker._connection, made, binding.target, removes)
+    broker._check(code, f"binding {binding.queue!r} to {binding.exchange!r} for the broker")
+
+
+def _for_c(binding: OwnBinding) -> tuple[Any, Any]:
+    """And what must live as long as it."""
     arguments: Mapping[str, Any] | None = unpack(binding.arguments) if binding.arguments else None
     match = "any" if binding.matches_any else "all"
-    made, _kept = binding_for_c(
+    made, kept = binding_for_c(
         binding.exchange, binding.queue, binding.key, arguments, match, "queue"
     )
     if binding.forwards:
         made.match_any = binding.forwards
-    code = lib.sb_bind_own(broker._connection, made, binding.target, removes)
-    broker._check(code, f"binding {binding.queue!r} to {binding.exchange!r} for the broker")
+    return made, kept

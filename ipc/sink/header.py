@@ -46,6 +46,13 @@ int64_t sb_target_of_reply(const char *name, int64_t length);
  * to a queue here if it is -1.  A user's binding is another one, even if all else is the same. */
 int64_t sb_bind_own(sb_connection *connection, const sb_binding *binding, int64_t target,
                     int64_t removes);
+typedef struct sb_own_change {
+    sb_binding binding;
+    int64_t target, removes;
+    int64_t code; /* what sb_bind_own says */
+} sb_own_change;
+/* All of them, one after another.  Who searches for a route finds none or all of them done. */
+int64_t sb_bind_own_all(sb_connection *connection, sb_own_change *changes, int64_t count);
 /* Whose turn it is for messages of this queue: two words for each, the reference to its ring and
  * its target, 0 for the queue itself; bit i of `eligible` is the i-th.  None: the queue itself.
  * Others have turns with what one of their selectors takes: `length` bytes, of each a word with its

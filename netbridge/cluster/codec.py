@@ -49,9 +49,10 @@ as text."""
 LIVES_MAX: Final = 1 << 20
 DIGEST_MAX: Final = (1 << 32) - 1
 NAME: Final = Text(NAME_BYTES_MAX, 1)
+OF: Final = Octets(0, ID_BYTES)
 ANNOUNCEMENT: Final = Made(
     Announcement, NODE, Octets(ID_BYTES, ID_BYTES), COUNT, COUNT, NAME, Text(URI_BYTES_MAX, 1),
-    Flag(), Many(NAME, GROUP_MAX), Text(URI_BYTES_MAX), Many(NODE, NEIGHBOURS_MAX),
+    Flag(), Many(NAME, GROUP_MAX), Text(URI_BYTES_MAX), Many(NODE, NEIGHBOURS_MAX), OF,
 )  # fmt: skip
 LISTED: Final = Text(3 * NAME_BYTES_MAX, 1)
 """A name in the catalog, for the same reason."""
@@ -62,7 +63,6 @@ BACKUP: Final = Text(NAME_BYTES_MAX)
 """Its name; empty: there is none."""
 FOLDER: Final = Text(PATH_BYTES_MAX)
 LIFE: Final = Octets(ID_BYTES, ID_BYTES)
-OF: Final = Octets(0, ID_BYTES)
 SELECTOR: Final = Text(SELECTOR_BYTES_MAX, 1)
 QUEUE: Final = Made(Queue, LISTED, Flag(), Flag(), Flag(), Many(SELECTOR, SELECTORS_MAX))
 BINDING: Final = Made(

@@ -158,6 +158,12 @@ class Membership:
         yield from self._to_all(self._here)
         yield from self._asks()
 
+    def departs(self, to: Node) -> Actions:
+        """This live leaves, and gives all that it has to that node."""
+        assert self.me is not None, "it is a member"
+        self.me = replace(self.me, version=self.me.version + 1, heir=to)
+        yield from self._to_all(self._here)
+
     def shows(self, adverts: Iterable[Advert]) -> Actions:
         """All queues and bindings that this broker has now, as others are to know them."""
         yield from self.adverts.shows(adverts)

@@ -32,6 +32,8 @@ class Announcement:
     """Where programs reach it; empty if they do not."""
     neighbours: tuple[Node, ...] = ()
     """Lives that it has links to, if messages for others may go through it."""
+    heir: Node = b""
+    """It leaves, and this one is to have all that it has; empty: it does not leave."""
 
     @property
     def age(self) -> tuple[int, int]:

@@ -8,7 +8,8 @@ the queue towards that node:
   crosses once, and that node gives each of its queues a copy.
 * With the queue as target, a copy for each, where that node cannot tell who gets one: a queue of
   the exchange is balanced and has its turn here, or exchanges here are bound to each other, and a
-  queue that several lead to gets one copy.
+  queue that several lead to gets one copy.  Or a node leaves with a queue of the exchange
+  (`succession.py`): what reaches its heir for other queues must not reach this one there as well.
 
 A balanced queue is one queue, so a binding of it at any node holds at all: it is a binding to the
 queue here, whose turns say which node gets the message.  If it is not here, it is a binding to what
@@ -17,8 +18,10 @@ stands in for it, which has turns as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
 
 from shmbroker.netbridge.cluster.advert import Binding
 from shmbroker.netbridge.cluster.adverts import Copy
@@ -26,6 +29,8 @@ from shmbroker.netbridge.cluster.balancing import HERE, TURNS
 from shmbroker.netbridge.cluster.option import ON_DEMAND, STRICT
 from shmbroker.netbridge.cluster.redistribution import Here
 from shmbroker.netbridge.election.question import Node
+
+NO_HEIRS: Final[Mapping[Node, Node]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +53,18 @@ class Topics:
     def __init__(
         self,
         mode: str,
-        here: Iterable[Here],
+        here: Sequence[Here],
         bindings: Iterable[Binding],
         there: Mapping[Node, Copy],
+        heirs: Mapping[Node, Node] = NO_HEIRS,
     ) -> None:
-        """`bindings`: of this node.  `there`: in the order in which nodes became known."""
-        self._mode, self._there = mode, there
+        """`bindings`: of this node.  `there`: in the order in which nodes became known; `heirs`: of
+        those that leave, or have left."""
+        self._mode, self._there, self._heirs = mode, there, heirs
         self._bindings = tuple(bindings)
+        self._here = frozenset(each.name for each in here)
         self._holders: dict[str, list[Node]] = {}
-        for queue in here:
-            if queue.may_be_balanced:
-                self._holders[queue.name] = [HERE]
+        self._holders.update({each.name: [HERE] for each in here if each.may_be_balanced})
         for node, copy in there.items():
             for name, each in copy.queues.items():
                 if each.may_be_balanced:
@@ -74,7 +80,7 @@ class Topics:
             if not own.is_to_exchange:
                 ours.setdefault(own.exchange, []).append(own)
         for node, copy in self._there.items():
-            for each in copy.bindings:
+            for each in copy.bindings - self._told_by_heir(node):
                 if not each.is_to_exchange and exchanges.get(each.exchange) == each.kind:
                     theirs.setdefault(each.exchange, []).append((node, each))
         return frozenset(
@@ -83,21 +89,32 @@ class Topics:
             for carried in self._of(exchange, wanted, ours.get(exchange, []))
         )
 
+    def _told_by_heir(self, node: Node) -> Set[Binding]:
+        heir = self._heirs.get(node)
+        if heir is None:
+            return frozenset()
+        there = self._there.get(heir)
+        return frozenset(self._bindings) if heir == HERE else there.bindings if there else set()
+
     def _of(
         self, exchange: str, theirs: Sequence[tuple[Node, Binding]], ours: Sequence[Binding]
     ) -> Iterator[Carried]:
         bound = {each.destination for _, each in theirs} | {each.destination for each in ours}
         singly = {node for name in bound if self._is_one(name) for node in self._holders[name]}
+        is_leaving = any(node in self._heirs for node, _ in theirs)
         known = {(each.destination, *_taken(each)) for each in ours}
         for node, each in theirs:
             name = each.destination
-            if not self._is_one(name):
-                is_single = node in singly or exchange in self._chained
-                yield Carried(exchange, *_taken(each), node, name if is_single else "")
-            elif self._holders[name][0] != HERE:
-                yield Carried(exchange, *_taken(each), TURNS, name)
-            elif (name, *_taken(each)) not in known:
+            if self._is_one(name):
+                if self._holders[name][0] != HERE:
+                    yield Carried(exchange, *_taken(each), TURNS, name)
+                elif (name, *_taken(each)) not in known:
+                    yield Carried(exchange, *_taken(each), HERE, name)
+            elif self._heirs.get(node) == HERE and name in self._here:
                 yield Carried(exchange, *_taken(each), HERE, name)
+            else:
+                is_single = is_leaving or node in singly or exchange in self._chained
+                yield Carried(exchange, *_taken(each), node, name if is_single else "")
 
     def _is_one(self, queue: str) -> bool:
         """Several nodes have it, and each message goes to one of them."""

@@ -34,7 +34,7 @@ from shmbroker.netbridge.cluster.scale_down import ScaleDown, order_of
 from shmbroker.netbridge.clustered import remote_programs, streams
 from shmbroker.netbridge.clustered.inherited import IdsTold
 from shmbroker.netbridge.clustered.members import Members
-from shmbroker.netbridge.clustered.rows import pages, rows
+from shmbroker.netbridge.clustered.rows import leading_to, pages, rows
 from shmbroker.netbridge.clustered.towards import towards
 from shmbroker.netbridge.election.question import Node
 
@@ -163,7 +163,7 @@ class Departure:
         broker = self._members.messages.broker
         if broker is None:
             raise Stuck("it is not a member of the cluster yet")
-        self._members.leaves()
+        self._members.leaves(node)
         self._progress.to = self._members.name_of(node)
         self._told_of(node, broker)
         parted = self._programs_go(node, uri, broker, parts, ends)
@@ -179,8 +179,10 @@ class Departure:
         self._hands_over(node, broker, queues)
 
     def _hands_over(self, node: Node, broker: Broker, queues: list[Queue]) -> None:
-        """What others have for this node goes to that one from now on."""
-        for page in pages(streams.rows(broker, queues)):
+        """What others have for this node goes to that one from now on.  Its queues are bound when
+        nothing is on its way there that was published before all knew that they are there: what
+        crosses for other queues of an exchange would reach these as well."""
+        for page in pages(chain(leading_to(broker, queues), streams.rows(broker, queues))):
             self._asked(node, partial(Makes, rows=page))
         me = self._members.machine.me
         assert me is not None, "it is a member"
@@ -203,6 +205,7 @@ class Departure:
             known = streams.rows(broker, queues), remote_programs.rows(broker, queues)
             for page in pages(chain(*known)):
                 self._asked(node, partial(Makes, rows=page))
+            self._arrives(node, broker)
         finally:
             self._members.asks(node, lambda number: Holds(number, False))
         return parted
@@ -212,8 +215,17 @@ class Departure:
         if self._ids is None:
             self._ids = IdsTold(broker)
         queues = list(that_go(broker))
+        for _ in pages(leading_to(broker, queues)):
+            pass  # one that is too long is told before anything is moved
         for page in pages(chain(rows(broker, queues), self._ids.rows(queues))):
             self._asked(node, partial(Makes, rows=page))
+
+    def _arrives(self, node: Node, broker: Broker) -> None:
+        """What programs have published here for that node is there, before they bind there, as
+        whoever opens a subscription again; unless it takes long."""
+        late = time.monotonic() + TOLD_SECONDS
+        while self._ways(broker)[towards(self._cluster, node)] and time.monotonic() < late:
+            self._wait(node, late - time.monotonic())
 
     def _opens(self, node: Node) -> None:
         """It has just become a live of its cluster: the way to this node is made, and the journal

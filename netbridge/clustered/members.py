@@ -83,10 +83,7 @@ class Members(Closable):
     ) -> None:
         """`shows`: is given what people see, in the network thread; `keeps`: the number of lives;
         `others_are`: the other nodes, as programs are told of them; `holds`: programs that come
-        wait, or do so no more.
-
-        Close it before the thread.
-        """
+        wait, or do so no more.  Close it before the thread."""
         ours = setup.ours
         self.machine = Membership(
             options.terms(setup.cluster, ours.name, setup.group, setup.programs),
@@ -123,7 +120,8 @@ class Members(Closable):
         self._messages = Messages(thread, self._worker, setup, tell, self._look)
         self._left = LeftNodes(setup.left, self._worker, self.machine, self._does, self._log)
         self.successor = Successor(
-            setup, self._worker, lambda: self._messages.broker, holds, self._left.replaces
+            setup, self._worker, lambda: self._messages.broker, holds, self._left.replaces,
+            self._looking, self._looked,
         )
         self.colocating = Colocating(thread, self._worker, setup, self._log, shows)
         self._complaints: set[str] = set()
@@ -225,11 +223,12 @@ class Members(Closable):
         answer = self._thread.ask(ask)
         return self.successor.answered(answer)
 
-    def leaves(self) -> None:
-        """From now on it takes the place of nobody."""
+    def leaves(self, to: Node) -> None:
+        """From now on it takes the place of nobody, and all know who is to have what it has."""
 
         def step() -> None:
             self.successor.is_leaving = True
+            self._does(self.machine.departs(to))
 
         self._thread.ask(step)
         self._messages.leaves()

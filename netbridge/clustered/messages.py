@@ -14,16 +14,18 @@ from typing import Any
 
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.connection.broker import Broker, connect
+from shmbroker.ipc.instance.leaving import that_go
 from shmbroker.ipc.request.return_address import say_node
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.cluster import option
-from shmbroker.netbridge.cluster.advert import Advert, Binding, Queue
+from shmbroker.netbridge.cluster.advert import Advert, Binding, Queue, key_of
 from shmbroker.netbridge.cluster.adverts import Copy
 from shmbroker.netbridge.cluster.balancing import TURNS, members, sets
 from shmbroker.netbridge.cluster.machine import Membership
 from shmbroker.netbridge.cluster.redistribution import Here, Redistribution
 from shmbroker.netbridge.cluster.said import Announcement, Grouped
+from shmbroker.netbridge.cluster.succession import Succession
 from shmbroker.netbridge.cluster.topics import Topics
 from shmbroker.netbridge.clustered.balancing import Balancing
 from shmbroker.netbridge.clustered.giving import Giving
@@ -66,8 +68,9 @@ class Messages:
         self._copied: dict[Node, tuple[tuple[bytes, int], Copy]] = {}
         """What the worker was given of each node, and how far it was read then."""
         self._is_leaving = False
-        self._stays: list[Queue] = []
-        """What is told of queues of groups, while this node leaves."""
+        self._stays: list[Advert] = []
+        """What is told of queues of groups, and of bindings, while this node leaves."""
+        self._succession = Succession()
         self._redistributes_at = math.inf
 
     # --- of the network thread ----------------------------------------------------------------
@@ -82,7 +85,8 @@ class Messages:
     @property
     def deadline(self) -> float:
         groups = self.groups
-        return min(self._redistributes_at, math.inf if groups is None else groups.deadline)
+        of_groups = math.inf if groups is None else groups.deadline
+        return min(self._redistributes_at, self._succession.deadline, of_groups)
 
     @property
     def groups(self) -> Groups | None:
@@ -101,10 +105,9 @@ class Messages:
 
     def told(self, found: Looked) -> list[Advert]:
         """What the others are told.  A group stays with a node that leaves, until that has left:
-        then it is known who has its messages."""
-        stays = {each.name for each in self._stays}
-        return [*(each for each in found.adverts if getattr(each, "name", "") not in stays),
-                *self._stays]  # fmt: skip
+        then it is known who has its messages.  So does a binding: until then its heir has none."""
+        stays = set(map(key_of, self._stays))
+        return [*(each for each in found.adverts if key_of(each) not in stays), *self._stays]
 
     def looks(self, machine: Membership) -> None:
         """At all that follows from what is known."""
@@ -113,23 +116,28 @@ class Messages:
         self._ways.looks(machine)
         if self._groups is not None:
             self._groups.tick(time.monotonic())
-        up, now = self._ways.up, time.monotonic()
-        known = self._looks, machine.adverts.known, up, self._ways.made, len(machine.forgotten)
-        if known == self._known and now < self._redistributes_at:
-            return  # many frames say nothing that matters here
-        self._known = known
+        up, made, now = self._ways.up, self._ways.made, time.monotonic()
         copies = {
             node: machine.adverts.of(node)
             for node in machine.lives
-            if node in self._ways.made and machine.adverts.is_read(node)
+            if node in made and machine.adverts.is_read(node)
         }
+        leavers = self._succession.looks(machine, copies, self._here.adverts, now)
+        heirs = {node: each.heir for node, each in leavers.items()}
+        waits = self._succession.waits
+        known = self._looks, machine.adverts.known, up, made, len(machine.forgotten), heirs, waits
+        if known == self._known and now < self._redistributes_at:
+            return  # many frames say nothing that matters here
+        self._known = known
         if self._groups is not None and self._looks and not self._is_leaving:
             self._groups.looks(machine, self._here, copies, self._ways.made)
         if self._is_leaving:
             self._redistributes_at = math.inf  # else it would be due again and again
             return
-        settled = frozenset(copies) | (machine.forgotten.keys() - machine.lives)
-        self._carry(self._as_now(machine, copies), up, settled)
+        if not waits:
+            gone = {node: leavers[node].copy for node in leavers.keys() - copies.keys()}
+            there = self._as_now(machine, copies) | gone
+            self._carry(there, heirs, up, settled(machine, copies))
         if self._giving is not None and self._setup.cluster.balancing in REDISTRIBUTES:
             reached = {node: copy.queues.values() for node, copy in copies.items() if node in up}
             gives = self._redistribution.looks(self._redistributed(), reached, now)
@@ -153,8 +161,9 @@ class Messages:
         return {node: copy for node, (_, copy) in self._copied.items()}
 
     def _carry(
-        self, there: Mapping[Node, Copy], up: frozenset[Node], settled: frozenset[Node]
-    ) -> None:
+        self, there: Mapping[Node, Copy], heirs: Mapping[Node, Node], up: frozenset[Node],
+        settled: frozenset[Node],
+    ) -> None:  # fmt: skip
         """There may be many queues and bindings: so the worker compares them."""
         bound, stand_ins, balancing = self._topics, self._stand_ins, self._balancing
         here, mode = self._here, self._setup.cluster.balancing
@@ -164,7 +173,7 @@ class Messages:
         def carry() -> None:
             queues = {node: copy.queues for node, copy in there.items()}
             bindings = [each for each in here.adverts if isinstance(each, Binding)]
-            carried = Topics(mode, here.here, bindings, there).carried(here.exchanges)
+            carried = Topics(mode, here.here, bindings, there, heirs).carried(here.exchanges)
             elsewhere = {each.queue for each in carried if each.to == TURNS}
             turns = {name: members(mode, name, queues, up) for name in elsewhere}
             # who has turns is there before what leads to it
@@ -255,8 +264,12 @@ class Messages:
         self._is_leaving = True
         if self._groups is not None:
             grouped = {each.name for each in self._here.here if each.has_groups}
-            self._stays = [replace(each, is_consumed=False) for each in self._here.adverts
-                           if isinstance(each, Queue) and each.name in grouped]  # fmt: skip
+            self._stays += [replace(each, is_consumed=False) for each in self._here.adverts
+                            if isinstance(each, Queue) and each.name in grouped]  # fmt: skip
+        if self._broker is not None:
+            go = {each.name for each in that_go(self._broker)}
+            self._stays += [each for each in self._here.adverts
+                            if isinstance(each, Binding) and each.destination in go]  # fmt: skip
         if self._ways is not None:
             self._ways.makes_none = True
         if self._giving is not None:
@@ -291,6 +304,17 @@ class Messages:
     def given(self) -> Mapping[str, int]:
         """Of each queue, how many messages went to other nodes."""
         return {} if self._giving is None else self._giving.given
+
+
+def settled(machine: Membership, copies: Mapping[Node, Copy]) -> frozenset[Node]:
+    """What these want is known.  One that has left wants nothing, once its heir was heard."""
+    own = machine.me and machine.me.node
+    heard = {None, own, *copies}
+    return frozenset(copies) | {
+        node
+        for node in machine.forgotten.keys() - machine.lives.keys()
+        if machine.heir(node) in heard and not machine.waits_for_heir(node)
+    }
 
 
 def _holders(here: Iterable[Here], there: Mapping[Node, Mapping[str, Queue]]) -> Holders:

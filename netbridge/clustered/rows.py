@@ -17,7 +17,7 @@ from shmbroker.ipc.base.errors import (
     InvalidArgument,
     NotFound,
 )
-from shmbroker.ipc.catalog.catalog import ExchangeInfo
+from shmbroker.ipc.catalog.catalog import BindingInfo, ExchangeInfo
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.queue_replica.copy import match_of
@@ -31,14 +31,12 @@ Row = dict[str, Any]
 
 
 def rows(broker: Broker, queues: Iterable[Queue]) -> Iterator[Row]:
-    """What leads to these queues: in the order in which it can be made."""
-    names = set()
+    """These queues, and all exchanges: in the order in which they can be made."""
     exchanges = {each.name: each for each in broker.exchanges() if not each.name.startswith(OWN)}
     for each in _alternates_first(exchanges):
         yield {"exchange": each.name, "kind": each.kind, "alternate": each.alternate}
     named = {each.queue: each for each in broker.subscriptions()}
     for queue in queues:
-        names.add(queue.name)
         found = queue.explain()
         said = {name: each.value for name, each in found.items() if each.source != "default"}
         is_paused = queue.statistics().is_paused
@@ -48,14 +46,24 @@ def rows(broker: Broker, queues: Iterable[Queue]) -> Iterator[Row]:
                     "shared": known.shared}  # fmt: skip
         yield row
     for bound in broker.bindings():
-        if bound.exchange in exchanges and bound.destination in (
-            exchanges if bound.to == "exchange" else names
-        ):
-            yield {
-                "from": bound.exchange, "to": bound.destination, "is": bound.to, "key": bound.key,
-                "arguments": bound.arguments, "match": match_of(bound),
-                "exclusive": bound.exclusive,
-            }  # fmt: skip
+        if bound.to == "exchange" and {bound.exchange, bound.destination} <= exchanges.keys():
+            yield _binding(bound)
+
+
+def leading_to(broker: Broker, queues: Iterable[Queue]) -> Iterator[Row]:
+    """Bindings of these queues."""
+    names = {each.name for each in queues}
+    for bound in broker.bindings():
+        is_of_one = bound.to == "queue" and bound.destination in names
+        if is_of_one and not bound.exchange.startswith(OWN):
+            yield _binding(bound)
+
+
+def _binding(bound: BindingInfo) -> Row:
+    return {
+        "from": bound.exchange, "to": bound.destination, "is": bound.to, "key": bound.key,
+        "arguments": bound.arguments, "match": match_of(bound), "exclusive": bound.exclusive,
+    }  # fmt: skip
 
 
 def _alternates_first(exchanges: Mapping[str, ExchangeInfo]) -> Iterator[ExchangeInfo]:
@@ -141,6 +149,7 @@ def _make_queue(broker: Broker, row: Row) -> None:
             row["subscription"], exchange=row["from"], key=row["key"], durable=True,
             shared=row["shared"], slots=row["slots"], **row["settings"],
         ).close()  # fmt: skip
+        broker.unbind(row["from"], row["queue"], row["key"])  # it is told with the others
         return
     try:
         queue = broker.declare_queue(row["queue"], slots=row["slots"], **row["settings"])

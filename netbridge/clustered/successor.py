@@ -16,6 +16,7 @@ from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.cluster.codec import WHY_BYTES_MAX, encode
 from shmbroker.netbridge.cluster.said import Answers, Holds, Leaving, Makes, Offers, Replaces
+from shmbroker.netbridge.clustered.looking import Looked, Looking
 from shmbroker.netbridge.clustered.rows import made
 from shmbroker.netbridge.clustered.setup import Setup
 from shmbroker.netbridge.wire.frame import Talk
@@ -25,12 +26,14 @@ class Successor:
     def __init__(
         self, setup: Setup, worker: Worker, broker: Callable[[], Broker | None],
         holds: Callable[[bool], None], replaces: Callable[[Replaces, Callable[[str], None]], None],
+        looking: Looking, looked: Callable[[Looked | Exception | None], None],
     ) -> None:  # fmt: skip
         """`broker`: the connection to our vhost, through which messages of others come; `holds`:
         programs that come wait, or do so no more; `replaces`: it has left, and why others cannot be
-        told is answered."""
+        told is answered; `looked`: at what was made here, and exchanges are to lead to it."""
         self._setup, self._worker, self._broker = setup, worker, broker
         self._holds, self._replaces = holds, replaces
+        self._looking, self._looked = looking, looked
         self._held_for: set[End] = set()
         """Nodes that leave, and for which programs wait."""
         self.is_leaving = False
@@ -50,21 +53,43 @@ class Successor:
                     work = partial(made, broker, what.rows)
                     self._worker.do(work, partial(self._made, end, what.number))
             case Holds():
-                self._hold(end, is_held=what.is_held)
-                self.answer(end, what.number, "")
+                answer = partial(self.answer, end, what.number, "")
+                if what.is_held:
+                    self._held_for.add(end)
+                    self._holds(True)
+                    answer()
+                else:
+                    self._release(end, answer)
             case Replaces():
-                self._replaces(what, partial(self.answer, end, what.number))
+                # who hears that it has left knows by then what is bound here
+                answer = partial(self.answer, end, what.number)
+                self._looks(partial(self._replaces, what, answer))
             case Answers():
                 asked = self._asked.get(what.number)
                 if asked is not None and asked[0] is end:
                     del self._asked[what.number]
                     asked[1].set_result(what)
 
-    def _hold(self, end: End, *, is_held: bool) -> None:
-        had = bool(self._held_for)
-        (self._held_for.add if is_held else self._held_for.discard)(end)
-        if bool(self._held_for) != had:
-            self._holds(not had)
+    def _release(self, end: End, then: Callable[[], None] = lambda: None) -> None:
+        """Programs go on when what they publish to exchanges goes to the queues that were made."""
+
+        def released() -> None:
+            if end in self._held_for:
+                self._held_for.discard(end)
+                if not self._held_for:
+                    self._holds(False)
+            then()
+
+        self._looks(released)
+
+    def _looks(self, then: Callable[[], None]) -> None:
+        """At what is there by now; and what follows from it is done."""
+
+        def looked(found: Looked | Exception | None) -> None:
+            self._looked(found)
+            self._worker.do(lambda: None, lambda _: then())
+
+        self._worker.do(self._looking.look, looked)
 
     def _made(self, end: End, number: int, why: str | Exception) -> None:
         if isinstance(why, Exception):
@@ -106,7 +131,8 @@ class Successor:
 
     def gone(self, end: End) -> None:
         """Nobody answers over it any more, or has anything to tell."""
-        self._hold(end, is_held=False)
+        if end in self._held_for:
+            self._release(end)
         for number, (asked, answer) in list(self._asked.items()):
             if asked is end:
                 del self._asked[number]

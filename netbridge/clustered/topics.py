@@ -7,14 +7,14 @@ nothing was heard yet they stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, Final
 
 from shmbroker.core.layout import BINDING_HERE
-from shmbroker.ipc.base.errors import Error, NotFound
+from shmbroker.ipc.base.errors import NotFound
 from shmbroker.ipc.connection.broker import Broker
-from shmbroker.ipc.exchange.own_binding import OwnBinding, bind_own, own_bindings, unbind_own
+from shmbroker.ipc.exchange.own_binding import OwnBinding, change_own, own_bindings
 from shmbroker.ipc.sink.target import target_of, target_of_exchange
 from shmbroker.netbridge.broker.gates import TOWARDS
 from shmbroker.netbridge.cluster.balancing import HERE, TURNS
@@ -50,11 +50,9 @@ class TopicBindings:
                 if each.startswith(begin)}  # fmt: skip
         if ways <= settled_ways:
             settled_ways |= {each.queue for each in there if each.target == BINDING_HERE}
-        for each in asked - there:
-            self._change(bind_own, each)
-        for each in there - asked:
-            if each.queue in settled_ways:
-                self._change(unbind_own, each)
+        ended = {each for each in there - asked if each.queue in settled_ways}
+        for together in _together(asked - there, ended):
+            self._change(*together)
 
     def _own(self, carried: Carried) -> OwnBinding:
         arguments = b"" if carried.arguments == NO_ARGUMENTS else carried.arguments
@@ -71,13 +69,23 @@ class TopicBindings:
             carried.exchange, queue, carried.key, arguments, carried.matches_any, target
         )
 
-    def _change(self, change: Callable[[Broker, OwnBinding], None], binding: OwnBinding) -> None:
-        try:
-            with suppress(NotFound):  # an end of it was deleted: the next look tells
-                change(self._broker, binding)
-            self._told.discard(binding)
-        except Error as error:
-            if binding not in self._told:
+    def _change(self, wanted: Sequence[OwnBinding], ended: Sequence[OwnBinding]) -> None:
+        failed = change_own(self._broker, wanted, ended)
+        self._told -= {*wanted, *ended} - failed.keys()
+        for binding, error in failed.items():
+            # an end of it was deleted: the next look tells
+            if not isinstance(error, NotFound) and binding not in self._told:
                 self._told.add(binding)
                 self._tell({"event": "cluster", "level": "error", "state": "not bound",
                             "exchange": binding.exchange, "detail": str(error)})  # fmt: skip
+
+
+def _together(
+    wanted: Iterable[OwnBinding], ended: Iterable[OwnBinding]
+) -> Iterator[tuple[list[OwnBinding], list[OwnBinding]]]:
+    """Those of an exchange: no message sees one without the others, and goes both ways or none."""
+    changes = sorted([*((each, False) for each in wanted), *((each, True) for each in ended)],
+                     key=lambda change: change[0].exchange)  # fmt: skip
+    for _, of_one in groupby(changes, lambda change: change[0].exchange):
+        some = list(of_one)
+        yield [each for each, ends in some if not ends], [each for each, ends in some if ends]

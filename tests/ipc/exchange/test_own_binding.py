@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from threading import Event, Thread
+
 import pytest
 
-from shmbroker import Broker, NotFound, Unroutable
+import shmbroker
+from shmbroker import Broker, NotFound, QueueFull, Unroutable
 from shmbroker.core.layout import BINDING_HERE
-from shmbroker.ipc.exchange.own_binding import OwnBinding, bind_own, own_bindings, unbind_own
+from shmbroker.ipc.exchange.own_binding import (
+    OwnBinding,
+    bind_own,
+    change_own,
+    own_bindings,
+    unbind_own,
+)
 
 WAY = "$sf.c.n"
+CHANGES = 300
 
 
 def own(queue: str = WAY, key: str = "eu.#", target: int = 7) -> OwnBinding:
@@ -76,3 +87,39 @@ def test_a_subscription_by_name_that_the_cluster_has_bound_is_what_it_was(prices
     with prices.subscription("audit", exchange="prices", key="eu.#", durable=True) as audit:
         prices.exchange("prices").publish(b"1", key="us.ny")
         assert [message.body for message in audit.browse()] == [b"1"]
+
+
+def test_several_change_at_one_moment(prices: Broker) -> None:
+    """Whoever publishes meanwhile follows what was before, or what is then: one way, not both."""
+    prices.declare_queue("there")
+    former, later = [own("there", f"{n}.#", 7) for n in range(9)], [own("here", "#", 9)]
+    is_over, counts = Event(), set()
+
+    def publishes() -> None:
+        with shmbroker.connect(f"shm://{prices.vhost}") as broker:
+            exchange = broker.exchange("prices")
+            while not is_over.is_set():
+                with suppress(QueueFull):
+                    counts.add(exchange.publish(b"", key="5.x", timeout=0))
+
+    change_own(prices, former, [])
+    program = Thread(target=publishes)
+    program.start()
+    for _ in range(CHANGES):
+        assert change_own(prices, later, former) == {}
+        assert change_own(prices, former, later) == {}
+        for name in ("there", "here"):
+            prices.queue(name).purge()
+    is_over.set()
+    program.join()
+    assert counts == {1}
+    assert own_bindings(prices) == set(former)
+
+
+def test_those_that_cannot_be_changed_are_told_and_the_others_are(prices: Broker) -> None:
+    missing, gone = own("none"), own(key="never")
+    failed = change_own(prices, [missing, own()], [gone])
+    assert failed.keys() == {missing, gone}
+    assert all(isinstance(each, NotFound) for each in failed.values())
+    assert "there is no queue 'none'" in str(failed[missing])
+    assert own_bindings(prices) == {own()}

@@ -40,7 +40,7 @@ from shmbroker.netbridge.wire.malformed import Malformed
 
 NODE, LIFE = b"N" * 16, b"L" * 16
 ME = Announcement(NODE, LIFE, 7, 2, "east", "tcp://east:61619", True, ("east", "west"), "tcp://e:5",
-                  (LIFE,))  # fmt: skip
+                  (LIFE,), NODE)  # fmt: skip
 BINDING = Binding("news", "topic", "sports", False, "sports.#", b"\x80", False, True)
 BINDING_AS_SENT = ["news", "topic", "sports", False, "sports.#", b"\x80", False, True]
 TOLD = Told(
@@ -60,6 +60,7 @@ TOLD_AS_SENT = [
 ]  # fmt: skip
 AS_SENT = [
     NODE, LIFE, 7, 2, "east", "tcp://east:61619", True, ["east", "west"], "tcp://e:5", [LIFE],
+    NODE,
 ]  # fmt: skip
 REQUESTS = Requests(4, 2, "shared-store", "", "east", "orders", "", "/store", "", "", "")
 
@@ -105,9 +106,9 @@ def test_words_and_bytes(said: Said | Leaving | Grouped | OfBackups, sent: list[
         ([0, AS_SENT, 0, 5], "here: lives is 0"),
         ([1, AS_SENT[:-1]], "is no list of"),
         ([1, [b"short", *AS_SENT[1:]]], "node has 5 bytes"),
-        ([1, [*AS_SENT[:-3], ["m"] * 17, "", []]], "is no list of up to 16"),
+        ([1, [*AS_SENT[:-4], ["m"] * 17, "", [], b""]], "is no list of up to 16"),
         ([1, [*AS_SENT[:5], "", *AS_SENT[6:]]], "uri has 0 bytes"),
-        ([1, [*AS_SENT[:-1], [NODE] * 256]], "is no list of up to 255"),
+        ([1, [*AS_SENT[:-2], [NODE] * 256, b""]], "is no list of up to 255"),
         ([2, NODE, -1], "epoch is -1"),
         ([3, LIFE, -1, b""], "ask: version is -1"),
         ([5, 1, "x" * 256], "offers: group has 256 bytes"),

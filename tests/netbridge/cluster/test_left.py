@@ -90,3 +90,14 @@ def test_who_has_what_it_had_may_not_be_met_yet() -> None:
     town.link("d", "a")
     assert machine.heir(node_of("c")) == node_of("b")
     assert not machine.waits_for_heir(node_of("c"))
+
+
+def test_one_that_leaves_says_to_whom_until_it_is_back() -> None:
+    town = three()
+    town.does("b", town.members["b"].departs(node_of("c")))
+    for name in "ac":
+        assert town.members[name].lives[node_of("b")].heir == node_of("c")
+    town.dies("b")
+    town.add("b", epoch=2)
+    town.link("b", "a")
+    assert town.members["a"].lives[node_of("b")].heir == b""

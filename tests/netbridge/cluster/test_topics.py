@@ -10,7 +10,7 @@ from shmbroker.netbridge.cluster.advert import Binding, Queue
 from shmbroker.netbridge.cluster.adverts import Copy
 from shmbroker.netbridge.cluster.balancing import HERE, TURNS, Member, members
 from shmbroker.netbridge.cluster.redistribution import Here
-from shmbroker.netbridge.cluster.topics import Carried, Topics
+from shmbroker.netbridge.cluster.topics import NO_HEIRS, Carried, Topics
 
 EAST, WEST = b"east", b"west"
 EMPTY = b"\x80"
@@ -38,8 +38,9 @@ def carried(
     bindings: Iterable[Binding] = (),
     mode: str = "on-demand",
     kind: str = "topic",
+    heirs: Mapping[bytes, bytes] = NO_HEIRS,
 ) -> frozenset[Carried]:
-    topics = Topics(mode, here, bindings, there)
+    topics = Topics(mode, tuple(here), bindings, there, heirs)
     return topics.carried({"prices": kind, "feeds": kind})
 
 
@@ -143,3 +144,22 @@ def test_who_has_turns_with_it() -> None:
     )
     assert members("on-demand", "orders", there, up) == (Member(EAST, False), Member(WEST, False))
     assert members("on-demand", "a", there, both) == (Member(EAST, False),)
+
+
+# --- while a node leaves --------------------------------------------------------------------------
+
+
+def test_what_crosses_for_other_queues_does_not_reach_one_that_comes_there() -> None:
+    there = {EAST: has(bound("other")), WEST: has(bound("old"))}
+    assert carried(there, heirs={WEST: EAST}) == {to(EAST, "other"), to(WEST, "old")}
+    there[EAST] = has(bound("other"), bound("old"))
+    assert carried(there, heirs={WEST: EAST}, mode="off") == {to(EAST)}, "it has told of it"
+
+
+def test_the_heir_publishes_to_the_queue_that_it_has() -> None:
+    there = {WEST: has(bound("old"))}
+    assert carried(there, heirs={WEST: HERE}, mode="off") == {to(WEST, "old")}
+    here = [local("old")]
+    assert carried(there, heirs={WEST: HERE}, mode="off", here=here) == {to(HERE, "old")}
+    bindings = [bound("old")]
+    assert not carried(there, heirs={WEST: HERE}, mode="off", here=here, bindings=bindings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 import msgpack
 import pytest
@@ -10,7 +11,7 @@ import pytest
 import shmbroker
 from shmbroker import Broker
 from shmbroker.netbridge.cluster.codec import MAKES_BYTES_MAX
-from shmbroker.netbridge.clustered.rows import made, pages, rows
+from shmbroker.netbridge.clustered.rows import leading_to, made, pages, rows
 from tests.conftest import vhost_for_a_while
 
 
@@ -43,6 +44,9 @@ def test_queues_exchanges_and_bindings(broker: Broker, there: Broker) -> None:
     kept = there.declare_queue("plain", slots=128)
     for page in pages(rows(broker, queues)):
         assert made(there, page) == ""
+    assert {each.to for each in there.bindings()} == {"exchange"}, "queues are bound later"
+    for page in pages(chain(rows(broker, queues), leading_to(broker, queues))):
+        assert made(there, page) == ""
         assert made(there, page) == ""  # once more changes nothing
     assert kept.slots == 128
     assert not kept.statistics().is_paused
@@ -62,7 +66,11 @@ def test_a_durable_subscription_is_one_there(broker: Broker, there: Broker) -> N
     for shared in (True, False):
         name = "shared" if shared else "own"
         broker.subscription(name, exchange="news", key="a.#", durable=True, shared=shared).close()
-    for page in pages(rows(broker, [broker.queue("sub.shared"), broker.queue("sub.own")])):
+    queues = [broker.queue("sub.shared"), broker.queue("sub.own")]
+    for page in pages(rows(broker, queues)):
+        assert made(there, page) == ""
+    assert not there.bindings(), "it is bound with the others"
+    for page in pages(leading_to(broker, queues)):
         assert made(there, page) == ""
     found = [(each.name, each.key, each.durable, each.shared, each.consumer)
              for each in there.subscriptions()]  # fmt: skip

@@ -1,0 +1,96 @@
+"""What is published to an exchange while a node leaves is in each of its queues once: in whatever
+order members hear of it, and whoever is started anew or killed meanwhile."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from shmbroker.netbridge.cluster import succession
+from shmbroker.netbridge.cluster.topics import Topics
+from shmbroker.netbridge.clustered import messages
+from tests.netbridge.cluster.leaving import World
+from tests.netbridge.simulation.mutants import Mutant
+
+SEEDS = 200
+MUTANT_SEEDS = 10
+
+MUTANTS: Final = (
+    Mutant("what-crosses-for-others-reaches-it", Topics, "_of", "is_leaving or", ""),
+    Mutant(
+        "programs-at-the-heir-publish-to-the-former",
+        Topics,
+        "_of",
+        "self._heirs.get(node) == HERE and name in self._here",
+        "False",
+    ),
+    Mutant(
+        "bound-at-both",
+        Topics,
+        "carried",
+        "copy.bindings - self._told_by_heir(node)",
+        "copy.bindings",
+    ),
+    Mutant(
+        "forgotten-before-its-heir-has-told",
+        succession.Succession,
+        "looks",
+        "if self._lacks(leaver, copies, own):",
+        "if False:",
+    ),
+    Mutant(
+        "before-its-heir-is-heard-its-bindings-end",
+        messages,
+        "settled",
+        "machine.heir(node) in heard and",
+        "",
+    ),
+    Mutant(
+        "before-its-heir-is-met-its-bindings-end",
+        messages,
+        "settled",
+        "and not machine.waits_for_heir(node)",
+        "",
+    ),
+    Mutant(
+        "one-that-was-not-heard-has-no-bindings",
+        succession.Succession,
+        "looks",
+        "self.waits = any(now < each + KEPT_SECONDS for each in self._unheard.values())",
+        "self.waits = False",
+    ),
+)
+SHOWN_BY: Final = {
+    "programs-at-the-heir-publish-to-the-former": 17,
+    "forgotten-before-its-heir-has-told": 361,
+    "before-its-heir-is-heard-its-bindings-end": 12,
+    "before-its-heir-is-met-its-bindings-end": 12,
+    "one-that-was-not-heard-has-no-bindings": 63,
+}
+"""The first seed that objects, where not one of the first does."""
+
+
+def objections(seed: int, *, binds_early: bool = False) -> list[str]:
+    world = World(seed)
+    world.run(binds_early=binds_early)
+    return world.wrong()
+
+
+def test_seeds() -> None:
+    for seed in range(SEEDS):
+        assert not objections(seed), f"seed {seed}"
+
+
+def test_bound_when_it_is_made_it_has_messages_twice() -> None:
+    assert any(objections(seed, binds_early=True) for seed in range(MUTANT_SEEDS))
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[each.name for each in MUTANTS])
+def test_each_guard_is_needed(mutant: Mutant) -> None:
+    first = SHOWN_BY.get(mutant.name, 0)
+    with mutant.applied():
+        seeds = range(first, first + MUTANT_SEEDS)
+        failed = next((seed for seed in seeds if objections(seed)), None)
+    assert failed is not None, "no seed objects"
+    assert not objections(failed), "with the guard it is right"
