@@ -36,7 +36,8 @@ def network_options(function: Callable[..., None]) -> Callable[..., None]:
             "address.  With --role backup it is the backup of that one, whose ha.members then has "
             "both."),
         click.option("--password-file", metavar="FILE",
-            help="With --join URI: the password of its programs.  [the context of its address]"),
+            help="The password of its programs: a live and a backup have the same.  [made at "
+            "random; with --join that one's]"),
         click.option("--witness", metavar="URI",
             help="Who says which member may be live: docs/witness.md."),
         click.option("--on-partition", type=click.Choice(["stop-confirming", "continue-alone"]),
@@ -196,9 +197,16 @@ def of_network(
         passwords[templates.password_of(whose)] = (
             file.read_text().strip() if file is not None
             else joined.passwords[whose] if joined is not None
+            else _given_password(options["password_file"]) if options["password_file"]
             else secrets.token_urlsafe(PASSWORD_BYTES)
         )  # fmt: skip
     return given, passwords
+
+
+def _given_password(file: str) -> str:
+    from shmbroker.ipc.instance.config.secret import Secret
+
+    return Secret("file", file).revealed("--password-file", Path()).strip()
 
 
 def written(file: Path, password: str) -> None:

@@ -134,7 +134,8 @@ def ping(folder: Path) -> None:
 def handover(folder: Path, member: str) -> None:
     """Have the live in DIR hand over to MEMBER, or to its announced backup.
 
-    Programs are told, what was confirmed is there, and the former live follows.
+    Programs are told, what was confirmed is there, and the former live follows.  The preferred
+    member gets its role back at once, unless ha.allow-failback is false: for maintenance stop it.
     """
     order(folder, verb="handover", member=member)
     say("it hands over")
@@ -241,7 +242,8 @@ def replicated(folder: Path) -> None:
 
     if config.load(folder).policy != "replication":
         raise click.ClickException(
-            f'{folder} is no member of a replicated node: ha.policy is not "replication"'
+            f'{folder} is no member of a replicated node: ha.policy is not "replication".  A live '
+            "that shares its store hands over when it is stopped, with ha.failover-on-shutdown"
         )
 
 

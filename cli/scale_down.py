@@ -59,7 +59,10 @@ def stop(folder: Path, timeout: float | None) -> None:
         raise click.ClickException(f"not scaled down: {now.get('why')}")
     ended = status.read(folder)
     if now.get("state") != "done" or ended.why:
-        raise click.ClickException(ended.why or "it was stopped before it had moved everything")
+        raise click.ClickException(
+            ended.why
+            or "it was stopped before it had moved everything, or started without [ha.scale-down]"
+        )
 
 
 def _now(folder: Path, pid: int) -> dict[str, Any]:

@@ -97,6 +97,12 @@ def test_the_password_may_be_given(shell: Shell, ports: list[str], tmp_path: Pat
     _, network = load(tmp_path / "a")
     assert network.cluster is not None
     assert [str(each) for each in network.cluster.statics] == ["tcp://two:61619"]
+    shell.does(
+        "create", str(tmp_path / "b"), "--role", "backup", *ports,
+        "--password-file", str(tmp_path / "a/programs.password"),
+    )  # fmt: skip
+    one, two = ((tmp_path / each / "programs.password").read_text() for each in "ab")
+    assert one == two
 
 
 def test_lives_of_the_cluster_may_vote_in_the_place_of_a_witness(
