@@ -14,6 +14,8 @@
 
 #define PREFIX "sub."
 
+#define OF_DEFINITION (L_QUEUE_SUBSCRIPTION | L_QUEUE_TEMPORARY | L_QUEUE_SHARED)
+
 static int64_t queue_name(const char *name, char *full)
 {
     int64_t code = name_check("subscription", name);
@@ -62,7 +64,7 @@ static void dead_letter_owner(sb_connection *connection, int64_t row)
 
 static int64_t same_definition(const sb_subscription *asked, int64_t flags)
 {
-    if (flags == flags_of(asked))
+    if ((flags & OF_DEFINITION) == flags_of(asked)) /* the others come from settings */
         return SB_OK;
     return fail(SB_DIFFERENT, "subscription '%s' exists and is %sdurable and %sshared: use it so, "
                 "or unsubscribe first", asked->name, flags & L_QUEUE_TEMPORARY ? "not " : "",

@@ -49,6 +49,16 @@ def test_a_durable_one_collects_so_many(vhost: str, broker: Broker) -> None:
     assert [each.body for each in audit.consume(timeout=0)] == [b"3", b"4"]
 
 
+def test_whoever_comes_back_finds_it_whatever_its_settings(vhost: str, broker: Broker) -> None:
+    broker.settings("sub.#", durable=True, slow_consumer_threshold=5.0, auto_delete=True)
+    with shmbroker.connect(f"shm://{vhost}") as away:
+        away.subscription("audit", durable=True, **AUDIT)
+    with broker.subscription("audit", durable=True, **AUDIT) as audit:
+        assert audit.level == "disk"
+    with pytest.raises(shmbroker.DeclaredDifferently, match="not shared"):
+        broker.subscription("audit", durable=True, shared=True, **AUDIT)
+
+
 def test_one_that_is_not_durable_goes_with_its_consumer(vhost: str, broker: Broker) -> None:
     with shmbroker.connect(f"shm://{vhost}") as away:
         away.subscription("audit", **AUDIT)
