@@ -54,6 +54,7 @@ def of_broker(broker: Broker, folder: Path) -> list[Finding]:
     """One that runs on this host, as it shows itself in its folder."""
     from shmbroker.ipc.base import trust
     from shmbroker.ipc.base.errors import Error
+    from shmbroker.ipc.instance import full_disk
     from shmbroker.ipc.instance.status import RUN
     from shmbroker.ipc.instance.whole import read_whole
     from shmbroker.netbridge.clustered import shown, stuck, too_far
@@ -65,6 +66,7 @@ def of_broker(broker: Broker, folder: Path) -> list[Finding]:
         found += too_far.findings(folder, told)
         found += stuck.findings(broker, folder, told)
         found += lessened.findings(folder)
+        found += full_disk.findings(folder)
     return found
 
 
@@ -92,9 +94,10 @@ def doctor(ctx: click.Context, fix: bool, yes: bool, as_json: bool) -> None:
     cluster without a consumer, gates that hold back what a queue could let go of, and containers
     that do not see each other's processes.
 
-    Of brokers of this host also: links and agents that are not up, messages that wait long for a
-    link, or for a node that is missing, forgotten or further away than max-hops, groups whose node
-    is gone, lives without a backup, and confirms that mean less than they are configured to.
+    Of brokers of this host also: a full disk, links and agents that are not up, messages that wait
+    long for a link, or for a node that is missing, forgotten or further away than max-hops, groups
+    whose node is gone, lives without a backup, and confirms that mean less than they are configured
+    to.
 
     Exits with 1 if an error or a warning remains, with 0 if there are only notes.
     """

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 from shmbroker.ipc.base.errors import DiskFull
+from shmbroker.ipc.doctor.finding import Finding
+from shmbroker.ipc.instance import status
 
 ERRNOS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """No room on the disk, in the user's quota, or by the limit of a file's size."""
@@ -22,3 +26,12 @@ def is_full(error: BaseException | None) -> bool:
             return True
         error = error.__cause__
     return False
+
+
+def findings(folder: Path) -> Iterator[Finding]:
+    """Of a broker that waits for room, as it says itself."""
+    why = status.read(folder).why
+    if "disk full: " in why:
+        problem = f"it confirms nothing until there is room: {why}"
+        remedy = "make room on that disk, or consume; it goes on by itself: docs/runbooks.md"
+        yield Finding("error", f"broker {folder}", problem, remedy)
