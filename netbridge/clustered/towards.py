@@ -96,6 +96,8 @@ class Ways:
         """Of nodes that have left, and whose heir is this node; None: it ends."""
         self._left: frozenset[Node] = frozenset()
         """Nodes that were scaled down, perhaps back since: of these it is kept by whom, always."""
+        self._left_before: dict[Node, int] | None = None
+        """Up to which epoch, of each of these, as it was known when this live began."""
         self._is_chain = setup.cluster.hops > 1 and setup.cluster.allow_direct_connections_only
         self._cluster = setup.cluster.name
         self._is_closed = False
@@ -122,6 +124,8 @@ class Ways:
         if self._is_closed:
             return
         self._left = frozenset(machine.left)
+        if self._left_before is None:
+            self._left_before = {node: each.epoch for node, each in machine.left.items()}
         for node in machine.lives:
             hop, way = machine.next_hop(node), self._ways.get(node)
             home = self._homes.get(node)
@@ -145,10 +149,11 @@ class Ways:
     def _redirects(self, node: Node, heir: Node, machine: Membership) -> None:
         way = self._ways.get(node)
         if heir == self._ours.node:
-            if way is None:
-                self._comes_home(node, math.inf)
-            else:
+            if way is not None:
                 self._end_then(way, lambda _: self._parted(node))
+            elif not self._was_back(node, machine):
+                remember = partial(self._remember, node, self._ours.node)
+                self._worker.do(remember, lambda _: self._remembered(node))
             return
         if way is None:
             self._begin(node, heir, machine)
@@ -157,6 +162,18 @@ class Ways:
             self._goes_by(node, way, heir, machine)
         if way is not None:
             way.has_left = True
+
+    def _remembered(self, node: Node) -> None:
+        """Unless it is back by now."""
+        if not self._is_closed and node not in self._ways:
+            self._comes_home(node, math.inf)
+
+    def _was_back(self, node: Node, machine: Membership) -> bool:
+        """Since it has left, as the file of hops says, and this broker was started anew since: what
+        was sent there may have come there.  If it has left again, all know it by a later epoch."""
+        left, before = machine.left.get(node), self._left_before
+        is_as_before = left is not None and before is not None and before.get(node) == left.epoch
+        return is_as_before and self._hops.get(node) == node
 
     def _parted(self, node: Node) -> None:
         """Its gate is free."""
@@ -198,6 +215,7 @@ class Ways:
         if (left := machine.left.get(node)) is not None and node not in self._hops:
             former = machine.heir(left.to) or left.to  # what was sent before it was back is there
         is_gone = former in machine.forgotten.keys() - machine.lives.keys()
+        is_gone = is_gone and not (former == node and self._was_back(node, machine))
         if former != hop and not is_gone and not self._is_empty(node):
             if former == self._ours.node:
                 self._comes_home(node, 0.0)

@@ -156,3 +156,35 @@ def test_a_node_that_hears_of_it_late_sends_nothing_twice(cluster: Cluster) -> N
         sends(cluster, "north", way, [b"100"])
         until(cluster, lambda: len(bodies(here)) + len(bodies(there)) >= 101)
         assert bodies(there) + bodies(here) == numbers(0, 101)
+
+
+def test_what_is_sent_to_one_that_is_back_stays_for_it(cluster: Cluster) -> None:
+    """Its successor is started anew and does not reach it: it may have what was sent last."""
+    way = started(cluster)
+    assert (stop(cluster)[0], cluster["west"].ends()) == (0, 0), cluster.story()
+    cluster["west"].start().becomes("live")
+    cluster.sees("east", "west", "north")
+    with at(cluster, "west") as west:
+        here, count = west.declare_queue("orders", durable=True, max_deliveries=None), 0
+        while not bodies(here):  # until then its successor has not heard that it is back
+            sends(cluster, "east", way, numbers(count, count + 1))
+            until(cluster, lambda: waits(cluster, "east", way) == 0)
+            count += 1
+        process = cluster["west"].process
+        assert process is not None
+        process.send(signal.SIGSTOP)
+        try:
+            sends(cluster, "east", way, numbers(count, count + 3))
+            cluster["east"].kill()
+            cluster["east"].start().becomes("live")
+            cluster.until("east", lambda told: any(
+                (each["name"], each["state"]) == ("north", "up") for each in told["nodes"]
+            ))  # fmt: skip
+            with at(cluster, "east") as east:
+                assert len(bodies(east.queue("orders"))) == count - 1
+        finally:
+            process.send(signal.SIGCONT)
+        until(cluster, lambda: waits(cluster, "east", way) == 0)
+        assert bodies(here) == numbers(count - 1, count + 3)
+    with at(cluster, "east") as east:
+        assert bodies(east.queue("orders")) == numbers(0, count - 1)
