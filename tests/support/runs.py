@@ -83,6 +83,14 @@ class Run:
         )
         return self
 
+    def runs(self) -> Self:
+        """It has said who it is: from now on it can be told to stop."""
+        late = time.monotonic() + PATIENCE_SECONDS
+        while self.status.process is None:
+            assert time.monotonic() < late, f"{self.said()} {self.errors()}"
+            time.sleep(0.01)  # it writes a file
+        return self
+
     def ends(self) -> int:
         assert self.process is not None
         assert self.process.has_ended(PATIENCE_SECONDS), f"{self.said()}\n{self.stacks()}"

@@ -81,8 +81,10 @@ class Blows(HostBlows):
             self.comes_or_goes(name, queue)
 
     def start(self, name: str) -> None:
-        self._cluster[name].start()
+        run = self._cluster[name]
+        run.start()
         if name.startswith("west"):
+            run.runs()  # the next blow may be a stop, and the other one may serve already
             self._cluster.serves("west", "west2")
         else:
             self._cluster[name].becomes("live")
