@@ -38,6 +38,10 @@ class Way(ABC):
     def take(self) -> list[bytes]:
         """What has come; it waits for a millisecond."""
 
+    def story(self) -> str:
+        """What is known if nothing comes."""
+        return ""
+
     def kill(self) -> None:
         """The remote live."""
         raise NotImplementedError
@@ -77,7 +81,8 @@ class Stream:
             self.take()
             if time.monotonic() > until:
                 missing = self.sent - len(self.came)
-                raise Lost(f"{self.way.name}: {missing} of {self.sent} did not come")
+                raise Lost(f"{self.way.name}: {missing} of {self.sent} did not come\n"
+                           f"{self.way.story()}")  # fmt: skip
         if self.repeated and not self.way.may_repeat:
             raise Lost(f"{self.way.name}: {self.repeated} came twice")
 
@@ -96,7 +101,7 @@ def rate(way: Way, seconds: float, warm: float) -> float:
         elif counts_from and now > counts_from + seconds:
             break
         if now > began + warm + seconds + PATIENCE_SECONDS:
-            raise Lost(f"{way.name}: nothing comes")
+            raise Lost(f"{way.name}: nothing comes\n{way.story()}")
     found = (len(stream.came) - had) / (now - counts_from)
     stream.drain()
     return found
@@ -127,7 +132,7 @@ def failover(way: Way) -> Failover:
         if first:
             break
         if now > PATIENCE_SECONDS:
-            raise Lost(f"{way.name}: nothing comes after the kill")
+            raise Lost(f"{way.name}: nothing comes after the kill\n{way.story()}")
     way.restore()
     stream.drain()
     return Failover(now, takeover or now, stream.repeated)

@@ -62,6 +62,9 @@ class _Ours(Way):
         except Empty:
             return []
 
+    def story(self) -> str:
+        return self._brokers.story()
+
     def kill(self) -> None:
         self._brokers["far"].kill()
 
