@@ -36,7 +36,7 @@ class Installation:
             timeout=300, check=False, **options,
         )  # fmt: skip
         assert done.returncode == 0, f"{self.name}: {arguments}: {done.stderr}"
-        return done.stdout
+        return str(done.stdout)
 
     def starts(self, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
         return subprocess.Popen(self.words(*arguments), env=self.environment, **options)

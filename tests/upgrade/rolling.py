@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, ClassVar
 
 import shmbroker
 from shmbroker.ipc.instance import status
@@ -94,7 +94,7 @@ class Report:
 class Rolling:
     """Of two that share a store, on one host."""
 
-    options: Final[dict[str, str]] = {}
+    options: ClassVar[dict[str, Any]] = {}
     """With which programs connect."""
 
     def __init__(self, folder: Path, vhost: str, old: Installation, new: Installation) -> None:
@@ -232,7 +232,7 @@ class Rolling:
 class RollingReplicated(Rolling):
     """Of two that share nothing, and speak to each other over TCP."""
 
-    options: Final = {"user": "programs", "password": PASSWORD}
+    options: ClassVar[dict[str, Any]] = {"user": "programs", "password": PASSWORD}
 
     def __init__(self, folder: Path, vhost: str, old: Installation, new: Installation) -> None:
         super().__init__(folder, vhost, old, new)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from shmbroker.ipc.instance import backup, store
 from shmbroker.ipc.instance.backup import Backup
 from shmbroker.ipc.instance.config.config import load
 from shmbroker.ipc.instance.restoration import restore
+from shmbroker.ipc.instance.whole import write_whole
 from shmbroker.ipc.vhost import vhost as vhosts
 from tests.ipc.instance.conftest import Make
 from tests.ipc.instance.test_pair import bodies, put
@@ -192,13 +193,13 @@ def test_damage_of_a_backup_is_found(make: Make, vhost: str, tmp_path: Path) -> 
     assert not store.has_journal(tmp_path / "other" / "journal")
     segment.write_bytes(whole)
     assert backup.verified(folder) == made
-    backup.write_whole(folder / backup.FILE, {**backup.asdict(made), "format": 2})
+    write_whole(folder / backup.FILE, {**asdict(made), "format": 2})
     with pytest.raises(InvalidArgument, match="use the version that made it"):
         backup.verified(folder)
     (folder / backup.FILE).unlink()
     with pytest.raises(NotFound, match="was not finished"):
         backup.verified(folder)
-    backup.write_whole(folder / backup.FILE, backup.asdict(replace(made, pages={"a/b": [1, "x"]})))
+    write_whole(folder / backup.FILE, asdict(replace(made, pages={"a/b": [1, "x"]})))
     with pytest.raises(JournalDamaged, match="is missing"):
         backup.verified(folder)
 
