@@ -122,8 +122,7 @@ RATES = re.compile(r"(?<= in )\S+ \S+ [\d,.]+ messages/s, .*")
 
 def test_it_works_where_only_python_is(wheel_file: Path, tmp_path: Path) -> None:
     """The commands of docs/install.md, then README's session and its commands."""
-    if not NEEDED.exists():
-        pytest.skip("needs the wheels that ours needs: make .venv/needed")
+    assert NEEDED.exists(), "the wheels that ours needs are missing: make .venv/needed"
     root = PlainRoot(tmp_path / "root")
     root.add_python()
     shutil.copytree(NEEDED, root.at("/wheels"))
