@@ -219,13 +219,13 @@ class World:
             yield
 
     def _has_heard(self, name: str) -> bool:
-        """And carried it out: TOLD_SECONDS are long enough."""
+        """And carried it out: TOLD_SECONDS are long enough for one that is reached."""
         machine = self.town.members[name]
         live = machine.lives.get(node_of("west"))
         if live is None or not live.heir or not machine.adverts.is_read(node_of("west")):
             return False
         self._carry(self.nodes[name])
-        return True
+        return not self.nodes[name].succession.waits
 
     def _drains(self) -> bool:
         west = self.nodes["west"]

@@ -8,9 +8,12 @@ from typing import Final
 import pytest
 
 from shmbroker.netbridge.cluster import succession
+from shmbroker.netbridge.cluster.advert import Binding
+from shmbroker.netbridge.cluster.said import Left
 from shmbroker.netbridge.cluster.topics import Topics
 from shmbroker.netbridge.clustered import messages
 from tests.netbridge.cluster.leaving import World
+from tests.netbridge.cluster.talk import Town, node_of
 from tests.netbridge.simulation.mutants import Mutant
 
 SEEDS = 200
@@ -31,13 +34,6 @@ MUTANTS: Final = (
         "carried",
         "copy.bindings - self._told_by_heir(node)",
         "copy.bindings",
-    ),
-    Mutant(
-        "forgotten-before-its-heir-has-told",
-        succession.Succession,
-        "looks",
-        "if self._lacks(leaver, copies, own):",
-        "if False:",
     ),
     Mutant(
         "before-its-heir-is-heard-its-bindings-end",
@@ -63,7 +59,6 @@ MUTANTS: Final = (
 )
 SHOWN_BY: Final = {
     "programs-at-the-heir-publish-to-the-former": 17,
-    "forgotten-before-its-heir-has-told": 361,
     "before-its-heir-is-heard-its-bindings-end": 12,
     "before-its-heir-is-met-its-bindings-end": 12,
     "one-that-was-not-heard-has-no-bindings": 63,
@@ -94,3 +89,35 @@ def test_each_guard_is_needed(mutant: Mutant) -> None:
         failed = next((seed for seed in seeds if objections(seed)), None)
     assert failed is not None, "no seed objects"
     assert not objections(failed), "with the guard it is right"
+
+
+@pytest.mark.parametrize("is_silent", [False, True])
+def test_its_bindings_count_until_its_heir_has_told_the_same(is_silent: bool) -> None:
+    town = Town()
+    for name in "abc":
+        town.add(name)
+    town.link("a", "b")
+    town.link("b", "c")
+    town.link("a", "c")
+    old = Binding("news", "fanout", "old", False, "", b"\x80", False, False)
+    town.shows("b", old)
+    town.shows("c")
+    found, machine = succession.Succession(), town.members["a"]
+
+    def leavers(now: float) -> dict[bytes, bytes]:
+        copies = {each: machine.adverts.of(each) for each in machine.lives}
+        return {node: each.heir for node, each in found.looks(machine, copies, [], now).items()}
+
+    assert not leavers(0.0)
+    town.does("b", town.members["b"].departs(node_of("c")))
+    assert leavers(1.0) == {node_of("b"): node_of("c")}
+    town.does("c", town.members["c"].leaves(Left(node_of("b"), 1, node_of("c"))))
+    town.dies("b")
+    assert node_of("b") not in machine.lives
+    assert leavers(2.0) == {node_of("b"): node_of("c")}
+    assert found.deadline == 2.0 + succession.KEPT_SECONDS
+    if is_silent:
+        assert not leavers(found.deadline)
+    else:
+        town.shows("c", old)
+        assert not leavers(3.0)
