@@ -153,7 +153,7 @@ class Ways:
                 self._end_then(way, lambda _: self._parted(node))
             elif not self._was_back(node, machine):
                 remember = partial(self._remember, node, self._ours.node)
-                self._worker.do(remember, lambda _: self._remembered(node))
+                self._worker.do(remember, lambda _: self._pours_home(node))
             return
         if way is None:
             self._begin(node, heir, machine)
@@ -163,7 +163,7 @@ class Ways:
         if way is not None:
             way.has_left = True
 
-    def _remembered(self, node: Node) -> None:
+    def _pours_home(self, node: Node) -> None:
         """Unless it is back by now."""
         if not self._is_closed and node not in self._ways:
             self._comes_home(node, math.inf)
