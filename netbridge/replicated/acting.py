@@ -253,19 +253,19 @@ class Acting(Carrier):
         self._when_applied(member, lambda: self.does(self.machine.peer_down(member, now())))
 
     def _when_applied(self, member: str, step: Callable[[], None]) -> None:
-        """What has come of it by now counts."""
-        following = self.following if member == self.machine.live else None
-        can_ask = self.voters is not None and not self._takes_all
-        if following is None or (can_ask and following.has_told_all):
-            self._turns.take(member, step)  # voters need not wait until it is synced
-            return
+        """What has come of it by then counts.  What it follows may have ended before its turn."""
 
         def wait(go_on: Callable[[], None]) -> None:
             def done() -> None:
                 step()
                 go_on()
 
-            following.then(done)
+            following = self.following if member == self.machine.live else None
+            can_ask = self.voters is not None and not self._takes_all
+            if following is None or (can_ask and following.has_told_all):
+                done()  # voters need not wait until it is synced
+            else:
+                following.then(done)
 
         self._turns.wait(member, wait)
 

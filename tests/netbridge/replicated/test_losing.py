@@ -130,6 +130,20 @@ def test_a_backup_hears_that_its_live_has_stopped_before_it_knows_that_the_group
     two.says("b", "parked")
 
 
+def test_whoever_hands_over_joins_the_one_that_hears_more_of_it_while_it_applies(
+    node: Made,
+) -> None:
+    """What follows nothing any more calls nobody back: the other's join waited behind for ever."""
+    two = node(JOINS)
+    for name in ("a", "b"):
+        two[name].before = tells_nothing_unasked
+    two.up()
+    for live, other in (("a", "b"), ("b", "a")):
+        assert two.orders(live, {"verb": "handover"}) == ""
+        two[other].becomes("live")
+        two.says(live, "in sync")
+
+
 def test_backup_stops_gracefully(node: Made) -> None:
     two = node({"ha.replication.on-partition": "stop-confirming"}).up()
     orders = filled(two)
