@@ -96,7 +96,9 @@ def chosen_broker() -> Far | None:
 
 
 def is_over_link() -> bool:
-    return bool(_far(click.get_current_context()).url)
+    """Of the verb that runs; nobody else uses --url."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(_far(context).url)
 
 
 def _vhost(ctx: click.Context, _option: click.Parameter, value: str | None) -> str:
