@@ -50,13 +50,13 @@ class Refusals:
             name: each[:TEXT_MAX] if isinstance(each, str) else each
             for name, each in fields.items()
         }
-        self._tell("console refused", word, {"why": word, **cut})
+        self._append("console refused", word, {"why": word, **cut})
 
     def warn(self, kind: str, why: str) -> None:
         """`kind`: the message without what it is about."""
-        self._tell("console warning", kind, {"why": why[:WARNING_MAX]})
+        self._append("console warning", kind, {"why": why[:WARNING_MAX]})
 
-    def _tell(self, event: str, kind: str, fields: dict[str, object]) -> None:
+    def _append(self, event: str, kind: str, fields: dict[str, object]) -> None:
         with self._lock:
             now = self._clock()
             if now - self._began >= MINUTE:

@@ -31,7 +31,6 @@ class _Return:
 
     def __init__(self, dead: Queue) -> None:
         self._dead = dead
-        self._full: set[str] = set()
         self._held: list[Callable[[], object]] = []
         self.sent = 0
         self.stayed = Counter[str]()
@@ -40,9 +39,6 @@ class _Return:
         origin = message.properties.get("dead.origin")
         if not isinstance(origin, str):
             self._hold(message.give_back, "it does not say where it comes from")
-            return
-        if origin in self._full:
-            self._hold(message.give_back, _full(origin))
             return
         try:
             queue = self._dead._broker.queue(origin)
@@ -56,7 +52,6 @@ class _Return:
         try:
             queue.publish(message.view, timeout=0, **_options(message))
         except QueueFull:
-            self._full.add(queue.name)
             self._hold(message.give_back, _full(queue.name))
             return
         message.ack()
@@ -70,7 +65,6 @@ class _Return:
         try:
             transaction.commit(timeout=0, confirm="shm")
         except QueueFull:
-            self._full.add(queue.name)
             self._hold(transaction.rollback, _full(queue.name))
             return
         self.sent += 1

@@ -111,7 +111,7 @@ def test_commands_without_a_broker_take_the_one_in_use(shell: Shell, home: Path)
     assert shell.does("queue", "list", "--names").lines == ["orders"]  # SHMBROKER_VHOST is before
     del shell.environment["SHMBROKER_VHOST"]
     assert "the environment has no A" in refused(shell, "queue", "list")
-    assert "cannot be over a link" in refused(shell, "top", "--once")
+    assert "cannot be over a link" in refused(shell, "queue", "latency", "orders")
     mine = ["queue", "list", "--names", "--context", "mine"]
     assert shell.does(*mine).lines == ["orders"]
     shell.does("context", "use", "mine")
