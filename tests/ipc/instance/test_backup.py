@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -24,6 +25,9 @@ from tests.ipc.instance.test_pair import bodies, put
 from tests.support.runs import PATIENCE_SECONDS, Run, Settings
 from tests.support.small_disk import small_disk
 
+PACE_SECONDS = 0.01
+"""Between batches: segments are of the smallest size, and a backup gives up when they are written
+anew faster than it can read them."""
 BATCH = 50
 PADDING = bytes(2000)
 SLOTS = 1024
@@ -62,6 +66,7 @@ class Load:
                 kept.publish(self.confirmed.to_bytes(4, "big"), timeout=PATIENCE_SECONDS)
                 for queue in (flow, paged):
                     queue.publish_many(numbered(self.confirmed * BATCH), timeout=PATIENCE_SECONDS)
+                time.sleep(PACE_SECONDS)
                 with self.news:
                     self.confirmed += 1
                     self.news.notify_all()
