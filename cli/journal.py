@@ -35,12 +35,11 @@ class JournalFolder(InstanceFolder):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         from shmbroker.ipc.instance.config.config import FILE, load
-        from shmbroker.ipc.instance.store import JOURNAL
+        from shmbroker.ipc.instance.store import JOURNAL, journal_of
 
         folder: Path = super().convert(value, param, ctx)
         if (folder / FILE).exists():
-            config = load(folder)
-            folder = config.journal or config.store / JOURNAL
+            folder = journal_of(load(folder))
         elif (folder / JOURNAL).is_dir():
             folder /= JOURNAL
         if folder.is_dir() and not any(folder.glob("*.journal")):

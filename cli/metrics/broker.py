@@ -21,7 +21,7 @@ from shmbroker.ipc.instance import beat, ordering, status
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.process import stands_still
 from shmbroker.ipc.instance.status import DOWN, RUN, Status
-from shmbroker.ipc.instance.store import JOURNAL
+from shmbroker.ipc.instance.store import journal_of
 from shmbroker.ipc.instance.whole import read_whole
 from shmbroker.netbridge.cluster.handler import STATES as GROUPING
 from shmbroker.netbridge.member.standing import State as Standing
@@ -61,7 +61,7 @@ def of_store(sheet: Sheet, config: Config, labels: tuple[str, str]) -> None:
     """Nothing if it is not mounted."""
     try:
         room = os.statvfs(config.store)
-        sizes = [each.stat().st_size for each in files(config.journal or config.store / JOURNAL)]
+        sizes = [each.stat().st_size for each in files(journal_of(config))]
     except OSError:
         return
     sheet.put("store_free_bytes", room.f_bavail * room.f_frsize, *labels)

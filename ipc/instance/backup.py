@@ -27,9 +27,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from shmbroker.core.codes import EMPTY, OK, TORN
-from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.base.detail import detail_of
+from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import (
     DiskFull,
     Error,
@@ -37,18 +35,24 @@ from shmbroker.ipc.base.errors import (
     JournalDamaged,
     MessageGone,
     NotFound,
-    error_for,
 )
-from shmbroker.ipc.base.names import path_bytes
 from shmbroker.ipc.base.trust import check_folder, make_folder
 from shmbroker.ipc.instance import full_disk
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.page_files import Looked, Pages, copy_file
-from shmbroker.ipc.instance.store import JOURNAL, NODE, PAGES, node_of_journal, read_node
+from shmbroker.ipc.instance.store import (
+    JOURNAL,
+    NODE,
+    PAGES,
+    journal_of,
+    node_of_journal,
+    pages_of,
+    read_node,
+)
 from shmbroker.ipc.instance.whole import read_whole, sync_folder, write_whole
 from shmbroker.ipc.journal.place import Place
-from shmbroker.ipc.journal.replay import frame_text, segment_name
-from shmbroker.ipc.journal.shipping import History, last_places
+from shmbroker.ipc.journal.replay import Replay, frame_text, segment_name
+from shmbroker.ipc.journal.shipping import History, last_places, shipped
 
 FILE: Final = "backup.json"
 FORMAT: Final = 1
@@ -56,8 +60,6 @@ FORMAT: Final = 1
 HEADER: Final = struct.Struct("=QIIqqq16sQ")
 """Of a segment (ipc/journal/format.h): the fields before the zeros."""
 PAGE: Final = 4096
-SHIPPED: Final = struct.Struct("=6q")
-"""sb_shipped: number, after, epoch, seal, chain, bytes."""
 FRAME_BITS: Final = int(lib.SB_FRAME_BITS)
 
 SEGMENTS_LOST_MAX: Final = 100
@@ -136,18 +138,14 @@ class Segments:
 
     def put(self, frames: memoryview) -> None:
         """MessageGone: the file of a segment was recycled just now."""
-        at = 0
-        while at < len(frames):
-            number, _, epoch, seal, chain, size = SHIPPED.unpack_from(frames, at)
-            at += SHIPPED.size
-            serial, within = number >> FRAME_BITS, number & (1 << FRAME_BITS) - 1
+        for place, body in shipped(frames):
+            serial, within = place.number >> FRAME_BITS, place.number & (1 << FRAME_BITS) - 1
             if serial != self.serial or within == 1:
-                self._next(serial, seal)
-            os.pwrite(self._file, frames[at : at + size], self.end)
-            self.end += size
-            self.copied += size
-            self.last = Place(number, epoch, seal, chain)
-            at += size
+                self._next(serial, place.seal)
+            os.pwrite(self._file, body, self.end)
+            self.end += len(body)
+            self.copied += len(body)
+            self.last = place
 
     def _next(self, serial: int, seal: int) -> None:
         name = segment_name(serial)
@@ -234,18 +232,8 @@ class Reading:
 
 def checked(journal: Path) -> set[int]:
     """The segments that are needed, with all frames checked; JournalDamaged if one is not whole."""
-    made, found, needed = ffi.new("sb_replay **"), ffi.new("sb_journal_record *"), set[int]()
-    code = lib.sb_replay_open(path_bytes(journal), False, made)
-    try:
-        while code in (OK, TORN):
-            code = lib.sb_replay_next(made[0], found)
-            if code == OK:
-                needed.add(found.serial)
-        if code != EMPTY:
-            raise error_for(code, f"journal {journal}", ffi.errno, detail_of(code))
-    finally:
-        lib.sb_replay_close(made[0])
-    return needed
+    with Replay(journal) as replay:
+        return {record.serial for record in replay}
 
 
 # --- all of it ------------------------------------------------------------------------------------
@@ -255,7 +243,7 @@ def take(config: Config, target: Path, since: Path | None, noted: Noted) -> Back
     """A backup in a folder that is made for it; NotFound if the store has no journal."""
     if target.exists() and any(target.iterdir()):
         raise InvalidArgument(f"{target} is not empty: name a folder that is made for the backup")
-    journal = config.journal or config.store / JOURNAL
+    journal = journal_of(config)
     if not any(journal.glob("*.journal")):
         raise NotFound(f"{journal} has no segment: nothing was durable in this store yet")
     check_folder(journal)
@@ -272,8 +260,8 @@ def take(config: Config, target: Path, since: Path | None, noted: Noted) -> Back
 
 
 def taken(config: Config, target: Path, since: Path | None, noted: Noted) -> Backup:
-    reading = Reading(config.journal or config.store / JOURNAL, target / JOURNAL, since, noted)
-    pages = Pages(config.pages or config.store / PAGES)
+    reading = Reading(journal_of(config), target / JOURNAL, since, noted)
+    pages = Pages(pages_of(config))
     try:
         reading.read_to_end()  # what takes long, first
         copies = pages.copy(target / PAGES, still(reading, pages))

@@ -31,6 +31,8 @@ from shmbroker.ipc.instance.store import (
     PAGES,
     Node,
     has_journal,
+    journal_of,
+    pages_of,
     read_node,
 )
 from shmbroker.ipc.instance.unattended import unattended
@@ -47,7 +49,7 @@ def restore(config: Config, source: Path, *, new_node: bool) -> Backup:
     check(config)
     found = backup.verified(source)
     make_folders(config)
-    journal, pages = config.journal or config.store / JOURNAL, config.pages or config.store / PAGES
+    journal, pages = journal_of(config), pages_of(config)
     make_folder(journal)
     with unattended(config.store / JOURNAL):
         making = [(journal, source / JOURNAL), (pages, source / PAGES)]
@@ -66,7 +68,7 @@ def check(config: Config) -> None:
             "start it with an empty store. If all members are lost, restore into an instance with "
             "a store of its own, and let the programs go there"
         )
-    for folder in (config.journal or config.store / JOURNAL, config.pages or config.store / PAGES):
+    for folder in (journal_of(config), pages_of(config)):
         if has_journal(folder) or any(folder.glob("*/*.page")):
             raise InvalidArgument(
                 f"{folder} is not empty: move it away first, or restore into a new instance "

@@ -35,7 +35,7 @@ from shmbroker.ipc.connection.broker import Broker, connect
 from shmbroker.ipc.doctor.stale import boot_hash
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.lock.record import Record
-from shmbroker.ipc.instance.store import JOURNAL
+from shmbroker.ipc.instance.store import journal_of
 from shmbroker.ipc.vhost import vhost as vhosts
 
 NAME_BYTES_MAX = 56
@@ -152,7 +152,7 @@ def restored(
     )
     try:
         begun(found(config.vhost).identity)
-        return broker, restore(broker, config.journal or config.store / JOURNAL, progress)
+        return broker, restore(broker, journal_of(config), progress)
     except Error:
         broker.close()
         raise

@@ -33,6 +33,14 @@ HISTORY: Final = "history"
 FILE_LOCK: Final = "file"
 
 
+def journal_of(config: Config) -> Path:
+    return config.journal or config.store / JOURNAL
+
+
+def pages_of(config: Config) -> Path:
+    return config.pages or config.store / PAGES
+
+
 class StoreRefused(Error):
     """This folder cannot be used as a store; the message says why, and the way out."""
 

@@ -20,10 +20,9 @@ from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.export import Needed
 from shmbroker.ipc.journal.place import Place
 from shmbroker.ipc.journal.replay import Record, Replay
-from shmbroker.ipc.journal.shipping import History
+from shmbroker.ipc.journal.shipping import History, shipped
 
 PLACE: Final = struct.Struct("=4q")
-SHIPPED: Final = struct.Struct("=6q")
 HEAD: Final = struct.Struct("=IIIIQQ")
 KIND_SHIFT: Final = 56
 POSITION: Final = (1 << 48) - 1
@@ -34,7 +33,6 @@ Ranges = list[tuple[int, int, int, int]]
 """Kind, queue, first and last position."""
 
 assert PLACE.size == ffi.sizeof("sb_place")
-assert SHIPPED.size == ffi.sizeof("sb_shipped")
 
 
 class Frame(NamedTuple):
@@ -71,13 +69,9 @@ class Tail:
 def frames(folder: Path) -> Iterator[Frame]:
     """Those that are needed, up to one that does not check; somebody may write the journal."""
     with History(folder) as history:
-        while shipped := history.read():
-            at = 0
-            while at < len(shipped):
-                number, _, epoch, seal, chain, size = SHIPPED.unpack_from(shipped, at)
-                at += SHIPPED.size
-                yield _frame(Place(number, epoch, seal, chain), shipped[at : at + size])
-                at += size
+        while read := history.read():
+            for place, body in shipped(read):
+                yield _frame(place, body)
 
 
 def _frame(place: Place, body: memoryview) -> Frame:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +21,12 @@ ROOM: Final = 2 << 20
 larger, of a transaction or a large message."""
 
 
+SHIPPED: Final = struct.Struct("=6q")
+"""sb_shipped: number, after, epoch, seal, chain, bytes."""
+
+assert SHIPPED.size == ffi.sizeof("sb_shipped")
+
+
 def place_of(told: Any) -> Place | None:
     return Place(told.number, told.epoch, told.seal, told.chain) if told.number else None
 
@@ -30,6 +38,16 @@ def last_places(folder: Path) -> tuple[Place | None, Place | None]:
     if code < 0:
         raise error_for(code, f"journal {folder}", ffi.errno, detail_of(code))
     return place_of(told[0]), place_of(told[1])
+
+
+def shipped(frames: memoryview) -> Iterator[tuple[Place, memoryview]]:
+    """Each frame of what `Tail` or `History` has read, as it lies in a segment."""
+    at = 0
+    while at < len(frames):
+        number, _, epoch, seal, chain, size = SHIPPED.unpack_from(frames, at)
+        at += SHIPPED.size
+        yield Place(number, epoch, seal, chain), frames[at : at + size]
+        at += size
 
 
 def size_of(segment: Path) -> int:

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -223,6 +223,18 @@ def measured(instance: Instance, given: argparse.Namespace) -> Iterator[str]:
         yield f"{read_all(browser)} of one that is killed"
 
 
+def tell(instance: Instance, lines: Iterable[str], before: str) -> None:
+    """And leave nothing of the broker."""
+    try:
+        for line in lines:
+            sys.stdout.write(f"{before}{line}\n")
+            sys.stdout.flush()
+    finally:
+        said("stop", instance.folder)
+        with suppress(Exception):
+            vhost.delete(instance.vhost, force=True)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--queues", type=int, default=5_000)
@@ -233,15 +245,8 @@ def main() -> int:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         instance = Instance(Path(folder), "one", console__listen="127.0.0.1:0")
-        try:
-            instance.create({})
-            for line in measured(instance, given):
-                sys.stdout.write(f"{given.queues:,} queues: {line}\n")
-                sys.stdout.flush()
-        finally:
-            said("stop", instance.folder)
-            with suppress(Exception):
-                vhost.delete(instance.vhost, force=True)
+        instance.create({})
+        tell(instance, measured(instance, given), f"{given.queues:,} queues: ")
     return 0
 
 

@@ -27,9 +27,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from shmbroker import vhost
 from shmbroker.perf.machine.usage import memory, processor_s
-from shmbroker.perf.micro.console import console_of, said
+from shmbroker.perf.micro.console import console_of, tell
 from shmbroker.perf.micro.instance import Broken, Instance
 
 USER, PASSWORD = "operator", "correct horse battery staple"
@@ -190,14 +189,7 @@ def main() -> int:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         instance = configured(Path(folder))
-        try:
-            for line in measured(instance, given):
-                sys.stdout.write(f"{given.logins:,} failed logins {line}\n")
-                sys.stdout.flush()
-        finally:
-            said("stop", instance.folder)
-            with suppress(Exception):
-                vhost.delete(instance.vhost, force=True)
+        tell(instance, measured(instance, given), f"{given.logins:,} failed logins ")
     return 0
 
 
