@@ -254,7 +254,7 @@ class Link(Closable):
         if self._active is not None and self._active.member == member:
             self._connection, self._active = self._active, None
             self._plan.connected()
-            self._connection.end.does(self._connection.end.machine.go_on(now))
+            self._connection.goes_on(now)
             return
         self._attempts += 1
         keys = self.credential.keys
@@ -309,7 +309,7 @@ class Link(Closable):
             now = time.monotonic()
             why = f"{Refusal.PASSIVE.value}: {end.machine.why_passive}"
             why += f", and {live} is live" if live else ""
-            connection.waits_from, connection.said = now, (why, named)
+            connection.waits(now, why, named)
             self._plan_says(self._plan.refused(now, Refusal.PASSIVE, why, named))
 
     def _has_activated(self, end: End) -> None:
@@ -429,13 +429,37 @@ class _Connection:
         self._monitor = Monitor(self._socket)
         thread.add(self._monitor.socket, self._happened)
         thread.add(self._socket, self._readable)
+        if self._ships():
+            try:
+                self._socket.connect(f"tcp://{self.member.peer}")
+            except zmq.ZMQError as error:  # no such host
+                self._is_without(error)
+
+    def waits(self, now: float, why: str, live: Single | None) -> None:
+        """Its member is passive: the link ships by another connection meanwhile, and there is one
+        gate of this link in each queue."""
+        self.waits_from, self.said = now, (why, live)
+        self.end.close()
+        self.end.machine.outlets.clear()
+
+    def goes_on(self, now: float) -> None:
+        """Its member was passive, and serves now."""
+        if self._ships():
+            self.end.does(self.end.machine.go_on(now))
+
+    def _ships(self) -> bool:
+        """False: something cannot be shipped, and the link is told soon."""
         try:
-            for target, shipped in enumerate(link.ships):
+            for target, shipped in enumerate(self._link.ships):
                 self._ship(target, shipped)
-            self._socket.connect(f"tcp://{self.member.peer}")
-        except (Error, zmq.ZMQError) as error:  # no such queue, no such host
-            why = ending(Reason.NO_SOURCE, str(error))
-            thread.call(lambda: link.ended(self.end, why))
+        except Error as error:  # no such queue
+            self._is_without(error)
+            return False
+        return True
+
+    def _is_without(self, error: Exception) -> None:
+        why = ending(Reason.NO_SOURCE, str(error))
+        self._thread.call(lambda: self._link.ended(self.end, why))
 
     def _ship(self, target: int, shipped: Shipped) -> None:
         link, end = self._link, self.end

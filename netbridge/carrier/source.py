@@ -13,6 +13,7 @@ from typing import Any
 from shmbroker.core.codes import FULL, GONE, NOT_FOUND, OK
 from shmbroker.core.layout import POSITION_BITS, RECORD_WHERE_AT
 from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.follower.follower import Follower
 from shmbroker.netbridge.carrier.sleeper import ANY, Sleeper
@@ -57,7 +58,11 @@ class Source:
         self._news = news
         self._ticket: tuple[int, int] | None = None
         self._follower = Follower(broker, f"link {link}", kind="link", lasting=True, skips=True)
-        self._number = self._follower.add(self._queue)
+        try:
+            self._number = self._follower.add(self._queue)
+        except Error:  # another has its gate, or there are too many
+            self._follower.close()
+            raise
         self._gate = self._follower.stands(self._number).gate
         self._held: Held | None = None
         self._is_closed = False

@@ -11,21 +11,26 @@ from typing import Any
 
 import pytest
 
+import shmbroker
+from shmbroker import Broker
 from shmbroker.netbridge.carrier import link as links
 from shmbroker.netbridge.carrier.dialled import Dialled
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.link import Link
 from shmbroker.netbridge.carrier.listener import Listener
+from shmbroker.netbridge.carrier.source import Shipped
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.security.credential import Credentials
 from shmbroker.netbridge.wire.frame import Frame
 from shmbroker.netbridge.wire.words import Standing
 from shmbroker.perf.machine.port import free_port
-from tests.support.link import PATIENCE, SITE
+from tests.conftest import vhost_for_a_while
+from tests.support.link import PATIENCE, SITE, SOURCE, TARGET
 
 ATTEMPTS = 50
 BACKUP = Identity(b"f" * 16, os.urandom(16), "far", Standing.BACKUP, 0)
+LIVE = Identity(b"f" * 16, os.urandom(16), "far", Standing.LIVE, 0)
 NEAR = Identity(b"n" * 16, os.urandom(16), "near", Standing.LIVE, 0)
 
 
@@ -88,3 +93,89 @@ def test_who_was_passive_serves_on_the_connection_that_is_there(
         passive.serve(BACKUP, None)
         until(lambda: link.state == "up")
         assert passive.connections == 1
+
+
+class Shipping:
+    """A queue that is shipped to a pair: the first member is passive, and the second one is live,
+    of the same vhost."""
+
+    def __init__(self, opened: ExitStack, *, knows_live: bool = True) -> None:
+        self.near, self.far = (
+            opened.enter_context(shmbroker.connect(f"shm://{vhost}", create=True, name=name))
+            for vhost, name in (
+                (opened.enter_context(vhost_for_a_while()), name) for name in ("near", "far")
+            )
+        )
+        here, there = (
+            opened.enter_context(NetworkThread(broker)) for broker in (self.near, self.far)
+        )
+        self.passive, self.live = (
+            opened.enter_context(
+                Counted(
+                    there, "tcp://127.0.0.1:*", SITE.keys[0], Credentials([SITE]), ours,
+                    tell=lambda _: None, is_active=ours is LIVE,
+                )
+            )
+            for ours in (BACKUP, LIVE)
+        )  # fmt: skip
+        members = self.passive.address + f",{self.live.address}" * knows_live
+        pace = "randomize=false&initial-reconnect-delay=1ms&max-reconnect-delay=10ms"
+        self.link = opened.enter_context(
+            Link(here, "link", f"failover:({members})?{pace}", SITE, NEAR, self.ships(self.near))
+        )
+
+    def ships(self, near: Broker) -> tuple[Shipped, ...]:
+        near.declare_queue(SOURCE)
+        self.far.declare_queue(TARGET)
+        return (Shipped(SOURCE, TARGET),)
+
+    def send(self, body: bytes) -> None:
+        self.near.queue(SOURCE).publish(body)
+
+    def came(self) -> bytes:
+        with self.far.queue(TARGET).get(timeout=PATIENCE) as message:
+            return message.body
+
+    def is_empty(self) -> bool:
+        return not self.near.queue(SOURCE).statistics().depth
+
+
+def test_a_queue_is_shipped_to_the_live_while_the_first_member_is_passive() -> None:
+    with ExitStack() as opened:
+        pair = Shipping(opened)
+        pair.send(b"a")
+        assert pair.came() == b"a"
+        assert pair.passive.connections, "it was asked first"
+
+
+def test_what_the_former_live_has_is_not_shipped_to_who_was_passive_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(links, "WAITS_SECONDS", PATIENCE)
+    with ExitStack() as opened:
+        pair = Shipping(opened)
+        pair.send(b"a")
+        assert pair.came() == b"a"
+        until(pair.is_empty)
+        pair.live.close()
+        pair.send(b"b")
+        pair.passive.serve(LIVE, None)
+        assert pair.came() == b"b"
+        until(pair.is_empty)
+        assert pair.passive.connections == 1, "over the connection that is there"
+        assert pair.far.queue(TARGET).statistics().published == 2
+
+
+def test_a_queue_that_is_gone_when_the_passive_one_serves_ends_the_attempt_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(links, "WAITS_SECONDS", PATIENCE)
+    with ExitStack() as opened:
+        pair = Shipping(opened, knows_live=False)
+        until(lambda: pair.link.state == "peer-passive")
+        pair.near.queue(SOURCE).delete()
+        pair.passive.serve(LIVE, None)
+        until(lambda: SOURCE in pair.link.why)
+        pair.near.declare_queue(SOURCE)
+        pair.send(b"a")
+        assert pair.came() == b"a"
