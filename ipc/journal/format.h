@@ -276,8 +276,6 @@ typedef struct frame_place {
 
 typedef struct record_parts {
     int64_t kind, queue, position;
-    const void *head;
-    int64_t head_length;
     const void *body;
     int64_t length;
 } record_parts;

@@ -45,7 +45,7 @@ static void added(frame *to, int64_t bytes)
 /* The head is completed by frame_seal, when it is known where the record will be. */
 int64_t frame_add(frame *to, const record_parts *parts)
 {
-    int64_t length = parts->head_length + parts->length, bytes = record_bytes(length);
+    int64_t length = parts->length, bytes = record_bytes(length);
     int64_t code = make_room(to, bytes);
     if (code == SB_OK && kind_lasts(parts->kind))
         code = tally_add(&to->tally, parts->queue, parts->position, bytes);
@@ -54,10 +54,8 @@ int64_t frame_add(frame *to, const record_parts *parts)
     unsigned char *at = to->memory + to->filled, *body = at + HEAD;
     memset(at + bytes - 8, 0, 8); /* the zeros behind the body, before it comes */
     uint32_t crc = 0;
-    if (parts->head_length)
-        crc = crc32c_copy(crc, body, parts->head, (size_t)parts->head_length);
-    if (parts->length)
-        crc = crc32c_copy(crc, body + parts->head_length, parts->body, (size_t)parts->length);
+    if (length)
+        crc = crc32c_copy(crc, body, parts->body, (size_t)length);
     if (length % 8)
         crc = crc32c(crc, body + length, (size_t)(bytes - HEAD - length));
     record_head head = {

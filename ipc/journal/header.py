@@ -85,10 +85,6 @@ int64_t sb_journal_stage(sb_journal *journal, int64_t kind, int64_t queue, int64
 /* Messages of a queue at positions one after the other; their bodies lie end to end. */
 int64_t sb_journal_stage_many(sb_journal *journal, int64_t queue, int64_t position,
                               const void *bodies, const int64_t *lengths, int64_t count);
-/* The same body in two parts, for a head that is elsewhere. */
-int64_t sb_journal_stage_parts(sb_journal *journal, int64_t kind, int64_t queue, int64_t position,
-                               const void *head, int64_t head_length, const void *body,
-                               int64_t length);
 /* How many bytes of the log are staged. */
 int64_t sb_journal_staged(sb_journal *journal);
 /* Begin to write what is staged, as far as it is whole pages: so that the disk works while more is

@@ -101,10 +101,6 @@ class Journal(Closable):
     def message(self, queue: int, position: int, body: bytes) -> None:
         self.stage(records.MESSAGE, queue, position, body)
 
-    @property
-    def staged_bytes(self) -> int:
-        return int(lib.sb_journal_staged(self._journal))
-
     def commit(self) -> None:
         """All that is staged is on the disk.  DiskFull: it is still staged, try again."""
         code = lib.sb_journal_commit(self._journal)

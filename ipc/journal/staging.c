@@ -13,10 +13,9 @@ static int64_t stage(sb_journal *journal, const record_parts *parts)
     if (code != SB_OK)
         return code;
     if (parts->kind <= SB_RECORD_SEGMENTS || parts->kind > SB_RECORD_KINDS_MAX ||
-        parts->position < 0 || parts->position >= SB_JOURNAL_ALL || parts->length < 0 ||
-        parts->head_length < 0)
+        parts->position < 0 || parts->position >= SB_JOURNAL_ALL || parts->length < 0)
         return fail(SB_INVALID, "a record has a kind from 1 to 255, a position from 0 to 2^48 - 1");
-    if (parts->length > JOURNAL_BODY_MAX - parts->head_length)
+    if (parts->length > JOURNAL_BODY_MAX)
         return fail(SB_TOO_LARGE, "a record has at most %lld bytes", (long long)JOURNAL_BODY_MAX);
     return frame_add(&journal->frame, parts);
 }
@@ -24,14 +23,7 @@ static int64_t stage(sb_journal *journal, const record_parts *parts)
 int64_t sb_journal_stage(sb_journal *journal, int64_t kind, int64_t queue, int64_t position,
                          const void *body, int64_t length)
 {
-    return stage(journal, &(record_parts){kind, queue, position, NULL, 0, body, length});
-}
-
-int64_t sb_journal_stage_parts(sb_journal *journal, int64_t kind, int64_t queue, int64_t position,
-                               const void *head, int64_t head_length, const void *body,
-                               int64_t length)
-{
-    return stage(journal, &(record_parts){kind, queue, position, head, head_length, body, length});
+    return stage(journal, &(record_parts){kind, queue, position, body, length});
 }
 
 int64_t sb_journal_stage_many(sb_journal *journal, int64_t queue, int64_t position,
@@ -40,7 +32,7 @@ int64_t sb_journal_stage_many(sb_journal *journal, int64_t queue, int64_t positi
     const char *body = bodies;
     for (int64_t each = 0; each < count; body += lengths[each++]) {
         int64_t code = stage(journal, &(record_parts){SB_RECORD_MESSAGE, queue, position + each,
-                                                      NULL, 0, body, lengths[each]});
+                                                      body, lengths[each]});
         if (code != SB_OK)
             return each > 0 ? each : code;
     }

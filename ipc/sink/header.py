@@ -119,6 +119,4 @@ int64_t sb_sink_commit(sb_sink *sink, const void *records, int64_t bytes, int64_
 /* The next who pours the stream goes on.  `forgets`: nobody will, it is forgotten at once.  Before
  * sb_connection_free. */
 void sb_sink_close(sb_sink *sink, int64_t forgets);
-/* Forget streams of a queue that nobody has poured for as long as they are kept: how many. */
-int64_t sb_sink_forget(sb_queue *queue);
 """

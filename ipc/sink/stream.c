@@ -250,21 +250,3 @@ void outlets_forget_deleted(sb_sink *sink)
         outlet_close(each, false);
     }
 }
-
-int64_t sb_sink_forget(sb_queue *queue)
-{
-    sb_port port;
-    int64_t code;
-    if (!queue_look(queue, &code))
-        return code;
-    code = port_to_look(queue, &port);
-    if (code == SB_OK)
-        code = connection_lock(queue->connection);
-    if (code == SB_OK) {
-        code = sb_port_true_tail(&port);
-        code = code < 0 ? code : sb_port_origins_forget(&port, realtime_ns());
-        connection_unlock(queue->connection);
-    }
-    queue_looked(queue);
-    return code;
-}

@@ -15,11 +15,11 @@ import shmbroker
 from shmbroker import Broker, Empty, Queue, QueueFull
 from shmbroker.core.codes import DUPLICATE, FULL, INVALID
 from shmbroker.core.layout import ORIGIN_BYTES
-from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import InUse, InvalidArgument, NotFound
 from shmbroker.ipc.journal import records
 from shmbroker.ipc.sink.sink import Sink
 from tests.support.records import chunk, record, stream
+from tests.support.streams import forget_streams
 
 ORIGIN = bytes(range(16))
 OTHER = bytes(range(16, 32))
@@ -278,7 +278,7 @@ def test_ten_thousand_streams_come_and_go(broker: Broker, ends: str) -> None:
         taken(queue)
         passing.close(forgets=ends == "in good order")
     assert memory_of(broker.vhost, queue) - before <= ENTRIES_OF_LIVE * ORIGIN_BYTES
-    lib.sb_sink_forget(queue._queue)
+    forget_streams(queue)
     known = {origin.identity: origin.position for origin in queue.origins()}
     assert sorted(known.values()) == [101 + index for index in range(LIVE)]
     for index, each in enumerate(live):

@@ -17,7 +17,6 @@ import shmbroker
 from shmbroker import Broker, Empty, Queue, TooMany, Unconfirmed
 from shmbroker.core.codes import DUPLICATE, INVALID, TOO_MANY_OPEN
 from shmbroker.core.layout import OPEN_NUMBERS_MAX
-from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.paging.pager import Pager
 from shmbroker.ipc.sink.sink import Sink
@@ -25,6 +24,7 @@ from shmbroker.perf.machine.process import Process
 from tests.ipc.paging.test_paging import eventually
 from tests.support.host import PATIENCE, after_the_host_died, journaling
 from tests.support.records import chunk, record, stream
+from tests.support.streams import forget_streams
 
 ORIGIN = bytes(range(16))
 SMALL = 64 << 10
@@ -162,7 +162,7 @@ def test_with_a_stream_its_open_numbers_are_forgotten(broker: Broker) -> None:
         assert sink.to_queue(queue) == 0
         sink.pour(one(40))
         sink.close(forgets=forgets)
-    assert lib.sb_sink_forget(queue._queue) == 1 + 40
+    assert forget_streams(queue) == 1 + 40
     with Sink(broker, ORIGIN, counts=True) as sink:
         assert sink.to_queue(queue) == 0
         assert sink.open_positions() == []
@@ -177,7 +177,7 @@ def test_an_origin_keeps_its_own_retention(broker: Broker) -> None:
     for number in range(200):
         with Sink(broker, number.to_bytes(16, "big"), retention=0) as sink:
             sink.to_queue(queue)
-    assert lib.sb_sink_forget(queue._queue) > 0
+    assert forget_streams(queue) > 0
     assert {each.identity for each in queue.origins()} == {(b"a" * 16).hex(), (b"b" * 16).hex()}
 
 
