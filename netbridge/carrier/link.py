@@ -7,8 +7,10 @@ import random
 import secrets
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import zmq
@@ -16,6 +18,7 @@ import zmq
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.errors import Error, InvalidArgument
 from shmbroker.netbridge.carrier.end import End, Meter
+from shmbroker.netbridge.carrier.greeting import greets
 from shmbroker.netbridge.carrier.listed import Listed
 from shmbroker.netbridge.carrier.monitor import LOST, Event, Monitor
 from shmbroker.netbridge.carrier.socket import dealer, received, send, whole
@@ -48,8 +51,10 @@ WAITS_SECONDS: Final = 1.0
 """So long a member that is passive is not asked again over another connection: it says when it is
 so no more, and has better things to do while it takes over."""
 SUSPECT: Final = 3
-"""After so many connections in a row that end while CURVE shakes hands it is said to be the
-password: a far end that dies in that millisecond looks the same."""
+"""After so many connections in a row that a member ends while CURVE shakes hands it is said to be
+the password: a far end that dies in that millisecond looks the same."""
+GREETING_SECONDS: Final = 1.0
+"""So long it is waited for a word of who listens there."""
 
 
 def planned(draft: Draft) -> Plan:
@@ -115,7 +120,12 @@ class Link(Closable):
         self._passive: dict[Single, _Connection] = {}
         self._attempts = time.time_ns()
         self._key = 0
-        self._suspect = 0
+        self._suspect: Counter[Single] = Counter()
+        """How often in a row a member that was never met, and greets, has ended the handshake."""
+        self._secured: set[Single] = set()
+        """Members that have had one of our keys, once."""
+        self._question: object = None
+        """What is asked about the member that is tried, if it is so still."""
         self._is_stopping = False
         self.due = math.inf
         thread.ask(self._start)
@@ -262,6 +272,7 @@ class Link(Closable):
         self._connection.open(self._attempts)
 
     def _disconnect(self) -> None:
+        self._question = None
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -277,9 +288,9 @@ class Link(Closable):
             connection = next((each for each in self._connections if each.end is end), None)
         return connection is not None and connection.send(message)
 
-    def secured(self) -> None:
+    def secured(self, member: Single) -> None:
         """CURVE has shaken hands."""
-        self._suspect = 0
+        self._secured.add(member)
         self._plan.connected()
         self._look()
 
@@ -349,8 +360,8 @@ class Link(Closable):
             self._plan_says(self._plan.refused(now, Refusal.CREDENTIALS, reason))
         elif how.reason.value in REFUSALS:
             self._plan_says(self._plan.refused(now, Refusal(how.reason.value), reason))
-        elif connection.was_tcp and not was_secured:
-            self._curve_failed(now)
+        elif how.reason is Reason.DISCONNECTED and connection.was_tcp and not was_secured:
+            self._curve_failed(connection.member, now)
         else:
             self._plan_says(self._plan.attempt_failed(now, reason))
 
@@ -359,19 +370,29 @@ class Link(Closable):
         named = parse(how.uri) if how.uri else None
         return (named,) if isinstance(named, Single) else ()
 
-    def _curve_failed(self, now: float) -> None:
-        """Its key is another: the password, unless it died in that moment."""
-        self._suspect += 1
+    def _curve_failed(self, member: Single, now: float) -> None:
+        """Its key may be another: the password, unless it died in that moment, or is away."""
         self._key += 1
-        reason = (
-            "credentials: the far end has another key: the password is another one, or its key is "
-            "that of another user's password, and key= is missing (shmbroker key show)"
-        )
-        if self._suspect >= SUSPECT * len(self.credential.keys):
-            self._suspect = 0
-            self._plan_says(self._plan.refused(now, Refusal.CREDENTIALS, reason))
+        if member in self._secured:
+            self.why = ENDED_EARLY
+            self._plan_says(self._plan.attempt_failed(now, self.why))
+            return
+        self._disconnect()
+        self._question = question = object()
+        asks = partial(greets, member.host, member.port, GREETING_SECONDS)
+        self._thread.worker.do(asks, partial(self._greeted, question, member), of=question)
+
+    def _greeted(self, question: object, member: Single, greeted: bool | Exception) -> None:
+        if question is not self._question:
+            return  # another member is tried by now
+        self._question, now = None, time.monotonic()
+        self.why = ANOTHER_KEY if greeted is True else AWAY
+        self._suspect[member] = self._suspect[member] + 1 if greeted is True else 0
+        if self._suspect[member] >= SUSPECT * len(self.credential.keys):
+            del self._suspect[member]
+            self._plan_says(self._plan.refused(now, Refusal.CREDENTIALS, self.why))
         else:
-            self._plan_says(self._plan.attempt_failed(now, reason))
+            self._plan_says(self._plan.attempt_failed(now, self.why))
 
     def _passive_ended(self, end: End) -> None:
         for member, connection in list(self._passive.items()):
@@ -396,6 +417,18 @@ class Link(Closable):
 
 UNREACHED: Final = "nobody listens there, or it cannot be reached"
 """ZeroMQ does not say which: it closes a socket that was never connected."""
+ENDED_EARLY: Final = (
+    "the far end has ended the connection while keys were exchanged: it went away, it has too many "
+    "connections, or its password is another one"
+)
+AWAY: Final = (
+    "what listens there is no broker, or a proxy in front of one that is away: it accepts "
+    "connections and ends them"
+)
+ANOTHER_KEY: Final = (
+    "credentials: the far end has another key: the password is another one, or its key is that of "
+    "another user's password, and key= is missing (shmbroker key show)"
+)
 REFUSALS: Final = frozenset(each.value for each in Refusal)
 
 
@@ -480,7 +513,7 @@ class _Connection:
                 self.was_tcp = True
             elif event is Event.SECURED:
                 self.is_secured = True
-                self._link.secured()
+                self._link.secured(self.member)
                 self.end.connected()
             elif event in LOST:
                 self._drain()  # what came before it was closed
