@@ -11,7 +11,7 @@ from functools import partial
 from itertools import count
 from typing import Any, Protocol
 
-from shmbroker.ipc.base.errors import ConnectionClosed, Error, InvalidArgument
+from shmbroker.ipc.base.errors import ConnectionClosed, Error, InvalidArgument, MessageTooLarge
 from shmbroker.ipc.base.timeout import Seconds, nanoseconds
 from shmbroker.ipc.instance.process import memory
 from shmbroker.netbridge.carrier.thread import NetworkThread
@@ -220,7 +220,15 @@ class Session:
         generation: int = 0,
         settles: tuple[int, ...] = (),
     ) -> Pending:
-        """`waits`: for so long the broker may wait for room, or a message; None: for ever."""
+        """`waits`: for so long the broker may wait for room, or a message; None: for ever.
+
+        MessageTooLarge: the broker would end the session, and nobody would know why.
+        """
+        if len(body) > self.message_bytes_max:
+            raise MessageTooLarge(
+                f"{what}: {len(body):,} bytes are more than goes over a link at once, which is "
+                f"{self.message_bytes_max:,}; a program on the broker's host may send them"
+            )
         waits_ns = nanoseconds(waits)
         limit = self.options.call_timeout
         timeout = NEVER if waits_ns < 0 or limit == NO_LIMIT else waits_ns / 1e9 + limit

@@ -138,11 +138,12 @@ class Transaction:
         demand = demand_of(confirm)
         body: bytes = msgpack.packb(self._operations)
         settles = tuple(each._delivery for each in self._acked)
+        begun = self._session.begin(  # what is too large is not sent: the transaction stays open
+            "committing", Verb.COMMIT, value=self._number, body=body, demand=demand,
+            waits=timeout, settles=settles,
+        )  # fmt: skip
         try:
-            await self._session.begin(
-                "committing", Verb.COMMIT, value=self._number, body=body, demand=demand,
-                waits=timeout, settles=settles,
-            )  # fmt: skip
+            await begun
         except Unconfirmed:  # it may be committed: its token, and nothing else, asks again
             self._has_ended = True
             raise
