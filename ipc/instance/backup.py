@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import struct
 import time
@@ -25,7 +26,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import (
@@ -60,6 +61,7 @@ FORMAT: Final = 1
 HEADER: Final = struct.Struct("=QIIqqq16sQ")
 """Of a segment (ipc/journal/format.h): the fields before the zeros."""
 PAGE: Final = 4096
+PAGE_FILE: Final = r"[0-9a-f]+/[0-9a-f]+\.page"
 FRAME_BITS: Final = int(lib.SB_FRAME_BITS)
 
 SEGMENTS_LOST_MAX: Final = 100
@@ -93,20 +95,37 @@ class Backup:
     format: int = FORMAT
 
 
+NOTHING: Final = Backup("", "", "", "", 0, "", 0)
+
+
 def of_folder(folder: Path) -> Backup:
     """NotFound if it is no backup; InvalidArgument if it is one of another version."""
-    found = read_whole(folder / FILE)
-    if not found:
+    if not (folder / FILE).exists():
         raise NotFound(f"{folder} is no backup, or one that was not finished: it has no {FILE}")
-    if found.get("format") != FORMAT:
+    found = read_whole(folder / FILE)
+    if found.get("format", FORMAT) != FORMAT:
         raise InvalidArgument(
             f"{folder} has format {found.get('format')} of a backup, and this shmbroker reads "
             f"format {FORMAT}: use the version that made it, {found.get('shmbroker')}"
         )
-    try:
-        return Backup(**found)
-    except TypeError as error:
-        raise InvalidArgument(f"{folder / FILE} is damaged: {error}") from None
+    if not is_whole(found):
+        raise JournalDamaged(f"{folder / FILE} is damaged: it does not say what is in the backup")
+    return Backup(**found)
+
+
+def is_whole(found: dict[str, Any]) -> bool:
+    """It says all that backup.json says, and nothing else."""
+    kinds = {name: type(value) for name, value in asdict(NOTHING).items()}
+    pages = found.get("pages")
+    return (
+        {name: type(value) for name, value in found.items()} == kinds
+        and isinstance(pages, dict)
+        and all(
+            re.fullmatch(PAGE_FILE, name) and isinstance(told, list)
+            and [type(each) for each in told] == [int, str]
+            for name, told in pages.items()
+        )
+    )  # fmt: skip
 
 
 # --- the journal ----------------------------------------------------------------------------------
@@ -120,7 +139,6 @@ class Segments:
         self.serial = self.end = 0
         self.last: Place | None = None
         """The frame that was put last."""
-        self.copied = 0
         self._file = -1
         make_folder(target)
 
@@ -131,9 +149,11 @@ class Segments:
             try:
                 os.link(each, self.target / each.name)
             except OSError:  # another file system
-                self.copied += copy_file(each, self.target / each.name)
-        self.copied += copy_file(newest, self.target / newest.name)
+                copy_file(each, self.target / each.name)
         self.serial, self.end, self.last = int(newest.stem, 16), end, last
+        if not head_of(self.source / newest.name):
+            return  # nothing of it is needed any more
+        copy_file(newest, self.target / newest.name, end)
         self._file = os.open(self.target / newest.name, os.O_RDWR | os.O_CLOEXEC)
 
     def put(self, frames: memoryview) -> None:
@@ -144,7 +164,6 @@ class Segments:
                 self._next(serial, place.seal)
             os.pwrite(self._file, body, self.end)
             self.end += len(body)
-            self.copied += len(body)
             self.last = place
 
     def _next(self, serial: int, seal: int) -> None:
@@ -164,7 +183,6 @@ class Segments:
         os.pwrite(self._file, header, 0)
         os.ftruncate(self._file, HEADER.unpack_from(header)[5])
         self.serial, self.end = serial, PAGE
-        self.copied += PAGE
 
     def _done(self) -> None:
         if self._file >= 0:
@@ -192,13 +210,21 @@ class Reading:
 
     def _go_on(self, since: Path) -> None:
         before = of_folder(since)
-        place, _ = last_places(since / JOURNAL)
-        if place is not None and self._history.seek(place):
+        place = check_last(since, before)
+        if self._history.seek(place) or self._has_some_of(since / JOURNAL):
             self.segments.begin(since / JOURNAL, place, before.end)
+            self._history.resume(place)
             return
         self._history.close()
         self._history = History(self._source)
         self._noted(f"nothing of {since} can be used: all is copied")
+
+    def _has_some_of(self, since: Path) -> bool:
+        """The last segment of an earlier backup was let go of, and not all of those before."""
+        *sealed, newest = sorted(since.glob("*.journal"))
+        heads = [(head_of(self._source / each.name), head_of(each)) for each in sealed]
+        there = [one == other for one, other in heads if one]
+        return any(there) and all(there) and not head_of(self._source / newest.name)
 
     def read_to_end(self) -> None:
         """All frames that are there by now."""
@@ -221,13 +247,21 @@ class Reading:
             )
         self._history.close()
         self._history, last = History(self._source), self.segments.last
-        if last is not None and not self._history.seek(last):
-            self._history.close()
-            self._history = History(self._source)
+        if last is not None:
+            self._history.resume(last)
 
     def close(self) -> None:
         self._history.close()
         self.segments.close()
+
+
+def head_of(segment: Path) -> bytes:
+    """By which it is told from others of its name; nothing if there is none."""
+    try:
+        with segment.open("rb") as file:
+            return file.read(PAGE)
+    except FileNotFoundError:
+        return b""
 
 
 def checked(journal: Path) -> set[int]:
@@ -236,13 +270,23 @@ def checked(journal: Path) -> set[int]:
         return {record.serial for record in replay}
 
 
+def check_last(folder: Path, made: Backup) -> Place:
+    """The last frame; JournalDamaged if it is not the one that the backup ends with."""
+    last, _ = last_places(folder / JOURNAL)
+    if last is None or frame_text(last.number) != made.frame:
+        raise JournalDamaged(
+            f"{folder / JOURNAL} ends with frame {frame_text(last.number) if last else 0}, and "
+            f"the backup with {made.frame}: the file was damaged later"
+        )
+    return last
+
+
 # --- all of it ------------------------------------------------------------------------------------
 
 
 def take(config: Config, target: Path, since: Path | None, noted: Noted) -> Backup:
     """A backup in a folder that is made for it; NotFound if the store has no journal."""
-    if target.exists() and any(target.iterdir()):
-        raise InvalidArgument(f"{target} is not empty: name a folder that is made for the backup")
+    check_target(config, target)
     journal = journal_of(config)
     if not any(journal.glob("*.journal")):
         raise NotFound(f"{journal} has no segment: nothing was durable in this store yet")
@@ -259,6 +303,17 @@ def take(config: Config, target: Path, since: Path | None, noted: Noted) -> Back
     return made
 
 
+def check_target(config: Config, target: Path) -> None:
+    for folder in (config.store, journal_of(config), pages_of(config)):
+        if target.resolve().is_relative_to(folder.resolve()):
+            raise InvalidArgument(f"{target} is in the store itself: name a folder elsewhere")
+    if target.exists() and any(target.iterdir()):
+        why = "is not empty"
+        if (target / JOURNAL).exists() and not (target / FILE).exists():
+            why = "has a backup that was not finished, and may be removed"
+        raise InvalidArgument(f"{target} {why}: name a folder that is made for the backup")
+
+
 def taken(config: Config, target: Path, since: Path | None, noted: Noted) -> Backup:
     reading = Reading(journal_of(config), target / JOURNAL, since, noted)
     pages = Pages(pages_of(config))
@@ -268,7 +323,16 @@ def taken(config: Config, target: Path, since: Path | None, noted: Noted) -> Bac
     finally:
         pages.close()
         reading.close()
-    return kept(target, described(config, reading.segments, copies))
+    made = described(config, reading.segments, copies)
+    try:
+        return kept(target, made)
+    except JournalDamaged as error:
+        if since is None:
+            raise
+        raise JournalDamaged(
+            f"{since} is damaged, or this store is: see shmbroker store verify {since}, and back "
+            f"up without --since ({error})"
+        ) from error
 
 
 def still(reading: Reading, pages: Pages) -> Looked:
@@ -301,7 +365,6 @@ def described(config: Config, of: Segments, pages: dict[str, list[object]]) -> B
         epoch=last.epoch,
         frame=frame_text(last.number),
         end=of.end,
-        copied=of.copied,
         pages=pages,
     )
 
@@ -309,15 +372,18 @@ def described(config: Config, of: Segments, pages: dict[str, list[object]]) -> B
 def kept(target: Path, made: Backup) -> Backup:
     """Checked, without what is not needed by now: what is left."""
     needed = checked(target / JOURNAL)
-    size = 0
+    check_last(target, made)
+    size = copied = 0
     for each in sorted((target / JOURNAL).glob("*.journal")):
         if int(each.stem, 16) in needed:
-            size += each.stat().st_blocks * 512
+            status = each.stat()
+            size += status.st_blocks * 512
+            copied += status.st_blocks * 512 * (status.st_nlink == 1)
         else:
             each.unlink()
     paged = sum(int(str(each[0])) for each in made.pages.values())
     fields = asdict(made) | {
-        "segments": len(needed), "bytes": size + paged, "copied": min(made.copied, size) + paged,
+        "segments": len(needed), "bytes": size + paged, "copied": copied + paged,
     }  # fmt: skip
     return Backup(**fields)
 
@@ -326,12 +392,15 @@ def verified(folder: Path) -> Backup:
     """JournalDamaged if something of it does not check."""
     found = of_folder(folder)
     needed = checked(folder / JOURNAL)
-    last, _ = last_places(folder / JOURNAL)
-    if len(needed) != found.segments or last is None or frame_text(last.number) != found.frame:
+    check_last(folder, found)
+    if len(needed) != found.segments:
         raise JournalDamaged(
-            f"{folder / JOURNAL} ends with frame {frame_text(last.number) if last else 0}, in "
-            f"{len(needed)} segments; {FILE} says {found.frame}, in {found.segments}"
+            f"{folder / JOURNAL} has {len(needed)} segments that are needed; {FILE} says "
+            f"{found.segments}"
         )
+    there = {str(each.relative_to(folder / PAGES)) for each in (folder / PAGES).glob("*/*")}
+    if more := sorted(there - found.pages.keys()):
+        raise JournalDamaged(f"{folder / PAGES / more[0]} is not of this backup: remove it")
     for name, (size, digest) in found.pages.items():
         path = folder / PAGES / name
         try:

@@ -104,18 +104,21 @@ def copy_part(source: int, target: Path, size: int) -> str:
     return digest.hexdigest()
 
 
-def copy_file(source: Path, target: Path) -> int:
-    """All of it, synced; holes stay holes."""
-    size = 0
+def copy_file(source: Path, target: Path, used: int | None = None) -> int:
+    """All of it, or the first bytes that are used and a hole behind them, synced: how many bytes
+    were read.  Holes stay holes."""
+    done = 0
     with source.open("rb") as read, target.open("wb") as file:
         os.fchmod(file.fileno(), PRIVATE_MODE)
-        while part := read.read(CHUNK):
+        size = os.fstat(read.fileno()).st_size
+        most = size if used is None else min(used, size)
+        while part := read.read(min(CHUNK, most - done)):
             if part.count(0) == len(part):
                 file.seek(len(part), os.SEEK_CUR)
             else:
                 file.write(part)
-            size += len(part)
+            done += len(part)
         file.truncate(size)
         file.flush()
         os.fsync(file.fileno())
-    return size
+    return done

@@ -11,13 +11,14 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from shmbroker.ipc.base.errors import InvalidArgument
+from shmbroker.ipc.base.errors import DiskFull, InvalidArgument
 from shmbroker.ipc.base.trust import make_folder
-from shmbroker.ipc.instance import backup
+from shmbroker.ipc.instance import backup, full_disk
 from shmbroker.ipc.instance.backup import Backup
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.creation import make_folders
@@ -34,6 +35,7 @@ from shmbroker.ipc.instance.store import (
     journal_of,
     pages_of,
     read_node,
+    restoring,
 )
 from shmbroker.ipc.instance.unattended import unattended
 from shmbroker.ipc.instance.whole import sync_folder, write_whole
@@ -47,17 +49,17 @@ def restore(config: Config, source: Path, *, new_node: bool) -> Backup:
     `new_node`: the original goes on, and this one is to be told from it.
     """
     check(config)
-    found = backup.verified(source)
     make_folders(config)
     journal, pages = journal_of(config), pages_of(config)
     make_folder(journal)
-    with unattended(config.store / JOURNAL):
+    with unattended(config.store / JOURNAL), begun(journal, pages):
+        found = backup.verified(source)
         making = [(journal, source / JOURNAL), (pages, source / PAGES)]
         for place, what in making:
-            copy(what, beside(place))
+            copy(what, restoring(place))
         identify(config, secrets.token_hex(16) if new_node else found.node, source)
-        for place, _ in reversed(making):  # the journal last: until then there is nothing
-            put(beside(place), place)
+        for place, _ in reversed(making):  # the journal last: until then no broker starts here
+            put(restoring(place), place)
     return found
 
 
@@ -68,22 +70,37 @@ def check(config: Config) -> None:
             "start it with an empty store. If all members are lost, restore into an instance with "
             "a store of its own, and let the programs go there"
         )
-    for folder in (journal_of(config), pages_of(config)):
-        if has_journal(folder) or any(folder.glob("*/*.page")):
+    journal, pages = journal_of(config), pages_of(config)
+    # nobody has written there since a restore was interrupted: its pages come again
+    has_pages = not restoring(journal).exists() and any(pages.glob("*/*.page"))
+    for folder, is_used in ((journal, has_journal(journal)), (pages, has_pages)):
+        if is_used:
             raise InvalidArgument(
                 f"{folder} is not empty: move it away first, or restore into a new instance "
                 "(shmbroker create)"
             )
 
 
-def beside(place: Path) -> Path:
-    return place.with_name(f"{place.name}.restoring")
+@contextmanager
+def begun(*places: Path) -> Iterator[None]:
+    """Nothing stays of what fails; what is killed is seen by the next start (`Store.of`)."""
+    for each in places:
+        shutil.rmtree(restoring(each), ignore_errors=True)  # of somebody who was interrupted
+    for each in places:
+        make_folder(restoring(each))
+    try:
+        yield
+    except BaseException as error:
+        for each in reversed(places):
+            shutil.rmtree(restoring(each), ignore_errors=True)
+        if isinstance(error, OSError) and full_disk.is_full(error):
+            where = f"{places[0].parent}: {error.strerror}"
+            raise DiskFull(f"{where}: nothing is left there") from error
+        raise
 
 
 def copy(source: Path, target: Path) -> None:
     """With all of its blocks: these files are written over later, and a disk may be full then."""
-    shutil.rmtree(target, ignore_errors=True)  # of somebody who was interrupted
-    make_folder(target)
     files = sorted(each for each in source.rglob("*") if each.is_file())
     for each in files:
         to = target / each.relative_to(source)

@@ -75,6 +75,11 @@ def node_of_journal(folder: Path) -> str:
     return bytes(ffi.buffer(found)).hex() if known else secrets.token_hex(16)
 
 
+def restoring(place: Path) -> Path:
+    """Where a backup's journal or pages are until all of it is there (restoration.py)."""
+    return place.with_name(f"{place.name}.restoring")
+
+
 def history_of(path: Path) -> int:
     """Another one whenever positions may be used twice; 0: it was never restored."""
     found = read_whole(path / HISTORY).get("history", 0)
@@ -171,6 +176,14 @@ class Store:
 
     @classmethod
     def of(cls, config: Config, *, moved: bool = False) -> Store:
+        """Of a broker; StoreRefused also if a backup was to be restored into it, and is not."""
+        begun = restoring(journal_of(config))
+        if begun.exists():
+            raise StoreRefused(
+                f"{config.store} has half of a backup: restoring it was interrupted, or goes on. "
+                f"Do it again: shmbroker store restore BACKUP {config.folder}. To begin without "
+                f"it: rm -r {begun}"
+            )
         return cls(
             config.store,
             config.vhost,

@@ -251,6 +251,20 @@ int64_t sb_history_seek(sb_history *of, const sb_place *place)
                 (long long)place->epoch);
 }
 
+/* Its segment may not be needed any more: then what was listed behind it is next. */
+int64_t sb_history_resume(sb_history *of, const sb_place *place)
+{
+    int64_t serial = (int64_t)((uint64_t)place->number >> SB_FRAME_BITS);
+    of->skips = true;
+    from(of, serial);
+    int64_t code = look_for(of, place, serial);
+    of->is_strict = false;
+    if (code != SB_GONE)
+        return code;
+    from(of, serial + 1);
+    return SB_OK;
+}
+
 void sb_history_place(const sb_history *of, sb_place *place)
 {
     *place = of->last;

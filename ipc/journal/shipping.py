@@ -132,6 +132,11 @@ class History(Closable):
         code: int = lib.sb_history_seek(self._history, told)
         return code != GONE and self._check(code) == 0
 
+    def resume(self, place: Place) -> None:
+        """Go on behind a frame that this journal has had, with what is needed of it."""
+        told = ffi.new("sb_place *", (place.number, place.epoch, place.seal, place.chain))
+        self._check(lib.sb_history_resume(self._history, told))
+
     def read(self) -> memoryview:
         """The next frames, empty if there are none yet, until the next call; MessageGone: they are
         in no file."""

@@ -41,6 +41,9 @@ int64_t sb_history_open(const char *folder, sb_history **history);
 /* Go on behind that frame, which may be one that a frame of this journal repeats: it tells which
  * one here.  SB_GONE: the files do not have it, or not all that comes behind it. */
 int64_t sb_history_seek(sb_history *history, const sb_place *place);
+/* The same of a frame that this journal is known to have had, and with what is needed only:
+ * segments that were let go of since are passed over. */
+int64_t sb_history_resume(sb_history *history, const sb_place *place);
 /* The next frames: how many bytes, 0: there are none yet, SB_TOO_LARGE: the next alone takes so
  * many bytes: *wanted.  SB_GONE: a segment was let go of meanwhile. */
 int64_t sb_history_read(sb_history *history, void *to, int64_t room, int64_t *wanted);

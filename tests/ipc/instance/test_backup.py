@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from multiprocessing import Process
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 import shmbroker
 from shmbroker import Empty, NotFound
 from shmbroker.ipc.base.errors import DiskFull, InvalidArgument, JournalDamaged
-from shmbroker.ipc.instance import backup, store
+from shmbroker.ipc.instance import backup, restoration, store
 from shmbroker.ipc.instance.backup import Backup
 from shmbroker.ipc.instance.config.config import load
 from shmbroker.ipc.instance.restoration import restore
 from shmbroker.ipc.instance.whole import write_whole
+from shmbroker.ipc.journal.replay import segment_name
 from shmbroker.ipc.vhost import vhost as vhosts
 from tests.ipc.instance.conftest import Make
 from tests.ipc.instance.test_pair import bodies, put
@@ -155,6 +160,50 @@ def test_a_backup_under_load_has_all_that_was_confirmed_before_it_began(
         assert acknowledged - BATCH <= paged[0] + SLOTS
 
 
+SEGMENT: Final = 1 << 20
+
+
+def recycled(run: Run, vhost: str, serial: int) -> None:
+    """So much goes through a queue that this segment is written, and let go of."""
+    journal = store.journal_of(load(run.folder))
+    with shmbroker.connect(f"shm://{vhost}") as broker:
+        queue = broker.declare_queue("flow", durable=True)
+        while newest(run) <= serial or (journal / segment_name(serial)).exists():
+            queue.publish(bytes(SEGMENT // 4), timeout=PATIENCE_SECONDS)
+            queue.receive(timeout=PATIENCE_SECONDS)
+
+
+def newest(run: Run) -> int:
+    journal = store.journal_of(load(run.folder))
+    return max(int(each.stem, 16) for each in journal.glob("*.journal"))
+
+
+def test_a_backup_passes_over_segments_that_were_let_go_of(
+    make: Make, vhost: str, tmp_path: Path
+) -> None:
+    """A message that stays keeps the oldest segment; those behind it come and go."""
+    live = make("a").start().becomes("live")
+    put(vhost, b"1")
+    recycled(live, vhost, newest(live) + 1)
+    first = taken(live, tmp_path / "first")
+    recycled(live, vhost, newest(live))
+    second = taken(live, tmp_path / "second", tmp_path / "first")
+    put(vhost, b"2")
+    third = taken(live, tmp_path / "third", tmp_path / "second")
+    recycled(live, vhost, newest(live) + 1)
+    fourth = taken(live, tmp_path / "fourth", tmp_path / "third")
+    reading = backup.Reading(store.journal_of(load(live.folder)), tmp_path / "r", None, print)
+    recycled(live, vhost, newest(live))  # as it has been listed
+    reading.read_to_end()
+    reading.close()
+    assert live.stop() == 0
+    for made, name in ((first, "first"), (second, "second"), (third, "third"), (fourth, "fourth")):
+        assert backup.verified(tmp_path / name) == made
+    for made in (second, third, fourth):
+        assert made.bytes - made.copied > SEGMENT // 2, "the oldest segment is shared"
+    assert backup.checked(tmp_path / "r"), "all that is needed is there"
+
+
 def test_what_is_restored_is_the_same_node_in_another_history(
     make: Make, vhost: str, tmp_path: Path
 ) -> None:
@@ -204,9 +253,103 @@ def test_damage_of_a_backup_is_found(make: Make, vhost: str, tmp_path: Path) -> 
     (folder / backup.FILE).unlink()
     with pytest.raises(NotFound, match="was not finished"):
         backup.verified(folder)
-    write_whole(folder / backup.FILE, asdict(replace(made, pages={"a/b": [1, "x"]})))
+    write_whole(folder / backup.FILE, asdict(replace(made, pages={"a/b.page": [1, "x"]})))
     with pytest.raises(JournalDamaged, match="is missing"):
         backup.verified(folder)
+    write_whole(folder / backup.FILE, asdict(made))
+    (folder / "pages" / "a").mkdir(parents=True)
+    (folder / "pages" / "a" / "b.page").touch()
+    with pytest.raises(JournalDamaged, match="is not of this backup"):
+        backup.verified(folder)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"end": "1"}, {"pages": []}, {"pages": {"a/b.page": 5}}, {"pages": {"../b.page": [1, "x"]}},
+     {"more": 1}, {"vhost": None}, {"segments": True}],
+)  # fmt: skip
+def test_a_backup_says_what_is_in_it_or_is_damaged(
+    change: dict[str, object], tmp_path: Path
+) -> None:
+    write_whole(tmp_path / backup.FILE, asdict(backup.NOTHING) | change)
+    with pytest.raises(JournalDamaged, match=r"backup\.json is damaged"):
+        backup.verified(tmp_path)
+    (tmp_path / backup.FILE).write_text("{")
+    with pytest.raises(JournalDamaged, match=r"backup\.json is damaged"):
+        backup.verified(tmp_path)
+
+
+def test_a_backup_is_made_in_a_folder_of_its_own(make: Make, vhost: str, tmp_path: Path) -> None:
+    live = make("a").start().becomes("live")
+    put(vhost, b"1")
+    data = store.journal_of(load(live.folder)).parent
+    for target in (data / "backup", data / "journal", data / "pages" / "x" / "y"):
+        with pytest.raises(InvalidArgument, match="is in the store itself"):
+            taken(live, target)
+        assert not (target / backup.FILE).exists()
+    made = taken(live, tmp_path / "backup")
+    damaged = tmp_path / "damaged"
+    shutil.copytree(tmp_path / "backup", damaged)
+    with next((damaged / "journal").iterdir()).open("rb+") as segment:
+        segment.seek(made.end - 8)
+        segment.write(b"01234567")
+    for since in (damaged, tmp_path / "nowhere"):
+        with pytest.raises((JournalDamaged, NotFound), match=str(since)):
+            taken(live, tmp_path / "next", since)
+        assert not (tmp_path / "next").exists()
+    (damaged / backup.FILE).unlink()
+    with pytest.raises(InvalidArgument, match="was not finished"):
+        taken(live, damaged)
+    assert live.stop() == 0
+
+
+def test_half_of_a_backup_is_not_started_and_is_restored_anew(
+    make: Make, vhost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = make("a").start().becomes("live")
+    put(vhost, b"1", b"2")
+    source = tmp_path / "backup"
+    taken(live, source)
+    assert live.stop() == 0
+    other = Run(tmp_path / "b", f"{vhost}-b", "live", {"store.path": str(tmp_path / "other")})
+
+    def killed(made: Path, place: Path) -> None:
+        if place.name == store.JOURNAL:
+            os._exit(1)
+        put_in_place(made, place)
+
+    put_in_place = restoration.put
+    monkeypatch.setattr(restoration, "put", killed)
+    child = Process(target=restore, args=(load(other.folder), source), kwargs={"new_node": False})
+    child.start()
+    child.join()
+    monkeypatch.undo()
+    page = tmp_path / "other" / "pages" / "a" / "b.page"
+    page.parent.mkdir()
+    page.touch()
+    other.start()
+    assert other.ends() == 1
+    assert "shmbroker store restore BACKUP" in other.errors()
+    with restored(other, source) as name:
+        assert bodies(name) == [b"1", b"2"]
+    assert not page.exists()
+
+
+def test_a_disk_without_room_for_what_is_restored_is_as_before(
+    make: Make, vhost: str, tmp_path: Path
+) -> None:
+    live = make("a").start().becomes("live")
+    put(vhost, bytes(500_000), bytes(500_000))
+    taken(live, tmp_path / "backup")
+    assert live.stop() == 0
+    with small_disk(tmp_path / "disk", 400_000) as disk:
+        other = Run(tmp_path / "b", f"{vhost}-b", "live", {"store.path": str(disk / "store")})
+        with pytest.raises(DiskFull, match="nothing is left"):
+            restore(load(other.folder), tmp_path / "backup", new_node=False)
+        assert not list(disk.rglob("*.journal"))
+        other.start().becomes("live")
+        assert other.stop() == 0
+        vhosts.delete(f"{vhost}-b", force=True)
 
 
 def test_a_disk_without_room_for_the_backup_is_said_and_nothing_stays(
