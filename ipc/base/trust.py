@@ -121,6 +121,11 @@ def refusal(path: Path, error: OSError) -> Untrusted | None:
         return None
     if error.errno == errno.ENXIO:
         return no_file(path, status)
+    if status.st_uid == os.geteuid():
+        return Untrusted(
+            f"{path} is ours ({described(status)}), and may not be opened: chmod u+rw {path}, if "
+            "all folders above it may be entered"
+        )
     return Untrusted(
         f"{path} belongs to another user ({described(status)}), and may not be opened by us (user "
         f"{os.geteuid()}): run this as user {status.st_uid}"
@@ -164,7 +169,8 @@ def check_folder(path: Path) -> None:
     if not files().has_owner(status) and status.st_uid != our_number_in(path):
         raise Untrusted(
             f"{path} belongs to {described(status)}, not to us (user {os.geteuid()}) or root: run "
-            f"this as user {status.st_uid}, or give it away: chown -R {os.geteuid()} {path}"
+            f"this as user {status.st_uid}, or, if no program of that user needs it any more, make "
+            f"it ours: chown -R {os.geteuid()} {path}"
         )
 
 

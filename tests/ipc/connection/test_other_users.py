@@ -10,13 +10,16 @@ import os
 import re
 import stat
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import shmbroker
+from shmbroker.ipc.base import trust
 from shmbroker.ipc.base.errors import NotFound, SegmentExists, SystemRefused, Untrusted
+from shmbroker.ipc.doctor.stale import boot_hash, stale_segments
 from shmbroker.ipc.vhost import vhost as vhosts
 from tests.conftest import vhost_for_a_while
 from tests.support.compiler import compile_program
@@ -232,3 +235,28 @@ def test_one_who_keeps_the_lock_of_the_folder_does_not_stop_us_for_ever(name: st
             vhosts.create(name, arena_bytes=ARENA_BYTES)
 
     in_child(make, with_own_shm("16m"))
+
+
+def test_doctor_leaves_a_vhost_of_root_to_root(name: str) -> None:
+    """In good order, it is no error that another user may not enter it."""
+    shmbroker.connect(f"shm://{name}", create=True, arena_bytes=ARENA_BYTES).close()
+
+    def examine() -> None:
+        found = stale_segments(Path("/dev/shm"), time.time(), set(), boot_hash())
+        assert [each for each in found if name in each.subject] == []
+
+    as_other(examine)
+
+
+def test_a_file_of_ours_without_rights_is_not_called_that_of_another_user(name: str) -> None:
+    path = Path(f"/dev/shm/shmbroker.{name}.x")
+
+    def look() -> None:
+        path.touch(0)
+        try:
+            with pytest.raises(Untrusted, match=r"is ours .*: chmod u\+rw"):
+                trust.opened(path, os.O_RDONLY)
+        finally:
+            path.unlink()
+
+    as_other(look)
