@@ -58,21 +58,22 @@ SystemCallArchitectures=native
 WantedBy=multi-user.target
 """
 
+BLANKS_AND_QUOTES: Final = " \t\n\"'\\"
 TEMPORARY: Final = (Path("/tmp"), Path("/var/tmp"))
 
 
 def command() -> str:
-    return str(Path(sys.argv[0]).resolve())
+    return quoted(Path(sys.argv[0]).resolve())
 
 
 def unit_text(config: Config) -> str:
     """Of one instance, as this user."""
     places = (config.folder, config.store, config.journal, config.pages, config.log.parent)
     return UNIT.format(
-        name=config.name,
+        name=" ".join(config.name.split()).replace("%", "%%"),
         places=" ".join(dict.fromkeys(quoted(each) for each in places if each is not None)),
         command=command(),
-        folder=quoted(config.folder),
+        folder=argument(config.folder),
         user=getpass.getuser(),
         private="no" if any(is_temporary(each) for each in places if each) else "yes",
     )
@@ -84,7 +85,7 @@ def template_text(folder: Path, user: str) -> str:
         name="%i",
         places=f"{quoted(folder)}/%i",
         command=command(),
-        folder=f"{quoted(folder)}/%i",
+        folder=f"{argument(folder)}/%i",
         user=user,
         private="no" if is_temporary(folder) else "yes",
     )
@@ -96,5 +97,11 @@ def is_temporary(place: Path) -> bool:
 
 
 def quoted(place: Path) -> str:
-    """A path as a unit has it: a percent sign and a blank have meanings there."""
-    return str(place).replace("%", "%%").replace(" ", "\\x20")
+    """A path as a unit has it: blanks, quotes, backslashes and percent signs have meanings."""
+    text = (f"\\x{ord(each):02x}" if each in BLANKS_AND_QUOTES else each for each in str(place))
+    return "".join(text).replace("%", "%%")
+
+
+def argument(place: Path) -> str:
+    """A path in a command, where a dollar sign has a meaning as well."""
+    return quoted(place).replace("$", "$$")

@@ -157,7 +157,7 @@ def test_a_unit_runs_just_this_instance(shell: Shell, tmp_path: Path) -> None:
 
 
 def test_systemd_finds_nothing_wrong_with_units(shell: Shell, tmp_path: Path) -> None:
-    folder = create(shell, tmp_path / "one two", "live")
+    folder = create(shell, tmp_path / "one two \"'\\$HOME%b", "live")
     command = f"ExecStart={Path(sysconfig.get_path('scripts')) / 'shmbroker'} "
     texts = {
         "one.service": shell.does("unit", str(folder)).out,
@@ -171,6 +171,8 @@ def test_systemd_finds_nothing_wrong_with_units(shell: Shell, tmp_path: Path) ->
         assert verified(path) == ""
         path.write_text(text.replace("Type=notify", "Type=notfy"))
         assert "notfy" in verified(path)
+    assert r"/one\x20two\x20\x22\x27\x5c$$HOME%%b" + "\n" in texts["one.service"]
+    assert "Description=shmbroker one two \"'\\$HOME%%b\n" in texts["one.service"]
     assert "run /srv/x/%i\n" in texts["shmbroker@one.service"]
     assert "User=root\n" in texts["shmbroker@one.service"]
 
