@@ -12,7 +12,7 @@ SOURCES := $(shell find core ipc netbridge perf cli src -name '*.py' -not -path 
 # would compile all tests anew
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help types rewritten site demo demo-replicated demo-fan-out demo-latency test crash growth attack explore upgrade simulate bench bench-quick latency-long latency-bench lint wheel install clean
+.PHONY: help types rewritten site demo demo-replicated demo-fan-out demo-latency test crash growth attack explore upgrade simulate bench bench-quick latency-long latency-bench lint wheel install uninstall clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -103,9 +103,12 @@ wheel: $(VENV)/installed $(VENV)/wheel  ## Build the sdist and a wheel for each 
 	$(BIN)/python tools/wheel.py $(MACHINES)
 
 PREFIX ?= /usr/local
+PLACES = --destdir "$(DESTDIR)" --prefix "$(PREFIX)" --multiarch "$(MULTIARCH)" --libdir "$(LIBDIR)" --includedir "$(INCLUDEDIR)"
 install: $(VENV)/installed  ## Install the C library, for programs without Python (PREFIX=, DESTDIR=, MULTIARCH=, WHEEL=)
-	$(BIN)/python tools/install.py --destdir "$(DESTDIR)" --prefix "$(PREFIX)" --multiarch "$(MULTIARCH)" \
-		--libdir "$(LIBDIR)" --includedir "$(INCLUDEDIR)" $(if $(WHEEL),--wheel "$(WHEEL)")
+	$(BIN)/python tools/install.py $(PLACES) $(if $(WHEEL),--wheel "$(WHEEL)")
+
+uninstall: $(VENV)/installed  ## Remove what install with the same variables has put there
+	$(BIN)/python tools/install.py $(PLACES) --uninstall
 
 clean:  ## Remove everything that was built
 	rm -rf $(VENV) build bench.json bench.hlog bench.html *.egg-info src/*.egg-info

@@ -2,6 +2,7 @@
 
 Inside a package the file tells its own place, and programs get the library's path compiled in.  In
 a system's folders the loader finds the library (ldconfig), and a path in programs is unwanted.
+Paths are in quotation marks, because folders may have blanks.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ IN_PACKAGE = Folders("${pcfiledir}/../..", "${prefix}/lib", "${prefix}/include",
 
 
 def package_config(version: str, folders: Folders) -> str:
-    path = " -Wl,-rpath,${libdir}" if folders.programs_know_it else ""
+    path = ' "-Wl,-rpath,${libdir}"' if folders.programs_know_it else ""
     return f"""\
 prefix={folders.prefix}
 libdir={folders.libraries}
@@ -31,6 +32,6 @@ includedir={folders.headers}
 Name: shmbroker
 Description: Messages between processes through rings in shared memory
 Version: {version}
-Cflags: -I${{includedir}}
-Libs: -L${{libdir}} -lshmbroker{path}
+Cflags: "-I${{includedir}}"
+Libs: "-L${{libdir}}" -lshmbroker{path}
 """

@@ -20,6 +20,10 @@ from tests.support.plain_root import PlainRoot
 
 INSTALL = Path(__file__).parents[3] / "tools" / "install.py"
 MULTIARCH = "x86_64-linux-gnu"
+VERSIONS = """
+#include <shmbroker.h>
+int main(void) { return sb_version() != SB_VERSION; }
+"""
 
 
 def install(*options: str) -> None:
@@ -87,6 +91,37 @@ def test_a_folder_of_ones_own_has_it_for_a_prefix(tmp_path: Path) -> None:
     install("--prefix", str(own), "--includedir", str(tmp_path / "headers"))
     told = pkg_config(own / "lib" / "pkgconfig", "--cflags", "--libs")
     assert told[:2] == [f"-I{tmp_path}/headers", f"-L{own}/lib"]
+
+
+def test_folders_may_have_blanks_and_are_left_as_they_were(tmp_path: Path) -> None:
+    own = tmp_path / "my own"
+    install("--prefix", str(own))
+    program = tmp_path / "program"
+    (tmp_path / "program.c").write_text(VERSIONS)
+    flags = pkg_config(own / "lib" / "pkgconfig", "--cflags", "--libs")
+    subprocess.run(["cc", tmp_path / "program.c", "-o", program, *flags], check=True)
+    told = {"LD_LIBRARY_PATH": str(own / "lib")}
+    assert subprocess.run([program], env=told, check=False).returncode == 0
+    (own / "lib" / "libother.so").touch()
+    install("--prefix", str(own), "--uninstall")
+    assert [path for path in own.rglob("*") if not path.is_dir()] == [own / "lib" / "libother.so"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--prefix", "usr"], "PREFIX is an absolute path, not 'usr'"),
+        (["--libdir", "lib"], "LIBDIR is an absolute path, not 'lib'"),
+        (["--wheel", "no.whl"], "tools/install.py: no.whl: [Errno 2] No such file or directory"),
+        (["--wheel", __file__], f"tools/install.py: {__file__}: File is not a zip file"),
+        (["--prefix", "/proc/none"], "tools/install.py: /proc/none: [Errno 2] No such file"),
+    ],
+)
+def test_what_cannot_be_installed_is_said_in_one_line(options: list[str], said: str) -> None:
+    command = [sys.executable, INSTALL, *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert said in done.stderr.splitlines()[-1]
 
 
 def test_a_wheel_for_another_machine_has_it_too(tmp_path: Path) -> None:
