@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from shmbroker.ipc.latency.statistics import QueueStatistics
     from shmbroker.ipc.message.copied import CopiedMessage
     from shmbroker.ipc.message.group import GroupInfo
+    from shmbroker.ipc.message.holder import HolderInfo
     from shmbroker.ipc.message.message import Message
     from shmbroker.ipc.queue.origins import Origin
     from shmbroker.ipc.schedule.scheduled import ScheduledMessage
+    from shmbroker.ipc.vhost.participants import ParticipantInfo
 
 Fields = dict[str, Any]
 
@@ -88,6 +90,16 @@ def group_fields(group: GroupInfo) -> Fields:
     }
 
 
+def holder_fields(holder: HolderInfo, whose: ParticipantInfo | None) -> Fields:
+    """`whose`: None if it has gone meanwhile."""
+    return {
+        **asdict(holder),
+        "pid": whose.pid if whose else None,
+        "name": whose.name if whose else None,
+        "state": whose.state if whose else None,
+    }
+
+
 def message_fields(message: CopiedMessage | Message) -> Fields:
     return {
         "position": message.position,
@@ -114,5 +126,6 @@ def browsed_fields(message: CopiedMessage) -> Fields:
         **message_fields(message),
         "deliveries": message.deliveries,
         "taken": message.is_taken,
+        "taken_by": message.taken_by,
         "confirmed": message.is_confirmed,
     }

@@ -81,9 +81,11 @@ def value(name: str, key: str, as_json: bool, vhost: str) -> None:
 
 
 def state_of(message: CopiedMessage) -> str:
-    """The state of a message: ready, taken, or not on disk yet."""
+    """The state of a message: ready, taken and by which participant, or not on disk yet."""
     if not message.is_confirmed:
         return "unconfirmed"
+    if message.taken_by is not None:
+        return f"taken by {message.taken_by}"
     return "taken" if message.is_taken else "ready"
 
 
@@ -112,7 +114,8 @@ def browse(
 ) -> None:  # fmt: skip
     """Show the messages of a queue without taking them.
 
-    Of a durable queue, only messages that are on disk.
+    Of a durable queue, only messages that are on disk.  One that was taken shows by which
+    participant; `shmbroker queue holders` lists who has how many.
     """
     with observed(vhost) as broker:
         browsed = queue_named(broker, name).browse(unconfirmed=unconfirmed)

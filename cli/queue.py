@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import click
@@ -15,6 +16,7 @@ from shmbroker.cli.connection import (
 )
 from shmbroker.cli.fields import (
     group_fields,
+    holder_fields,
     queue_fields,
     statistics_fields,
 )
@@ -33,7 +35,7 @@ from shmbroker.cli.output import (
 )
 from shmbroker.cli.queue_replica import start, start_replica_option
 from shmbroker.cli.setting import given, setting_options
-from shmbroker.cli.units import COUNT, format_count, format_duration
+from shmbroker.cli.units import COUNT, format_count, format_duration, format_size
 
 LATENCIES = ("p50", "p99", "max")
 LISTED = 10
@@ -49,6 +51,7 @@ VERBS = {
     "export": "messages:export",
     "get": "get:get",
     "groups": "queue:groups",
+    "holders": "queue:holders",
     "import": "messages:import_",
     "latency": "recording:latency",
     "list": "queue:list_",
@@ -217,6 +220,40 @@ def groups(name: str, as_json: bool, vhost: str) -> None:
             ["GROUP", "PARTICIPANT", "WAITING", "TAKEN"],
             [[info.group, info.participant, info.waiting, info.taken] for info in found],
         )
+
+
+@verb(
+    examples="""
+    shmbroker queue holders orders
+    shmbroker queue holders orders --json | jq -r 'max_by(.taken).name'
+    """
+)
+@name_argument
+@json_option
+@vhost_option
+def holders(name: str, as_json: bool, vhost: str) -> None:
+    """List who has messages of a queue that were taken and not acknowledged yet.
+
+    PARTICIPANT is the ID of `shmbroker participants`, where programs on other hosts are shown with
+    their address.  FIRST is the position of the first message that it has, and PUBLISHED how long
+    ago that one was published.  `shmbroker disconnect` gives back what a participant has.
+    """
+    with observed(vhost) as broker:
+        found = queue_named(broker, name).holders()
+        participants = {each.id: each for each in broker.participants()}
+    rows = [holder_fields(each, participants.get(each.participant)) for each in found]
+    if as_json:
+        print_json(rows)
+        return
+    print_table(
+        ["PARTICIPANT", "PID", "NAME", "STATE", "TAKEN", "BYTES", "FIRST", "PUBLISHED"],
+        [
+            [each["participant"], None if each["pid"] is None else str(each["pid"]), each["name"],
+             each["state"], each["taken"], format_size(each["bytes"]), each["position"],
+             f"{format_duration(max(0.0, time.time() - each['published_at'] / 1e9))} ago"]
+            for each in rows
+        ],
+    )  # fmt: skip
 
 
 def texts(listed: list[dict[str, Any]]) -> str:

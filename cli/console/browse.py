@@ -38,7 +38,16 @@ def page(broker: Broker, name: str, selector: str, after: int, count: int) -> di
         last = message.position
         if selects(chosen, message):
             found.append(row(message))
+    name_holders(broker, found)
     return {"messages": found, "last": last, "more": not is_whole}
+
+
+def name_holders(broker: Broker, rows: list[dict[str, Any]]) -> None:
+    """Who has what is taken, as people know him."""
+    if any(each["taken_by"] is not None for each in rows):
+        names = {each.id: f"{each.name} ({each.id})" for each in broker.participants()}
+        for each in rows:
+            each["holder"] = names.get(each["taken_by"])
 
 
 def row(message: CopiedMessage) -> dict[str, Any]:
@@ -48,6 +57,8 @@ def row(message: CopiedMessage) -> dict[str, Any]:
         "published_at": message.published_at,
         "deliveries": message.deliveries,
         "taken": message.is_taken,
+        "taken_by": message.taken_by,
+        "holder": None,
         "priority": message.priority,
         "bytes": len(message.body),
         "excerpt": excerpt(message.body, EXCERPT),
@@ -58,9 +69,10 @@ def whole(broker: Broker, name: str, position: int) -> dict[str, Any]:
     """One message, with properties and body."""
     for message in broker.queue(name).browse():
         if message.position == position:
-            expires = message.expires_at
+            expires, shown = message.expires_at, row(message)
+            name_holders(broker, [shown])
             return {
-                **row(message),
+                **shown,
                 "properties": {key: plain(each) for key, each in message.properties.items()},
                 "expires_at": None if expires is None else expires.isoformat(),
                 "body": b64encode(message.body[:BODY_MAX]).decode(),

@@ -198,6 +198,7 @@ class Queue(Taking, Face, of=sync.Queue):
     gates = awaitable(sync.Queue.gates)
     origins = awaitable(sync.Queue.origins)
     groups = awaitable(sync.Queue.groups)
+    holders = awaitable(sync.Queue.holders)
     explain = awaitable(sync.Queue.explain)
 
     # --- managing -----------------------------------------------------------------------------

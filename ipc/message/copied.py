@@ -23,6 +23,8 @@ from shmbroker.core.layout import (
     MARK_FLAGS_SHIFT,
     MARK_PRIORITY_MASK,
     MARK_PRIORITY_SHIFT,
+    OWNER_MASK,
+    OWNER_SHIFT,
     SHAPE_KEY_SHIFT,
     SHAPE_LENGTH_MASK,
     STATE_MASK,
@@ -39,6 +41,12 @@ def deliveries_of(word: int, mark: int) -> int:
     """How often a message was delivered before: in this slot, and before it came there."""
     here = (word >> DELIVERIES_SHIFT) & DELIVERIES_MASK
     return min(here + (mark & MARK_DELIVERIES_MASK), DELIVERIES_MASK)
+
+
+def holder_of(word: int) -> int | None:
+    """The participant that has taken what is in this slot."""
+    is_taken = (word >> STATE_SHIFT) & STATE_MASK == LEASED
+    return (word >> OWNER_SHIFT) & OWNER_MASK if is_taken else None
 
 
 def priority_of(mark: int) -> int | None:
@@ -80,6 +88,8 @@ class CopiedMessage:
     """When it expires, in monotonic nanoseconds of this boot; 0: never."""
     is_confirmed: bool = True
     """False: in memory, and not on disk yet, of a durable queue.  It may be gone after a crash."""
+    taken_by: int | None = None
+    """The participant that has it, if it is taken; None: nobody, or a broker did not say."""
 
     @property
     def expires_at(self) -> datetime | None:
@@ -117,6 +127,7 @@ class CopiedMessage:
             (expiry,) = _WORD.unpack_from(chunk, CHUNK_EXPIRY_AT)
         key_end = start + ((shape >> SHAPE_KEY_SHIFT) & SHAPE_LENGTH_MASK)
         properties_end = key_end + (shape & SHAPE_LENGTH_MASK)
+        holder = holder_of(word)
         return cls(
             position=position,
             body=chunk[len(chunk) - body_length :],
@@ -124,8 +135,9 @@ class CopiedMessage:
             properties=unpack(chunk[key_end:properties_end]),
             published_at=published,
             deliveries=deliveries_of(word, mark),
-            is_taken=(word >> STATE_SHIFT) & STATE_MASK == LEASED,
+            is_taken=holder is not None,
             priority=priority_of(mark),
             expires_ns=expiry,
             is_confirmed=is_confirmed,
+            taken_by=holder,
         )

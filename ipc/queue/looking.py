@@ -18,6 +18,7 @@ from shmbroker.ipc.latency.latency import Counts, Histogram, counts_of
 from shmbroker.ipc.latency.statistics import Latency, QueueStatistics
 from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.message.group import GroupInfo, groups_of
+from shmbroker.ipc.message.holder import HolderInfo, holders_of
 from shmbroker.ipc.message.outgoing import (
     key_bytes,
 )
@@ -168,6 +169,10 @@ class Looking(OpenedQueue):
         # of a pattern, and not for a queue that is not durable; or nobody has said it
         source = said.source if said.value == replicate else "default"
         return found | {"replicate": Explained(replicate, source)}
+
+    def holders(self) -> list[HolderInfo]:
+        """Which participants have messages that they have taken and not acknowledged."""
+        return holders_of(self.browse(unconfirmed=True))
 
     def groups(self) -> list[GroupInfo]:
         """Which groups there are and whose; or who is the single active consumer."""

@@ -12,6 +12,7 @@ from shmbroker.ipc.follower.gates import Gate
 from shmbroker.ipc.latency.statistics import Latency, Level, QueueStatistics
 from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.message.group import GroupInfo
+from shmbroker.ipc.message.holder import HolderInfo
 from shmbroker.ipc.queue.origins import Origin
 from shmbroker.ipc.schedule.scheduled import ScheduledMessage
 from shmbroker.ipc.settings.settings import Explained, Pattern
@@ -81,6 +82,10 @@ def origins(told: Any) -> tuple[Origin, ...]:
 
 def groups(told: Any) -> list[GroupInfo]:
     return _all(GroupInfo, told)
+
+
+def holders(told: Any) -> list[HolderInfo]:
+    return _all(HolderInfo, told)
 
 
 def explained(told: Any) -> dict[str, Explained]:

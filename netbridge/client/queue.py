@@ -310,6 +310,10 @@ class Queue:
     async def groups(self) -> Any:
         return found.groups(await self._look("groups"))
 
+    @twin(local.Queue.holders)
+    async def holders(self) -> Any:
+        return found.holders(await self._look("holders"))
+
     @twin(local.Queue.explain)
     async def explain(self) -> Any:
         return found.explained(await self._look("explain"))

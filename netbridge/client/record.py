@@ -1,6 +1,7 @@
 """Messages as records: what a program publishes, and what is delivered to it.
 
-    0   crc        0; looked at: TAKEN if somebody has it, UNCONFIRMED if it is so
+    0   crc        0; looked at: TAKEN if somebody has it, and from bit 8 on which participant;
+                   UNCONFIRMED if it is so
     4   body crc   0
     8   length     of the chunk
     12  frame      published: 0; delivered: how often before
@@ -56,6 +57,8 @@ _HEAD: Final = Struct("<4L2Q")
 MESSAGE: Final = RECORD_IS_MESSAGE << RECORD_KIND_SHIFT
 TAKEN: Final = 1
 UNCONFIRMED: Final = 2
+TAKEN_BY_SHIFT: Final = 8
+"""A broker of an earlier version leaves these bits 0."""
 BATCH: Final = 4096
 """Messages of one command at most."""
 
@@ -178,4 +181,5 @@ def _copied(position: int, deliveries: int, state: int, chunk: bytes) -> CopiedM
         is_confirmed=not state & UNCONFIRMED,
         priority=priority_of(mark),
         expires_ns=expires,
+        taken_by=state >> TAKEN_BY_SHIFT or None,
     )

@@ -27,7 +27,7 @@ from shmbroker.netbridge.serving.commit import MARKS
 from shmbroker.netbridge.serving.declaring import checked
 from shmbroker.netbridge.wire.frame import Command
 
-TAKEN, UNCONFIRMED = 1, 2
+TAKEN, UNCONFIRMED, TAKEN_BY_SHIFT = 1, 2, 8
 _HEAD = Struct("<4L2Q")
 _WORD = Struct("<q")
 BROWSE_BYTES = 1 << 20
@@ -45,6 +45,7 @@ def record(message: CopiedMessage, chunk: bytes) -> bytes:
         chunk = chunk[:CHUNK_EXPIRY_AT] + _WORD.pack(left) + chunk[CHUNK_EXPIRY_AT + 8 :]
     where = message.position & POSITION_MASK | RECORD_IS_MESSAGE << RECORD_KIND_SHIFT
     flags = TAKEN * message.is_taken | UNCONFIRMED * (not message.is_confirmed)
+    flags |= (message.taken_by or 0) << TAKEN_BY_SHIFT
     head = _HEAD.pack(flags, 0, len(chunk), message.deliveries, 0, where)
     return b"".join((head, chunk, bytes(-len(chunk) & 7)))
 
@@ -79,6 +80,7 @@ OF_A_QUEUE: dict[str, Callable[[Queue], Any]] = {
     "gates": lambda queue: [asdict(each) for each in queue.gates()],
     "origins": lambda queue: [asdict(each) for each in queue.origins()],
     "groups": lambda queue: [asdict(each) for each in queue.groups()],
+    "holders": lambda queue: [asdict(each) for each in queue.holders()],
     "scheduled": lambda queue: [_scheduled(each) for each in queue.scheduled()],
 }
 

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from shmbroker.ipc.message.confirm import Confirm
     from shmbroker.ipc.message.copied import CopiedMessage
     from shmbroker.ipc.message.group import GroupInfo
+    from shmbroker.ipc.message.holder import HolderInfo
     from shmbroker.ipc.message.loan import QueueLoan
     from shmbroker.ipc.message.message import Message
     from shmbroker.ipc.message.outgoing import Options
@@ -121,6 +122,7 @@ __all__ = [
     "GroupInfo",
     "GroupingTimeout",
     "Histogram",
+    "HolderInfo",
     "InUse",
     "InvalidArgument",
     "InvalidName",
@@ -210,6 +212,7 @@ _MODULES = {
     "Gate": "follower.gates",
     "GroupInfo": "message.group",
     "Histogram": "latency.latency",
+    "HolderInfo": "message.holder",
     "KeptMessage": "queue.retained_reader",
     "Latency": "latency.statistics",
     "Level": "latency.statistics",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 import shmbroker
@@ -25,7 +27,7 @@ SCHEDULED_KEYS = [
 ]  # fmt: skip
 MESSAGE_KEYS = [
     "position", "key", "properties", "published_at", "body", "body_encoding", "bytes",
-    "deliveries", "taken", "confirmed",
+    "deliveries", "taken", "taken_by", "confirmed",
 ]  # fmt: skip
 
 
@@ -124,6 +126,39 @@ def test_browse_takes_nothing(orders: Shell) -> None:
     header, *rows = orders.does("queue", "browse", "orders").lines
     assert header.split() == ["POSITION", "STATE", "DELIVERIES", "KEY", "SIZE", "BODY"]
     assert [row.split()[-1] for row in rows] == ["a", "b", "c"]
+
+
+HOLDER_KEYS = [
+    "participant", "taken", "bytes", "position", "published_at", "deliveries", "pid", "name",
+    "state",
+]  # fmt: skip
+
+
+def test_who_has_a_message_that_was_taken_is_shown(orders: Shell) -> None:
+    assert len(orders.does("queue", "holders", "orders").lines) == 1
+    with (
+        shmbroker.connect(f"shm://{orders.vhost}", name="slow") as slow,
+        shmbroker.connect(f"shm://{orders.vhost}", name="other") as other,
+    ):
+        held = [slow.queue("orders").get(timeout=0), other.queue("orders").get(timeout=0),
+                slow.queue("orders").get(timeout=0)]  # fmt: skip
+        found = orders.does("queue", "holders", "orders", "--json").json
+        assert list(found[0]) == HOLDER_KEYS
+        assert [(row["name"], row["taken"], row["bytes"], row["position"]) for row in found] == [
+            ("slow", 2, 2, 0), ("other", 1, 1, 1)
+        ]  # fmt: skip
+        assert {(row["pid"], row["state"]) for row in found} == {(os.getpid(), "live")}
+        header, first, _ = orders.does("queue", "holders", "orders").lines
+        assert header.split() == [
+            "PARTICIPANT", "PID", "NAME", "STATE", "TAKEN", "BYTES", "FIRST", "PUBLISHED"
+        ]  # fmt: skip
+        assert first.split()[2:5] == ["slow", "live", "2"]
+        assert first.endswith(" ago")
+        _, *rows = orders.does("queue", "browse", "orders").lines
+        states = [" ".join(row.split()[1:4]) for row in rows]
+        assert states == [f"taken by {each}" for each in
+                          (slow.participant, other.participant, slow.participant)]  # fmt: skip
+        assert len(held) == 3
 
 
 def test_browse_shows_what_is_on_disk_and_the_rest_when_asked(shell: Shell) -> None:

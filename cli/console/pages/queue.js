@@ -34,8 +34,8 @@ async function message(name, position) {
   show("Text");
   const dialog = el("dialog", { class: "wide", "aria-label": `message ${position}` },
     el("h2", {}, `Message ${position}`),
-    pairs({ key: found.key, published: instant(found.published_at), size: size(found.bytes),
-            deliveries: found.deliveries, priority: found.priority, expires: found.expires_at }),
+    pairs({ key: found.key, state: state(found), published: instant(found.published_at),
+            size: size(found.bytes), deliveries: found.deliveries, priority: found.priority, expires: found.expires_at }),
     el("h3", {}, "Properties"), Object.keys(found.properties).length
       ? table(["Name", "Value"], Object.entries(found.properties).map(([key, value]) =>
         [key, String(value)])) : el("p", {}, "none"),
@@ -47,6 +47,11 @@ async function message(name, position) {
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
   dialog.showModal();
+}
+
+function state(message) {
+  if (!message.taken) return "ready";
+  return message.holder ? `taken by ${message.holder}` : "taken";
 }
 
 function browser(name) {
@@ -69,7 +74,7 @@ function browser(name) {
         cells: [el("button", { type: "button", class: "link", onclick: () =>
                   message(name, each.position).catch((error) => say(error.message, true)) },
                   String(each.position)),
-                each.key, size(each.bytes), each.deliveries, each.taken ? "taken" : "ready",
+                each.key, size(each.bytes), each.deliveries, state(each),
                 el("span", { class: "instant" }, instant(each.published_at)),
                 el("code", { class: "excerpt" }, each.excerpt)],
       }))) : el("p", {}, "No messages."));

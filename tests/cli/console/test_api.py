@@ -75,6 +75,13 @@ def test_a_queue_is_published_to_browsed_and_purged(site: Site) -> None:
     with shmbroker.connect(f"shm://{site.shell.vhost}") as broker:
         message = broker.queue("orders").get(timeout=PATIENCE_SECONDS)
         assert viewer.reads("/api/queue", name="orders")["taken"] == 1
+        rows = viewer.reads("/api/browse", queue="orders")["messages"]
+        whole = viewer.reads("/api/message", queue="orders", position=rows[0]["position"])
+        (name,) = [each.name for each in broker.participants() if each.id == broker.participant]
+        by = (broker.participant, f"{name} ({broker.participant})")
+        assert [(row["taken_by"], row["holder"]) for row in (*rows, whole)] == [
+            by, (None, None), by
+        ]  # fmt: skip
         message.give_back()
     assert told["settings"]["when_full"] == {"value": "block", "source": "default"}
     assert site.shell.bodies("orders")[0] == '{"coffee": 1}'  # nothing was taken
