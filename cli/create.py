@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from shmbroker.cli import flags
 from shmbroker.cli.group import Verb
 from shmbroker.cli.instance import setting_of, settings_option
 from shmbroker.cli.joining import joined_to, tell_live
@@ -113,11 +114,13 @@ def create(
     of its files cluster.password and programs.password: they are proved, and not sent.
     """
     from shmbroker.ipc.instance import creation
+    from shmbroker.ipc.instance.config.config import FILE
     from shmbroker.netbridge.config.config import network as checked
 
     given: dict[str, object] = {"instance.name": name or folder.absolute().name}
     joined, passwords = joined_to(join, role, network), dict[str, str]()
     if joined is not None or any(network[each] for each in OF_NETWORK):
+        flags.check(network, joined, role)
         more, passwords = of_network(str(given["instance.name"]), joined, role, network)
         given.update(more)
     elif any(each for key, each in network.items() if key != "host"):
@@ -129,9 +132,11 @@ def create(
     given.update({
         key: value for key, value in (("instance.vhost", vhost), ("ha.role", role)) if value
     })  # fmt: skip
-    given.update(setting_of(each) for each in settings)
-    checked(folder, given)
-    config = creation.create(folder, given)
+    set_here = dict(setting_of(each) for each in settings)
+    given.update(set_here)
+    with flags.named(folder.absolute() / FILE, set_here):
+        checked(folder, given)
+        config = creation.create(folder, given)
     for file, password in passwords.items():
         written(folder / file, password)
     is_alone = config.policy == "replication" and len(config.members) == 1

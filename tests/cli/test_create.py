@@ -122,7 +122,26 @@ def test_lives_of_the_cluster_may_vote_in_the_place_of_a_witness(
 
 def test_what_cannot_be_made_is_refused(shell: Shell, ports: list[str], tmp_path: Path) -> None:
     made, plain, folder = tmp_path / "made", tmp_path / "plain", str(tmp_path / "other")
-    assert "on-partition is missing" in refused(shell, folder, "--replicated", *ports)
+    said = refused(shell, folder, "--replicated", *ports)
+    assert "shmbroker: --on-partition is missing" in said
+    for flag in ("stop-confirming", "continue-alone", "--witness tcp://HOST:61617"):
+        assert flag in said
+    assert "toml" not in said
+    for flag, value in (
+        ("--witness", "tcp://three:99999"), ("--group-name", ""), ("--port", "65535")
+    ):  # fmt: skip
+        said = refused(shell, folder, "--replicated", *ports, flag, value)
+        assert said.startswith(f"shmbroker: {flag} ")
+    for kind, flag, value in (
+        ("--clustered", "--witness", "tcp://three:61617"), ("--clustered", "--quorum-size", "2"),
+        ("--replicated", "--max-hops", "2"),
+        ("--replicated", "--static-cluster", "tcp://two:61619"),
+    ):  # fmt: skip
+        other = {"--clustered": "--replicated", "--replicated": "--clustered"}[kind]
+        assert f"{flag} is for {other}" in refused(shell, folder, kind, *ports, flag, value)
+    key = "ha.replication.on-partition=never"
+    said = refused(shell, folder, "--replicated", *ports, "--set", key)
+    assert "shmbroker.toml: ha.replication.on-partition is" in said
     assert "say --replicated" in refused(shell, folder, "--max-hops", "1")
     replicated(shell, made, ports)
     shell.does("create", str(plain), "--vhost", shell.vhost)
