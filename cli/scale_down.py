@@ -74,8 +74,10 @@ def as_text(told: dict[str, Any]) -> str:
     """Empty: it has not begun."""
     if not told.get("to"):
         return ""
+    if told.get("state") == "waiting":
+        return visible(str(told.get("why")))
     return (
-        f"{told['queues']} of {told['of-queues']} queues, {told['messages']} of "
+        f"moved {told['queues']} of {told['of-queues']} queues, {told['messages']} of "
         f"{told['of-messages']} messages to {visible(str(told['to']))}"
     )
 
@@ -85,7 +87,7 @@ def _tell(now: dict[str, Any], told: str) -> str:
     text = as_text(now)
     is_last = now.get("state") in ("done", "failed")
     if text and text != told and (is_last or not told or sys.stderr.isatty()):
-        say(f"moved {text}")
+        say(text)
         return text
     return told
 
@@ -93,4 +95,4 @@ def _tell(now: dict[str, Any], told: str) -> str:
 def of_status(folder: Path, state: str, pid: int | None) -> dict[str, object]:
     """What `status` shows of one that is being stopped."""
     text = as_text(_now(folder, pid or 0)) if state == "handing over" else ""
-    return {"scale-down": f"moved {text}"} if text else {}
+    return {"scale-down": text} if text else {}

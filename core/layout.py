@@ -830,7 +830,8 @@ PARTICIPANT_OWNS_AT: Final = 120  # OWNS_*: set before a queue belongs to it
 PARTICIPANT_EXPELLED_AT: Final = 128  # when whoever is to leave had joined, 0 nobody
 PARTICIPANT_SELECTORS_AT: Final = 136  # 0: it has no memory for them; odd: they are being changed
 PARTICIPANT_LIST_AT: Final = 144  # references to the queues that it uses, with what for
-PARTICIPANT_LIST: Final = (PARTICIPANT_BYTES - PARTICIPANT_LIST_AT) // 8
+PARTICIPANT_OPEN_AT: Final = PARTICIPANT_BYTES - 8  # how many of its transactions have begun
+PARTICIPANT_LIST: Final = (PARTICIPANT_OPEN_AT - PARTICIPANT_LIST_AT) // 8
 
 OWNS_QUEUES: Final = 1
 OWNS_NO_MORE: Final = 2  # what it owned has been dealt with, and nothing is given to it

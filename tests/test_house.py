@@ -158,6 +158,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/serving/requests.py": set(),
     "netbridge/serving/served.py": set(),
     "netbridge/serving/service.py": {"time"},
+    "netbridge/serving/travelling.py": {"threading", "time"},
     "netbridge/serving/watcher.py": set(),
     "netbridge/broker/voters.py": set(),
     "netbridge/broker/witness.py": {"zmq", "time", "secrets"},

@@ -100,6 +100,8 @@ int64_t ownership_end(sb_connection *connection, int64_t id);
 
 /* It is the name of a queue towards another node. */
 bool leads_to_node(const char *name);
+/* Or of one that has what is acknowledged in open transactions, and goes with them to another. */
+bool goes_to_successor(const char *name);
 /* Whether a queue of this name has what a message transfer agent sends to another broker. */
 bool leads_to_agent(const char *name);
 /* And if it is there because the other broker has asked for it. */

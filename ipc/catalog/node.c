@@ -18,6 +18,7 @@
 #define FETCHED "$link."  /* how those begin of which another broker fetches: docs/networks.md */
 #define SELECTED "$bridge." /* and those that a bridge with a filter ships: docs/links.md */
 #define ROUTES "$groups" /* and with a dot behind it: ipc/queue/grouped.c */
+#define HELD "$held." /* what is acknowledged in open transactions: docs/scale-down.md */
 
 static bool begins(const char *name, const char *with)
 {
@@ -32,6 +33,11 @@ bool leads_to_node(const char *name)
 bool is_on_its_way(const char *name)
 {
     return begins(name, FETCHED) || begins(name, SELECTED) || begins(name, AGENT ".");
+}
+
+bool goes_to_successor(const char *name)
+{
+    return begins(name, HELD);
 }
 
 bool leads_to_agent(const char *name)

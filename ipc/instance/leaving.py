@@ -18,6 +18,9 @@ from shmbroker.ipc.vhost import vhost as vhosts
 OWN: Final = "$"
 """Names of the broker's own queues begin so."""
 
+HELD: Final = "$held."
+"""How a queue begins that has what is acknowledged in a transaction of a program on another host
+(netbridge/serving/travelling.py)."""
 SPARE: Final = ".spare"
 """Of files that are to become segments of the journal: a backup has some ready."""
 
@@ -37,7 +40,8 @@ def that_go(broker: Broker) -> Iterator[Queue]:
     A temporary queue is that of a program, and a queue that follows another one has copies.
     """
     for row in broker._catalog.queues():
-        if row.name.startswith(OWN) or row.word(QUEUE_FLAGS_AT) & QUEUE_TEMPORARY:
+        is_own = row.name.startswith(OWN) and not row.name.startswith(HELD)
+        if is_own or row.word(QUEUE_FLAGS_AT) & QUEUE_TEMPORARY:
             continue
         with suppress(NotFound):  # deleted since
             queue = broker.queue(row.name)

@@ -37,15 +37,16 @@ bool is_reply(int64_t target)
     return target < 0 && target & 1;
 }
 
-/* The name in an entry, or nothing; the broker's own are nobody's target. */
+/* The name in an entry, or nothing; the broker's own are nobody's target, but for what one that
+ * leaves has put aside. */
 static int64_t name_in_entry(const char *entry, char *name)
 {
     int64_t length = word_load(entry, L_ENTRY_NAME_LENGTH_AT);
-    if (length < 1 || length > L_NAME_BYTES_MAX || entry[L_ENTRY_NAME_AT] == '$')
+    if (length < 1 || length > L_NAME_BYTES_MAX)
         return 0;
     memcpy(name, entry + L_ENTRY_NAME_AT, (size_t)length);
     name[length] = 0;
-    return length;
+    return *name != '$' || goes_to_successor(name) ? length : 0;
 }
 
 /* The reference of what has this target, and its name; SB_NOT_FOUND. */

@@ -28,6 +28,7 @@ struct sb_transaction {
     int64_t serial; /* which commit of the connection it was */
     int64_t stamp;  /* and which of those on durable queues, 0: of none */
     bool is_replicated; /* not only on queues that other members have nothing of */
+    bool is_counted; /* as one that has begun, and is not over */
     operation *operations;
     int64_t count, room;
     sb_queue **copied; /* whose confirms wait for replicas of single queues */
@@ -61,8 +62,25 @@ static int64_t enter(sb_transaction *transaction)
     return SB_OK;
 }
 
+/* Whoever stops the broker may wait for those that have begun (docs/scale-down.md).  A connection
+ * that is closed has nothing to count any more: its place may be another's. */
+static void note_open(sb_transaction *transaction)
+{
+    sb_connection *connection = transaction->connection;
+    bool is_open = transaction->count > 0;
+    if (transaction->is_counted == is_open)
+        return;
+    pthread_mutex_lock(&connection->commit_mutex);
+    if (atomic_load(&connection->closed) == SB_OK)
+        atomic_fetch_add((_Atomic int64_t *)(participant_entry(connection, connection->id) +
+                                             L_PARTICIPANT_OPEN_AT), is_open ? 1 : -1);
+    pthread_mutex_unlock(&connection->commit_mutex);
+    transaction->is_counted = is_open;
+}
+
 static int64_t leave(sb_transaction *transaction, int64_t code)
 {
+    note_open(transaction);
     pthread_mutex_unlock(&transaction->mutex);
     return code;
 }

@@ -103,6 +103,23 @@ class Participants:
             )
         return listed
 
+    def with_transactions(self) -> dict[int, tuple[int, str]]:
+        """Who lives and has one that has begun and is not over, by number: its pid and name."""
+        (high,) = Struct("<q").unpack_from(self._memory, at.PARTICIPANTS_HIGH_AT)
+        found = {}
+        for number in range(1, min(high, at.PARTICIPANTS)):
+            start = at.PARTICIPANTS_AT + number * at.PARTICIPANT_BYTES
+            (begun,) = _WORD.unpack_from(self._memory, start + at.PARTICIPANT_OPEN_AT)
+            if begun <= 0:
+                continue
+            state, pid, *_, length = _ENTRY.unpack_from(self._memory, start)
+            if state == at.PARTICIPANT_LIVE and lib.sb_participant_lives(self._connection, number):
+                name = start + at.PARTICIPANT_NAME_AT
+                length = max(0, min(length, at.PARTICIPANT_NAME_BYTES_MAX))
+                told = bytes(self._memory[name : name + length]).decode(errors="replace")
+                found[number] = pid, told
+        return found
+
     def uses(self, references: Collection[int]) -> dict[int, tuple[int, int]]:
         """How many participants take from and publish to each of these queues, by reference."""
         uses: dict[int, tuple[int, int]] = {}

@@ -256,6 +256,10 @@ class Network(Closable):
         if self._sessions is not None:
             self._sessions.hold(is_held)
 
+    def hands_over(self) -> list[dict[str, Any]]:
+        """What a successor is told of transactions of programs; they are heard no more."""
+        return [] if self._sessions is None else self._sessions.hands_over()
+
     def tell_topology(self, ours: tuple[Node, ...], others: tuple[Other, ...] = ()) -> None:
         """All programs that are connected, and those that come; of others as their acceptor
         says."""

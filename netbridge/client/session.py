@@ -292,12 +292,12 @@ class Session:
         self._soon(again)
         return pending
 
-    def work(self, transaction: int) -> None:
-        self._soon(partial(self._client.work, transaction))
+    def work(self, transaction: int, deliveries: list[int]) -> None:
+        self._soon(partial(self._client.work, transaction, deliveries))
 
     def no_work(self, transaction: int) -> None:
         """It was rolled back."""
-        self._soon(lambda: self._client.works.pop(transaction, None))
+        self._soon(lambda: self._client.travelling.works.pop(transaction, None))
 
     def want(self, consumer: int, messages: int) -> None:
         self._soon(lambda: self._does(self._client.want(consumer, messages)))

@@ -58,6 +58,8 @@ class Transaction:
         self._number = next(self._session.transactions)
         self._operations: list[list[Any]] = []
         self._acked: list[Message] = []
+        self._deliveries: list[int] = []
+        """Of these; the session looks at it."""
         self._has_ended = False
         self._failure: Error | None = None
         """Of a commit that failed and gave its messages back."""
@@ -81,6 +83,7 @@ class Transaction:
             message._was_dealt_with()
         if message._generation != self._session.generation:
             raise DeliveryRevoked(f"message {message.position}: its session was made again")
+        self._deliveries.append(message._delivery)
         self._add(["ack", message._delivery, 1])
         message._dealt = "acknowledged"
         self._acked.append(message)
@@ -121,7 +124,7 @@ class Transaction:
         if self._has_ended:
             raise TransactionEnded("the transaction was committed or rolled back before")
         if not self._operations:
-            self._session.work(self._number)
+            self._session.work(self._number, self._deliveries)
         self._operations.append(operation)
 
     @twin(local.Transaction.commit)
@@ -160,9 +163,10 @@ class Transaction:
         for message in self._acked:
             message._dealt = DONE[Verb.GIVE_BACK]
         self._acked.clear()
+        self._deliveries = []
         self._number = next(self._session.transactions)
         if self._operations:
-            self._session.work(self._number)
+            self._session.work(self._number, self._deliveries)
 
     @twin(local.Transaction.rollback)
     def rollback(self) -> None:

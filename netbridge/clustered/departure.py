@@ -21,7 +21,7 @@ from typing import Any, Final
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import ConnectionClosed, Error, NotFound
 from shmbroker.ipc.connection.broker import Broker
-from shmbroker.ipc.instance.leaving import Left, count_in, that_go
+from shmbroker.ipc.instance.leaving import HELD, Left, count_in, that_go
 from shmbroker.ipc.instance.moving import remains
 from shmbroker.ipc.queue.moving import pass_over
 from shmbroker.ipc.queue.queue import Queue
@@ -34,7 +34,7 @@ from shmbroker.netbridge.cluster.scale_down import ScaleDown, order_of
 from shmbroker.netbridge.clustered import remote_programs, streams
 from shmbroker.netbridge.clustered.inherited import IdsTold
 from shmbroker.netbridge.clustered.members import Members
-from shmbroker.netbridge.clustered.rows import leading_to, pages, rows
+from shmbroker.netbridge.clustered.rows import Row, leading_to, pages, rows
 from shmbroker.netbridge.clustered.towards import towards
 from shmbroker.netbridge.election.question import Node
 
@@ -52,6 +52,11 @@ LOST_SECONDS: Final = 10.0
 """A node that is not reached for so long does not get the rest."""
 TOLD_SECONDS: Final = 1.0
 """Then the others know that nothing more is to be sent here."""
+HELD_SECONDS: Final = 10.0
+"""So long programs that come there wait for what is acknowledged in their transactions."""
+Ends = Callable[[Node, str, str], list[Row]]
+"""Programs on other hosts go, told of this node, its name and its address: what that one is told of
+their transactions."""
 
 
 class Stuck(Exception):
@@ -101,9 +106,8 @@ class Departure:
         self._pause = threading.Event()
         """Never set: a wait for it ends with its time."""
 
-    def run(self, parts: Callable[[str], None], ends: Callable[[Node, str, str], None]) -> Left:
-        """`parts`: programs in shared memory go; `ends`: those on other hosts, told of this node,
-        its name and its address."""
+    def run(self, parts: Callable[[str], None], ends: Ends) -> Left:
+        """`parts`: programs in shared memory go."""
         began = time.monotonic()
         try:
             node, uri = self._target()
@@ -155,10 +159,7 @@ class Departure:
     def _is_over(self) -> bool:
         return self._late is not None and time.monotonic() >= self._late
 
-    def _go(
-        self, node: Node, uri: str, parts: Callable[[str], None],
-        ends: Callable[[Node, str, str], None],
-    ) -> None:  # fmt: skip
+    def _go(self, node: Node, uri: str, parts: Callable[[str], None], ends: Ends) -> None:
         self._opens(node)
         broker = self._members.messages.broker
         if broker is None:
@@ -166,6 +167,8 @@ class Departure:
         self._members.leaves(node)
         self._progress.to = self._members.name_of(node)
         self._told_of(node, broker)
+        if not self._drains:
+            self._waits_for_transactions(node, broker)
         parted = self._programs_go(node, uri, broker, parts, ends)
         queues = list(that_go(broker))
         self._counts(broker, queues)
@@ -190,13 +193,12 @@ class Departure:
         self._members.has_left(node)
 
     def _programs_go(
-        self, node: Node, uri: str, broker: Broker, parts: Callable[[str], None],
-        ends: Callable[[Node, str, str], None],
-    ) -> float:  # fmt: skip
+        self, node: Node, uri: str, broker: Broker, parts: Callable[[str], None], ends: Ends
+    ) -> float:
         """When they were gone.  Whoever comes there before it knows all ids and numbers waits."""
         self._asked(node, lambda number: Holds(number, True))
         try:
-            ends(node, self._progress.to, uri)
+            held = ends(node, self._progress.to, uri)
             remains(broker)
             parts(uri)
             parted = time.monotonic()
@@ -205,7 +207,7 @@ class Departure:
             known = streams.rows(broker, queues), remote_programs.rows(broker, queues)
             for page in pages(chain(*known)):
                 self._asked(node, partial(Makes, rows=page))
-            self._arrives(node, broker)
+            self._arrives(node, broker, held)
         finally:
             self._members.asks(node, lambda number: Holds(number, False))
         return parted
@@ -220,11 +222,34 @@ class Departure:
         for page in pages(chain(rows(broker, queues), self._ids.rows(queues))):
             self._asked(node, partial(Makes, rows=page))
 
-    def _arrives(self, node: Node, broker: Broker) -> None:
+    def _waits_for_transactions(self, node: Node, broker: Broker) -> None:
+        """Those of programs in shared memory, which cannot go there, end first: each program is
+        seen without one; so long that as much time is left for what is moved."""
+        late = self._late and (time.monotonic() + self._late) / 2
+        waited: set[int] | None = None
+        while late is None or time.monotonic() < late:
+            found = broker.with_transactions()
+            others = {number: who for number, who in found.items() if who[0] != os.getpid()}
+            waited = set(others) if waited is None else waited & others.keys()
+            if not waited:
+                return
+            who = ", ".join(f"{name or 'a program'} ({pid})" for pid, name in others.values())
+            self._show("waiting", f"it waits for transactions of {who}")
+            self._wait(node, LOOK_SECONDS)
+
+    def _arrives(self, node: Node, broker: Broker, held: list[Row]) -> None:
         """What programs have published here for that node is there, before they bind there, as
-        whoever opens a subscription again; unless it takes long."""
-        late = time.monotonic() + TOLD_SECONDS
-        while self._ways(broker)[towards(self._cluster, node)] and time.monotonic() < late:
+        whoever opens a subscription again; unless it takes long.  What is acknowledged in open
+        transactions is waited for longer: without it they are rolled back there."""
+        late = time.monotonic() + (HELD_SECONDS if held else TOLD_SECONDS)
+        way = serving(broker, towards(self._cluster, node))
+        queues = [each for each in that_go(broker) if each.name.startswith(HELD)] if held else []
+        while time.monotonic() < late:
+            moved = sum(self._moves(each, way) for each in queues)
+            if not moved and not any(map(count_in, queues)) and not self._ways(broker)[way.name]:
+                for page in pages(held):
+                    self._asked(node, partial(Makes, rows=page))
+                return
             self._wait(node, late - time.monotonic())
 
     def _opens(self, node: Node) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.instance.config.config import Config
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from shmbroker.netbridge.carrier.thread import NetworkThread
     from shmbroker.netbridge.clustered.members import Members
 
+Row = dict[str, Any]
 CLUSTER: Final = "cluster"
 """The noun of orders."""
 STAY: Final = "stay"
@@ -71,16 +72,21 @@ class ClusterOwner(Owner):
         )  # fmt: skip
         return departure.run(parts, self._programs_end)
 
-    def _programs_end(self, node: Node, name: str, uri: str) -> None:
-        """Sessions are told who has their queues from now on, and nobody else comes."""
+    def _programs_end(self, node: Node, name: str, uri: str) -> list[Row]:
+        """Sessions are told who has their queues from now on, and nobody else comes; what that one
+        is told of their transactions."""
+        rows: list[Row] = []
 
         def step() -> None:
             network = self._network
             if network is not None:
+                if uri:
+                    rows.extend(network.hands_over())
                 network.tell_topology((Told(node, 0, name, uri),) if uri else ())
             Owner._end(self, at_once=False)
 
         self._asked(step)
+        return rows
 
     def order(self, given: Mapping[str, object]) -> None:
         """Of the cluster, and those of links."""

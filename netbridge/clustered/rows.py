@@ -1,5 +1,6 @@
 """Queues with their settings, exchanges and bindings: told by one broker, made by another one; and
-ids, numbers and streams that are known there (inherited.py, remote_programs.py, streams.py).
+ids, numbers and streams that are known there (inherited.py, remote_programs.py, streams.py); and
+which transactions of programs on other hosts are whole there.
 
 In the words of `Makes`: a MessagePack list of maps, so many in each as have room.
 """
@@ -19,12 +20,14 @@ from shmbroker.ipc.base.errors import (
 )
 from shmbroker.ipc.catalog.catalog import BindingInfo, ExchangeInfo
 from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.instance.leaving import HELD
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.queue_replica.copy import match_of
 from shmbroker.netbridge.broker.own import OWN
 from shmbroker.netbridge.cluster.codec import MAKES_BYTES_MAX
 from shmbroker.netbridge.clustered import remote_programs, streams
 from shmbroker.netbridge.clustered.inherited import OF, remember
+from shmbroker.netbridge.serving import travelling
 
 DEPTH_MAX: Final = 16
 Row = dict[str, Any]
@@ -106,6 +109,8 @@ def made(broker: Broker, page: bytes) -> str:
         for row in found:
             if streams.OF in row:
                 streams.resume(broker, row)
+            elif travelling.OF in row:
+                travelling.remember(broker, row)
             elif remote_programs.is_of_them(row):
                 remote_programs.remember(broker, row)
             elif OF not in row:
@@ -122,7 +127,7 @@ def made(broker: Broker, page: bytes) -> str:
 def _make(broker: Broker, row: Row) -> None:
     """What is there stays as it is: its owner has made it so."""
     for name in (row.get("queue", ""), row.get("exchange", ""), row.get("from", "")):
-        if name.startswith(OWN):
+        if name.startswith(OWN) and not name.startswith(HELD):
             raise InvalidArgument(f"{name!r} is a name of the broker's own")
     if "queue" in row:
         _make_queue(broker, row)

@@ -13,7 +13,7 @@ NEVER = float("inf")
 OF_DELIVERIES = frozenset({Verb.ACK, Verb.GIVE_BACK, Verb.REJECT})
 STANDING = (Verb.TEMPORARY_QUEUE, Verb.PRODUCER, Verb.CONSUMER)
 """What a session has, in the order in which it is made again."""
-MADE_AGAIN = (*STANDING, Verb.DECLARE)
+MADE_AGAIN = (*STANDING, Verb.DECLARE, Verb.TRANSACTIONS)
 """Calls of ours when the session is made again; a declaration only looks whether it is there."""
 
 

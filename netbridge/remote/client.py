@@ -40,6 +40,7 @@ from shmbroker.netbridge.remote.parts import Assembly, parted
 from shmbroker.netbridge.remote.phase import OVER, RECOVERING, Phase
 from shmbroker.netbridge.remote.prefetched import Prefetched
 from shmbroker.netbridge.remote.producing import Producing
+from shmbroker.netbridge.remote.travelling import Travelling
 from shmbroker.netbridge.wire.frame import Attach, Attached, Command, Delivery, Frame, Result, Seen
 from shmbroker.netbridge.wire.words import Verb
 
@@ -70,8 +71,7 @@ class Client:
         self.in_hand: dict[int, Prefetched | None] = {}
         """By delivery: whose it is."""
         self.settling: set[int] = set()
-        self.works: dict[int, int] = {}
-        """By transaction with work: the generation of its first work."""
+        self.travelling = Travelling(self)
         self.assembly = Assembly(options.message_bytes)
         self.unsaid = 0
         self.moving = Moving(self)
@@ -189,9 +189,9 @@ class Client:
         again.repeated, again.node = True, first.node
         return self.call(again, now)
 
-    def work(self, transaction: int) -> None:
+    def work(self, transaction: int, deliveries: list[int] | None = None) -> None:
         """Something was done in it since its last commit."""
-        self.works.setdefault(transaction, self.generation)
+        self.travelling.begun(transaction, [] if deliveries is None else deliveries)
 
     def want(self, consumer: int, messages: int) -> list[Action]:
         """Of a consumer without prefetch: so many more."""
@@ -209,7 +209,7 @@ class Client:
         return NEVER if limit == NO_LIMIT else limit
 
     def _call(self, call: Call, now: float) -> None:
-        if call.verb is Verb.COMMIT and not call.repeated and not self._may_commit(call):
+        if call.verb is Verb.COMMIT and not call.repeated and not self.travelling.may_commit(call):
             return
         if call.verb in OF_DELIVERIES and not self._may_settle(call):
             return
@@ -225,19 +225,11 @@ class Client:
         self.ids += 1
         return self.ids
 
-    def _may_commit(self, call: Call) -> bool:
-        generation = self.works.pop(call.value, None)
-        if generation is None:
-            self.did.append(Finish(call.id, Outcome(End.OK, Why.DONE)))
-        elif generation != self.generation:
-            self.did.append(Finish(call.id, Outcome(End.FAILED, Why.ROLLED_BACK)))
-        return generation == self.generation
-
     def _may_settle(self, call: Call) -> bool:
         """Each delivery once, and in the session that it came in."""
         numbers = call.numbers
         why = Why.DONE
-        if call.generation != self.generation:
+        if not self.travelling.is_ours(call):
             why = Why.REVOKED
         elif any(each not in self.in_hand or each in self.settling for each in numbers):
             why = Why.DEALT_WITH
@@ -318,14 +310,14 @@ class Client:
     def _remake(self) -> None:
         """The broker has nothing of the session any more."""
         self.moving.remade()
+        self.travelling.ends()
         self.next_generation()
         for call in self.calls.withdraw():
             is_made_again = call.is_internal and call.verb in MADE_AGAIN
             if call.is_abandoned or is_made_again or call is self.moving.end:
                 continue
             what = remade_at(self.node, call)
-            if what in (Fate.AGAIN, Fate.ASKED):
-                call.settles = ()  # the next session counts its deliveries anew
+            if self.travelling.takes(call) or what in (Fate.AGAIN, Fate.ASKED):
                 self.calls.put(call)
             else:
                 self._finish(call, self.doubt.unanswered(call, what, Why.CLOSED))
@@ -345,6 +337,8 @@ class Client:
         internal = sorted(self.standing.values(), key=lambda call: STANDING.index(call.verb))
         waiting = list(self.calls.waiting)
         self.calls.waiting.clear()
+        if (asks := self.travelling.asks()) is not None:
+            self.calls.put(asks)
         for call in internal:
             made = Call(self.next_id(), call.verb, call.target, call.value, body=call.body)
             if call.verb is Verb.PRODUCER:
@@ -382,6 +376,7 @@ class Client:
         for consumer in self.consumers:
             self.did.append(Drop(consumer))
         self.moving.ends()
+        self.travelling.forget()
         self.next_generation()
         self.consumers.clear()
         self.standing = {
@@ -470,7 +465,7 @@ class Client:
                 self._answered(whole, now)
             else:
                 self._delivered(whole, now)
-        else:
+        elif not self.travelling.hears(frame):
             raise SessionBroken(f"{type(frame).__name__.lower()} comes to a program")
         self._tell_seen()
 
@@ -487,7 +482,7 @@ class Client:
             return
         self.in_hand.update(dict.fromkeys(numbers, consumer))
         if consumer is None:  # it has left while this was on its way
-            self._gives_back(frame.first, frame.messages, now)
+            self.gives_back(frame.first, frame.messages, now)
             return
         if not frame.messages:
             self._leave(frame.consumer)
@@ -523,7 +518,7 @@ class Client:
         self.pump()
 
     def _settled(self, call: Call, code: int) -> None:
-        if call.generation != self.generation:
+        if not self.travelling.is_ours(call):
             return
         self.settling.difference_update(call.numbers)
         if code < OK and code != REVOKED:  # it is in hand still
@@ -554,13 +549,15 @@ class Client:
             self._dealt_with(call.settles)
         elif call.verb is Verb.DECLARE and call.is_internal and self.moving.has_found():
             self._make_again()
+        elif call.verb is Verb.TRANSACTIONS:
+            self.travelling.answered(call, frame.body, now)
         elif call.verb is Verb.GET and frame.code:
             taken = range(frame.value, frame.value + frame.code)
             self.in_hand.update(dict.fromkeys(taken, None))
             if call.is_abandoned:
-                self._gives_back(frame.value, frame.code, now)
+                self.gives_back(frame.value, frame.code, now)
 
-    def _gives_back(self, first: int, count: int, now: float) -> None:
+    def gives_back(self, first: int, count: int, now: float) -> None:
         """What was taken for a call, or for a consumer, that nobody waits for."""
         if count:
             back = Call(self.next_id(), Verb.GIVE_BACK, 0, first, count, is_internal=True)
@@ -571,6 +568,8 @@ class Client:
         why = Why.ANSWERED
         if call.is_internal and call.verb is Verb.DECLARE:
             self.moving.turns_back(now)
+        elif call.verb is Verb.TRANSACTIONS:
+            self.travelling.answered(call, b"", now)
         elif call.is_internal and call.verb in STANDING:
             self._leave(call.target)
             self.did.append(Unmade(call.target, raised(frame.code, frame.body)))

@@ -86,6 +86,7 @@ WHEN_SENT: Final[dict[Verb, tuple[Fate, Fate]]] = {
     Verb.SETTINGS: _CHANGE,
     Verb.OPERATE: _CHANGE,
     Verb.CANCEL_SCHEDULED: _CHANGE,
+    Verb.TRANSACTIONS: _LOOK,
     Verb.ORDER: _CHANGE,
     Verb.LOOK: _LOOK,
     Verb.END: _LOOK,

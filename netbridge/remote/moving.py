@@ -91,7 +91,8 @@ class Moving:
     def _is_open(self) -> bool:
         client = self._client
         closes = any(call.verb is Verb.END for call in client.calls.waiting)
-        return bool(client.in_hand or client.works or client.doubt.is_open or closes)
+        works = client.travelling.works
+        return bool(client.in_hand or works or client.doubt.is_open or closes)
 
     def _becomes(self, stage: Stage, until: float = NEVER) -> None:
         former, self.stage, self._holds_until = self.stage, stage, until
@@ -152,7 +153,8 @@ class Moving:
         """What was called and not said, or would take messages, is said at the next broker."""
         client = self._client
         client.next_generation()
-        client.works.update(dict.fromkeys(client.works, client.generation))
+        for work in client.travelling.works.values():
+            work.generation = client.generation
         for call in client.calls.withdraw():
             if not (call.is_abandoned or (call.is_internal and call.verb in MADE_AGAIN)):
                 client.calls.put(call)

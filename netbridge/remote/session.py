@@ -244,6 +244,15 @@ class Session:
         else:
             self._finish(command.number, REVOKED)
 
+    def counts_behind(self, delivery: int) -> None:
+        """What is delivered from now on has higher numbers: a session before this one has used
+        those up to this one."""
+        self.next_delivery = max(self.next_delivery, delivery + 1)
+
+    def has_in_hand(self, deliveries: list[int]) -> None:
+        """Of a session before this one, whose transactions go on in it."""
+        self.in_hand.update(dict.fromkeys(deliveries, 0))
+
     def begins_to_settle(self, deliveries: list[int]) -> bool:
         """With a transaction: what is settled in another way meanwhile is not."""
         may = all(each in self.in_hand and each not in self.settling for each in deliveries)

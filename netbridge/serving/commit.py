@@ -167,7 +167,7 @@ class Commit:
         """What has become of it, if it was committed before."""
         command = self.command
         try:
-            if command.verb is Verb.COMMIT and not command.repeated:
+            if command.verb is Verb.COMMIT and (not command.repeated or self._has_travelled):
                 self._add_deliveries(unpacked(command.body))  # else they are of a former session
             own = self.served.own()
             self._marks = marks(own)
@@ -176,7 +176,7 @@ class Commit:
                 mark = self._marks.value(self._mark)
                 if mark is not None:
                     return Committed.of(mark.body)
-                if command.verb is Verb.COMMIT:
+                if command.verb is Verb.COMMIT and not self._has_travelled:
                     raise error_for(ENDED, "a transaction that was asked for again")
             self.transaction = own.transaction(warn=False)
             if command.verb is Verb.COMMIT:
@@ -188,6 +188,11 @@ class Commit:
         except Error as error:
             self.error = error
         return None
+
+    @property
+    def _has_travelled(self) -> bool:
+        """What it acknowledges is in hand here, too."""
+        return self.command.value in self.served.travelled
 
     @property
     def _of(self) -> Transaction:

@@ -31,6 +31,11 @@ class TakenBatch:
     messages: Any
     """As C knows them."""
 
+    @property
+    def source(self) -> str:
+        """The queue that they are from."""
+        return self.queue.name
+
     def ack(self, start: int, count: int) -> int:
         ours: int = lib.sb_ack_many(self.queue._queue, self.messages + start, count)
         return max(0, ours)

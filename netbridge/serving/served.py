@@ -48,6 +48,7 @@ from shmbroker.netbridge.serving.orders import check
 from shmbroker.netbridge.serving.producer import LEVEL_WORDS, Producer, until
 from shmbroker.netbridge.serving.requests import Request, reply
 from shmbroker.netbridge.serving.taking import Taken
+from shmbroker.netbridge.serving.travelling import transactions
 from shmbroker.netbridge.serving.watcher import Watcher
 from shmbroker.netbridge.wire.frame import Body, Command
 from shmbroker.netbridge.wire.words import Level, Role, Verb
@@ -71,6 +72,10 @@ class Served:
         self.gets: set[Get] = set()
         self.commits: set[Commit] = set()
         self.hands = Hands()
+        self.open: dict[int, list[int]] = {}
+        """Transactions of a program whose broker leaves, with their deliveries."""
+        self.travelled: set[int] = set()
+        """Transactions that have begun at another broker."""
         self._temporary: dict[int, str] = {}
         self._own: Broker | None = None
 
@@ -459,6 +464,7 @@ VERBS: dict[Verb, Callable[[Served, Command], None]] = {
     Verb.LEAVE: Served.leave,
     Verb.OPERATE: Served.operate,
     Verb.ORDER: Served.order,
+    Verb.TRANSACTIONS: transactions,
     Verb.CANCEL_SCHEDULED: lambda served, command: served.in_one_go(cancelled, command),
     Verb.LOOK: lambda served, command: served.looks(looked, command),
     Verb.BROWSE: lambda served, command: served.looks(browsed, command),

@@ -34,6 +34,7 @@ from shmbroker.netbridge.serving.confirms import Confirms
 from shmbroker.netbridge.serving.orders import CarryOut, Orders
 from shmbroker.netbridge.serving.requests import Requests
 from shmbroker.netbridge.serving.served import Served
+from shmbroker.netbridge.serving.travelling import Arriving, Leaving
 from shmbroker.netbridge.wire.frame import Attach, Frame
 from shmbroker.netbridge.wire.words import Role
 
@@ -84,13 +85,25 @@ class Service(Closable):
         self.requests = Requests(self)
         self.orders = Orders(thread.call, carry_out)
         self._confirms: dict[tuple[int, int], Confirms] = {}
+        self.is_deaf = False
+        """It leaves: nothing that programs say is heard any more."""
         self._is_held = False
         """Programs that come are not heard yet."""
         self._held: dict[End, list[Frame]] = {}
         """What they have said."""
         self._waiting: deque[tuple[int, Session | None, Action]] = deque()
         self._is_busy = False
-        thread.ask(lambda: thread.members.append(self))
+        self.leaving = Leaving(self)
+        thread.ask(self._begin)
+
+    def _begin(self) -> None:
+        self._thread.members.append(self)
+        self.arriving = Arriving(self, self._sessions.limits.ttl)
+
+    def hands_over(self) -> list[dict[str, Any]]:
+        """What is to be told of transactions that are open, when this broker leaves; from any
+        thread but ours."""
+        return self.leaving.hand_over()
 
     def hold(self, is_held: bool) -> None:
         """Programs that come from now on are heard later, or are heard; from any thread."""
@@ -135,6 +148,7 @@ class Service(Closable):
             self._held[end] = []
 
     def _let_in(self) -> None:
+        self.arriving.look()
         held, self._held = self._held, {}
         for end, frames in held.items():
             for frame in frames:
@@ -147,7 +161,7 @@ class Service(Closable):
                 end.does(end.machine.stop(time.monotonic(), "it does not wait for an answer"))
             return
         number = self._numbers.get(end)
-        if number is None:
+        if number is None or self.is_deaf:
             return
         if isinstance(frame, Attach) and not self._may_attach(end, frame):
             end.does(end.machine.stop(time.monotonic(), OF_ANOTHER))

@@ -484,6 +484,12 @@ class Invite(Frame):
     uri: Uri
 
 
+@value
+class Parting(Frame):
+    """To a program: the broker gives all that it has to another one, and asks what is acknowledged
+    in transactions that are open (netbridge/remote/travelling.py)."""
+
+
 KINDS: Final[tuple[type[Frame], ...]] = (
     Hello,
     Challenge,
@@ -524,6 +530,7 @@ KINDS: Final[tuple[type[Frame], ...]] = (
     Talk,
     Nodes,
     Invite,
+    Parting,
 )
 """By the number of their kind, which never changes."""
 
@@ -533,7 +540,7 @@ OF_PAIRS: Final = frozenset({Talk})
 OF_NETWORKS: Final = frozenset({Talk})
 OF_CLUSTERS: Final = frozenset({Talk, Vote})
 OF_SESSIONS: Final = frozenset(
-    {Attach, Attached, Command, Result, Delivery, Grant, Seen, Nodes, Invite}
+    {Attach, Attached, Command, Result, Delivery, Grant, Seen, Nodes, Invite, Parting}
 )
 
 GROWING: Final = (Hello, Refused)

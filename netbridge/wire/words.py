@@ -142,6 +142,8 @@ class Verb(Word):
     OPERATE = "operate"
     """What an operator does with a queue: purge, move, pause, ..."""
     CANCEL_SCHEDULED = "cancel-scheduled"
+    TRANSACTIONS = "transactions"
+    """What is acknowledged in those that are open; repeated, to have it in hand again."""
     ORDER = "order"
     """What the process of the broker is to do: `shmbroker ha` of queue replicas."""
     LOOK = "look"

@@ -397,10 +397,10 @@ def test_three_brokers_with_messages_between_them(cluster: Cluster) -> None:
     assert len(found) == len(set(found))
 
 
-def for_programs(cluster: Cluster) -> str:
-    """East, and west, which is to leave: where programs reach it."""
+def for_programs(cluster: Cluster, **others: object) -> str:
+    """East, with other settings, and west, which is to leave: where programs reach it."""
     ports = {name: free_port() for name in ("east", "west")}
-    for name, more in (("east", HOPS), ("west", TO_EAST)):
+    for name, more in (("east", {**HOPS, **others}), ("west", TO_EAST)):
         cluster.add(
             name, **more,
             acceptors__apps__uri=f"tcp://127.0.0.1:{ports[name]}",

@@ -1,0 +1,137 @@
+"""What is acknowledged in open transactions is put aside when a broker leaves, and is in hand again
+for who asks for it at its successor.  Both are of one vhost here: what is put aside moves like all
+that is in queues (tests/netbridge/clustered/test_open_transactions.py)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import shmbroker
+from shmbroker import TransactionRolledBack
+from shmbroker.ipc.broker.journaler import Journaler
+from shmbroker.ipc.instance.leaving import HELD
+from shmbroker.netbridge.link.times import LinkTimes
+from shmbroker.netbridge.remote.session import SessionLimits
+from shmbroker.netbridge.serving import travelling
+from shmbroker.netbridge.serving.service import Service
+from tests.support.serving import Site
+
+PATIENCE = 60.0
+
+
+class Leaver:
+    def __init__(self, at: Site, opened: ExitStack) -> None:
+        self.at, self._opened, self._serves = at, opened, ExitStack()
+        self.service: Service
+        self.serve()
+
+    def serve(self) -> None:
+        self.service = self._serves.enter_context(self.at.served())._service
+
+    def program(self) -> Any:
+        url = f"tcp://127.0.0.1:{self.at.port}"
+        return self._opened.enter_context(
+            shmbroker.connect(url, user="site", password="correct horse battery")
+        )
+
+    def leaves(self, *, tells: bool = True) -> None:
+        """And another one, which knows what it was told, is in its place."""
+        rows = self.service.hands_over()
+        self._serves.close()
+        for row in rows if tells else ():
+            travelling.remember(self.at.broker, row)
+        self.serve()
+
+    def held(self) -> list[str]:
+        return [each.name for each in self.at.broker.queues() if each.name.startswith(HELD)]
+
+
+@pytest.fixture
+def leaver(vhost: str, tmp_path: Path) -> Iterator[Leaver]:
+    with ExitStack() as opened:
+        broker = opened.enter_context(shmbroker.connect(f"shm://{vhost}", create=True, name="test"))
+        (tmp_path / "journal").mkdir()
+        journaler = opened.enter_context(Journaler(tmp_path / "journal", node=b"n" * 16))
+        journaler.start(broker, 1)
+        times = LinkTimes(heartbeat_interval=PATIENCE)
+        made = Leaver(Site(broker, tmp_path, SessionLimits(ttl=0.5), times), opened)
+        opened.callback(made._serves.close)
+        yield made
+
+
+def until(holds: Callable[[], bool]) -> None:
+    late = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < late
+        time.sleep(0.01)  # nothing tells
+
+
+def bodies(queue: Any) -> list[bytes]:
+    return [bytes(each.body) for each in queue.browse()]
+
+
+def works(leaver: Leaver, name: str = "orders") -> tuple[Any, Any]:
+    """A program with a transaction that acknowledges the first message, and publishes another."""
+    program = leaver.program()
+    transaction = program.transaction()
+    transaction.ack(program.queue(name).get(timeout=PATIENCE))
+    transaction.publish(name, b"4")
+    return program, transaction
+
+
+def test_who_asks_has_it_in_hand_again(leaver: Leaver) -> None:
+    orders = leaver.at.broker.declare_queue("orders", slots=64)
+    for body in (b"1", b"2", b"3"):
+        orders.publish(body)
+    program, transaction = works(leaver)
+    leaver.leaves()
+    assert bodies(orders) == [b"2", b"3"]
+    transaction.ack(program.queue("orders").get(timeout=PATIENCE))
+    leaver.leaves()
+    transaction.commit()
+    assert bodies(orders) == [b"3", b"4"]
+    until(lambda: not leaver.held())
+
+
+def test_what_is_rolled_back_is_in_its_queue_as_it_was(leaver: Leaver) -> None:
+    orders = leaver.at.broker.declare_queue("orders", slots=64)
+    orders.publish(b"1", key="k", properties={"kind": "tea"}, priority=3, ttl=3600.0)
+    _, transaction = works(leaver)
+    leaver.leaves()
+    transaction.rollback()
+    with orders.get(timeout=PATIENCE) as back:
+        assert (bytes(back.body), back.key, back.properties) == (b"1", "k", {"kind": "tea"})
+        assert (back.priority, back.redelivered) == (3, True)
+        assert back.expires_at is not None
+    until(lambda: not leaver.held())
+
+
+def test_what_nobody_knows_to_be_whole_is_rolled_back_and_in_its_queue_later(
+    leaver: Leaver,
+) -> None:
+    orders = leaver.at.broker.declare_queue("orders", slots=64)
+    orders.publish(b"1")
+    _, transaction = works(leaver)
+    leaver.leaves(tells=False)
+    with pytest.raises(TransactionRolledBack):
+        transaction.commit()
+    with orders.get(timeout=PATIENCE) as back:
+        assert bytes(back.body) == b"1"
+
+
+def test_one_of_a_queue_with_a_long_name_does_not_travel(leaver: Leaver) -> None:
+    name = "q" * 250
+    long = leaver.at.broker.declare_queue(name, slots=64)
+    long.publish(b"1")
+    _, transaction = works(leaver, name)
+    leaver.leaves()
+    assert not leaver.held()
+    assert bodies(long) == [b"1"]
+    with pytest.raises(TransactionRolledBack):
+        transaction.commit()
