@@ -37,27 +37,33 @@ class LoopFailed(Exception):
     """A loop in C ended before it was through; the message has its code."""
 
 
+class Native:
+    """The functions of one file of perf/native."""
+
+    def __init__(self, file: str) -> None:
+        self._library = ctypes.CDLL(compiled_client(file))
+
+    def call(self, loop: str, *arguments: Any) -> None:
+        """LoopFailed unless it ends well.  Integers are 64 bits wide, arrays go by address."""
+        function = getattr(self._library, loop)
+        function.restype = ctypes.c_int64
+        if (code := function(*map(_in_c, arguments))) < 0:
+            raise LoopFailed(f"{loop}: code {code}")
+
+
 class Loops:
     """The functions of one file of perf/native, with a connection of their own, which is the first
     argument of each."""
 
     def __init__(self, file: str, vhost: str, spin_seconds: float | None = None) -> None:
-        self._library = ctypes.CDLL(compiled_client(file))
+        self._native = Native(file)
         self._connection = ctypes.c_void_p()
-        made = ctypes.byref(self._connection)
-        self._run("ours_connect", vhost.encode(), None, made)
+        self._native.call("ours_connect", vhost.encode(), None, ctypes.byref(self._connection))
         if spin_seconds is not None:
             self.run("sb_spin", int(spin_seconds * 1e9))
 
     def run(self, loop: str, *arguments: Any) -> None:
-        """LoopFailed unless it ends well.  Integers are 64 bits wide, arrays go by address."""
-        self._run(loop, self._connection, *map(_in_c, arguments))
-
-    def _run(self, loop: str, *arguments: Any) -> None:
-        function = getattr(self._library, loop)
-        function.restype = ctypes.c_int64
-        if (code := function(*arguments)) < 0:
-            raise LoopFailed(f"{loop}: code {code}")
+        self._native.call(loop, self._connection, *arguments)
 
 
 def _in_c(argument: Any) -> Any:

@@ -4,10 +4,12 @@
  * Each message carries when it was due, not when it was sent: a producer that was held up makes its
  * messages late, and that is what their receivers would feel. */
 #define _GNU_SOURCE
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <time.h>
 
-#include "clock.h"
 #include "connect.h"
+#include "waiting.h"
 
 #define PATIENCE_NS INT64_C(60000000000) /* the other process has failed */
 #define NEAR_NS 200000                   /* what is nearer than this is spun for */
@@ -53,4 +55,51 @@ int64_t paced_consume(sb_connection *connection, int64_t count, int64_t stall_at
         code = sb_ack(queue, &message);
     }
     return code < 0 ? code : SB_OK;
+}
+
+/* The bare ring: a cache line for each message, which holds when it was due; 0: it is taken. */
+
+enum { LINES = 1 << 16 };
+
+struct line {
+    _Atomic int64_t due;
+    int64_t rest[7];
+};
+
+/* Spins until it is taken, or until it is there: when it was due. */
+static int64_t await(struct line *line, bool is_taken)
+{
+    for (int64_t tries = 0; tries >> 31 == 0; tries++) {
+        int64_t due = atomic_load_explicit(&line->due, memory_order_acquire);
+        if ((due == 0) == is_taken)
+            return due;
+        pause_cpu();
+    }
+    return SB_EMPTY;
+}
+
+int64_t bare_produce(struct line *ring, int64_t count, int64_t burst, double gap_ns, int64_t start)
+{
+    for (int64_t each = 0; each < count; each++) {
+        int64_t due = start + (int64_t)(gap_ns * (double)(each / burst * burst));
+        if (each % burst == 0)
+            wait_until(due);
+        if (await(&ring[each % LINES], true) < 0)
+            return SB_EMPTY;
+        atomic_store_explicit(&ring[each % LINES].due, due, memory_order_release);
+    }
+    return SB_OK;
+}
+
+int64_t bare_consume(struct line *ring, int64_t count, int64_t *took_ns, int64_t *last)
+{
+    for (int64_t each = 0; each < count; each++) {
+        int64_t due = await(&ring[each % LINES], false);
+        if (due < 0)
+            return due;
+        *last = now_ns();
+        took_ns[each] = *last - due;
+        atomic_store_explicit(&ring[each % LINES].due, 0, memory_order_release);
+    }
+    return SB_OK;
 }

@@ -2,8 +2,7 @@
  *
  * Short runs with and without recording alternate, so that the moods of the machine meet both. */
 #define _GNU_SOURCE
-#include <time.h>
-
+#include "clock.h"
 #include "connect.h"
 
 enum { BATCH = 32 };
@@ -11,13 +10,6 @@ enum { BATCH = 32 };
 #define PATIENCE_NS INT64_C(60000000000) /* the other process has failed */
 
 static const char BODY[64];
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
 
 /* One message there and back in one thread: all instructions, no other processor. */
 

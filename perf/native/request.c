@@ -1,7 +1,6 @@
 /* Requests and plain messages there and back, in C: python -m shmbroker.perf.micro.request. */
 #define _GNU_SOURCE
-#include <time.h>
-
+#include "clock.h"
 #include "connect.h"
 
 #define OPEN(handle, name)                                        \
@@ -14,13 +13,6 @@
 #define PATIENCE_NS INT64_C(60000000000) /* the other process has failed */
 
 static const char BODY[64];
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
 
 int64_t request_serve(sb_connection *connection, int64_t trips)
 {

@@ -6,19 +6,18 @@ A producer that waits for its turn (a closed loop) sends less while the broker i
 measures the slow moments less often than their victims feel them: coordinated omission.  Here each
 message counts from when it was due, whoever is to blame that it comes late.
 
+Each run is followed by one of the same pace through the bare ring (paced.py), and both are shown
+side by side: what the machine stops, it stops there as well.
+
 Rates rise until the broker no longer follows; the knee is the highest at which it did, and p99 was
-within ten times that of the lowest rate.  Each rate is run several times, with the others in
-between; percentiles are of all its runs.
+within ten times that of the lowest rate, or of the bare ring at the same rate.  Each rate is run
+several times, with the others in between; percentiles are of all its runs.
 """
 
 from __future__ import annotations
 
-import os
-import struct
 import sys
-import time
-from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from statistics import median
@@ -26,16 +25,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shmbroker import connect, vhost
 from shmbroker.ipc.latency.latency import Histogram
 from shmbroker.perf.harness.report import aligned
-from shmbroker.perf.machine.child import child
-from shmbroker.perf.machine.client import Loops
-from shmbroker.perf.machine.histograms import LADDER, histogram_of, ladder, merged, rung
-from shmbroker.perf.machine.pinning import pin
-from shmbroker.perf.machine.workspace import unique_token
+from shmbroker.perf.machine.histograms import LADDER, ladder, merged, rung
 from shmbroker.perf.scenarios.command import DURATION, POSITIVE, option, several
 from shmbroker.perf.scenarios.findings import Findings
+from shmbroker.perf.scenarios.paced import CLIENTS, SECONDS, Pace, Run, run, run_bare
 from shmbroker.perf.scenarios.scenario import Scenario
 from shmbroker.perf.scenarios.steps import Steps
 
@@ -43,164 +38,81 @@ if TYPE_CHECKING:
     from shmbroker.perf.scenarios.page import Page
 
 RATES = (10_000, 100_000, 500_000, 1_000_000, 2_000_000, 4_000_000)
-SECONDS, ROUNDS = 1.0, 3
-SPIN_SECONDS = 1.0
-SLOTS = 65536
-LEAD_NS = 100_000_000  # both are ready before the first message is due
-PATIENCE = 60.0
+ROUNDS = 3
 FOLLOWS, KNEE = 0.98, 10
-BODY = struct.Struct("q56x")
-NEAR_NS = 200_000
 
 
 @dataclass(frozen=True)
-class Pace:
-    """How a run is to go."""
-
-    rate: int
-    seconds: float = SECONDS
-    burst: int = 1
-    client: str = "c"
-    stall: float = 0.0
-    """The consumer does nothing for so long, half way through."""
-
-    @property
-    def count(self) -> int:
-        return max(self.burst, int(self.rate * self.seconds))
-
-    def __str__(self) -> str:
-        burst = f" in bursts of {self.burst}" if self.burst > 1 else ""
-        return f"{self.client}, {self.rate:,}/s{burst}"
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run: how long each message took since it was due, and how many came a second."""
-
-    histogram: Histogram
-    achieved: float
-
-
-# --- the two loops, in C and in Python ------------------------------------------------------------
-
-
-class InC:
-    """The loops of native/paced.c."""
-
-    def __init__(self, token: str) -> None:
-        self._loops = Loops("paced.c", token, SPIN_SECONDS)
-
-    def produce(self, pace: Pace, start: int) -> None:
-        self._loops.run("paced_produce", pace.count, pace.burst, 1e9 / pace.rate, start)
-
-    def consume(self, pace: Pace) -> tuple[array[int], int]:
-        took, last = array("q", bytes(8 * pace.count)), array("q", [0])
-        stall = (pace.count // 2, int(pace.stall * 1e9))
-        self._loops.run("paced_consume", pace.count, *stall, took, last)
-        return took, last[0]
-
-
-class InPython:
-    def __init__(self, token: str) -> None:
-        self._queue = connect(f"shm://{token}", spin=SPIN_SECONDS).queue("paced")
-
-    def produce(self, pace: Pace, start: int) -> None:
-        publish, clock, gap = self._queue.publish, time.monotonic_ns, 1e9 / pace.rate
-        for each in range(pace.count):
-            due = start + int(gap * (each // pace.burst * pace.burst))
-            while (left := due - clock()) > 0:
-                if left > NEAR_NS:
-                    time.sleep((left - NEAR_NS / 2) / 1e9)
-            publish(BODY.pack(due), timeout=PATIENCE)
-
-    def consume(self, pace: Pace) -> tuple[array[int], int]:
-        receive, clock, now = self._queue.receive, time.monotonic_ns, 0
-        took = array("q", bytes(8 * pace.count))
-        for each in range(pace.count):
-            if each == pace.count // 2:
-                time.sleep(pace.stall)
-            (due,) = BODY.unpack(receive(timeout=PATIENCE))
-            now = clock()
-            took[each] = now - due
-        return took, now
-
-
-CLIENTS: dict[str, Callable[[str], InC | InPython]] = {"c": InC, "python": InPython}
-
-
-def run(pace: Pace) -> Run:
-    token = unique_token("open-loop")
-    allowed = os.sched_getaffinity(0)
-    with connect(f"shm://{token}", create=True) as broker:
-        broker.declare_queue("paced", slots=SLOTS)
-    client = CLIENTS[pace.client]
-    start = time.monotonic_ns() + LEAD_NS
-
-    def produce() -> None:
-        pin(1)
-        client(token).produce(pace, start)
-
-    try:
-        with child(produce):
-            pin(0)
-            took, last = client(token).consume(pace)
-    finally:
-        os.sched_setaffinity(0, allowed)
-        vhost.delete(token, force=True)
-    return Run(histogram_of(took), pace.count / ((last - start) / 1e9))
-
-
-# --- what is told ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Case:
-    """All runs of one pace."""
+class Runs:
+    """Of one pace, through the same ring."""
 
     pace: Pace
-    runs: Sequence[Run]
+    of: Sequence[Run]
 
     @cached_property
     def histogram(self) -> Histogram:
-        return merged([each.histogram for each in self.runs])
+        return merged([each.histogram for each in self.of])
 
     @property
     def achieved(self) -> float:
-        return median(each.achieved for each in self.runs)
+        return median(each.achieved for each in self.of)
 
     @property
     def follows(self) -> bool:
         return self.achieved >= FOLLOWS * self.pace.rate
 
-    def row(self) -> tuple[str, ...]:
+    def row(self, name: str) -> tuple[str, ...]:
         told = self.histogram
-        ladder = (f"{told.percentile(each) / 1e3:,.2f}" for each in LADDER)
-        return (
-            str(self.pace),
-            "" if self.follows else "behind",
-            "",
-            f"{self.achieved:,.0f}/s",
-            *ladder,
-        )
+        steps = (f"{told.percentile(each) / 1e3:,.2f}" for each in LADDER)
+        return (name, "" if self.follows else "behind", "", f"{self.achieved:,.0f}/s", *steps)
+
+    def as_json(self) -> list[dict[str, float]]:
+        return [{"messages_per_s": each.achieved} | ladder(each.histogram) for each in self.of]
+
+
+@dataclass(frozen=True)
+class Case:
+    """All runs of one pace, and those of the bare ring between them."""
+
+    pace: Pace
+    ours: Runs
+    bare: Runs
+
+    @classmethod
+    def of(cls, pace: Pace, ours: Sequence[Run], bare: Sequence[Run]) -> Case:
+        return cls(pace, Runs(pace, ours), Runs(pace, bare))
+
+    @property
+    def name(self) -> str:
+        return str(self.pace)
+
+    @property
+    def bare_name(self) -> str:
+        return f"bare ring, {self.pace.timetable}"
+
+    def both(self) -> tuple[tuple[str, Runs], ...]:
+        return (self.name, self.ours), (self.bare_name, self.bare)
 
     def as_json(self) -> dict[str, object]:
         return {
             "name": f"open-loop {self.pace}",
-            "follows": self.follows,
-            "rounds": [
-                {"messages_per_s": each.achieved} | ladder(each.histogram) for each in self.runs
-            ],
+            "follows": self.ours.follows,
+            "rounds": self.ours.as_json(),
+            "bare_rounds": self.bare.as_json(),
         }
 
 
 def knee(cases: Sequence[Case]) -> Case | None:
-    """The highest rate that the broker followed, with p99 within ten times that of the lowest."""
-    bound = KNEE * cases[0].histogram.percentile(99)
+    """The highest rate that the broker followed, with p99 within ten times that of the lowest, or
+    of the bare ring: a machine that stops both has not found our limit."""
+    lowest = cases[0].ours.histogram.percentile(99)
     return next(
         (
             each
             for each in sorted(cases, key=lambda case: -case.pace.rate)
-            if each.follows and each.histogram.percentile(99) <= bound
+            if each.ours.follows
+            and each.ours.histogram.percentile(99)
+            <= KNEE * max(lowest, each.bare.histogram.percentile(99))
         ),
         None,
     )
@@ -208,7 +120,8 @@ def knee(cases: Sequence[Case]) -> Case | None:
 
 def table(cases: Sequence[Case]) -> str:
     header = ("pace", "", "", "achieved", *(f"{rung(each)} us" for each in LADDER))
-    return "\n".join([*aligned([header, *(each.row() for each in cases)]), knee_told(cases)])
+    rows = [runs.row(name) for each in cases for name, runs in each.both()]
+    return "\n".join([*aligned([header, *rows]), knee_told(cases)])
 
 
 def knee_told(cases: Sequence[Case]) -> str:
@@ -221,28 +134,35 @@ def draw(cases: Sequence[Case], page: Page) -> None:
     from shmbroker.perf.scenarios.page import Drawing, Number, latency
 
     page.subheading("Latency from when a message was due")
-    curves = {str(each.pace): pictures.Curve.of(each.histogram) for each in cases}
-    drawn = pictures.percentile_curves(curves, "Latency by percentile, for each rate")
-    page.draw(Drawing("percentiles", "latency by percentile, a curve for each rate", drawn))
+    for name, of, runs in (
+        ("percentiles", "Latency by percentile, for each rate", [each.ours for each in cases]),
+        ("bare", "The bare ring at the same rates, in the same run", [each.bare for each in cases]),
+    ):
+        curves = {each.pace.timetable: pictures.Curve.of(each.histogram) for each in runs}
+        page.draw(Drawing(name, of, pictures.percentile_curves(curves, of)))
     page.subheading("How far the rate can go")
     percentiles = {
-        rung(point): [each.histogram.percentile(point) for each in cases]
+        rung(point): [each.ours.histogram.percentile(point) for each in cases]
         for point in (50.0, 99.0, 99.9)
     }
+    percentiles["bare ring, p99"] = [each.bare.histogram.percentile(99) for each in cases]
     drawn = pictures.rate_curves(
-        [each.achieved for each in cases], percentiles, "Latency by messages a second"
+        [each.ours.achieved for each in cases], percentiles, "Latency by messages a second"
     )
     page.draw(Drawing("knee", "latency by rate", drawn))
     page.note(f"{knee_told(cases).capitalize()}: the highest rate that was followed with p99 "
-              f"within {KNEE} times that of the lowest.")  # fmt: skip
+              f"within {KNEE} times that of the lowest, or of the bare ring.")  # fmt: skip
+    page.note("The bare ring is a cache line for each message, in C: what is as slow there is the "
+              "machine's.")  # fmt: skip
     page.table(
         ["pace", "achieved", *map(rung, LADDER)],
         [
             [
-                str(each.pace), Number(f"{each.achieved:,.0f}/s", is_bad=not each.follows),
-                *(latency(each.histogram.percentile(point)) for point in LADDER),
+                name, Number(f"{runs.achieved:,.0f}/s", is_bad=not runs.follows),
+                *(latency(runs.histogram.percentile(point)) for point in LADDER),
             ]
             for each in cases
+            for name, runs in each.both()
         ],
     )  # fmt: skip
 
@@ -252,20 +172,22 @@ def measure(
     stall: float,
 ) -> Findings:  # fmt: skip
     paces = [Pace(rate, seconds, burst, client, stall) for rate in sorted(rates or RATES)]
-    runs: list[list[Run]] = [[] for _ in paces]
+    ours: list[list[Run]] = [[] for _ in paces]
+    bare: list[list[Run]] = [[] for _ in paces]
     steps.expect(rounds * len(paces))
     for number in range(rounds):
-        for pace, of in zip(paces, runs, strict=True):
+        for at, pace in enumerate(paces):
             steps.next(f"round {number + 1} of {rounds}: {pace}")
-            of.append(run(pace))
-    cases = [Case(pace, of) for pace, of in zip(paces, runs, strict=True)]
+            ours[at].append(run(pace))
+            bare[at].append(run_bare(pace))
+    cases = list(map(Case.of, paces, ours, bare))
     found = knee(cases)
     return Findings(
         table(cases),
         [each.as_json() for each in cases],
         "due-taken",
         partial(draw, cases),
-        {f"open-loop {each.pace}": each.histogram for each in cases},
+        {f"open-loop {name}": runs.histogram for each in cases for name, runs in each.both()},
         details={"knee": found and found.pace.rate},
     )
 
@@ -274,7 +196,8 @@ SCENARIO = Scenario(
     "open-loop",
     help="""Measure latency at fixed rates, up to the rate that is too high.
 
-    Latency counts from the time at which a message was due, not from when it was sent.
+    Latency counts from the time at which a message was due, not from when it was sent.  A bare ring
+    of cache lines runs at the same rates, in turns: what is as slow there is the machine's.
     """,
     examples="""
     shmbroker bench open-loop --html open-loop.html

@@ -9,8 +9,9 @@ import pytest
 
 from shmbroker.ipc.spool import hlog
 from shmbroker.perf.machine.histograms import GEOMETRY, histogram_of, merged
-from shmbroker.perf.scenarios import open_loop
-from shmbroker.perf.scenarios.open_loop import Case, Pace, Run, knee
+from shmbroker.perf.scenarios import open_loop, paced
+from shmbroker.perf.scenarios.open_loop import Case, knee
+from shmbroker.perf.scenarios.paced import Pace, Run
 
 STALL_SECONDS = 0.2
 
@@ -19,7 +20,7 @@ STALL_SECONDS = 0.2
 def test_a_consumer_that_stalls_shows_in_the_tail(client: str) -> None:
     """Not one message, but all that were due meanwhile: half of them waited half of the stall."""
     pace = Pace(5_000, seconds=0.4, client=client, stall=STALL_SECONDS)
-    told = open_loop.run(pace).histogram
+    told = paced.run(pace).histogram
     assert told.total == pace.count
     assert told.maximum >= STALL_SECONDS * 1e9 * 0.99
     waited = sum(count for value, count in told if value >= STALL_SECONDS / 2 * 1e9)
@@ -28,19 +29,34 @@ def test_a_consumer_that_stalls_shows_in_the_tail(client: str) -> None:
 
 def test_of_a_burst_all_are_due_at_once() -> None:
     pace = Pace(100, seconds=1.0, burst=50, client="c")
-    told = open_loop.run(pace)
+    told = paced.run(pace)
     assert told.histogram.total == 100
     assert told.achieved > 120  # the last burst is due when half of the time is over
 
 
-def test_the_knee() -> None:
-    def case(rate: int, achieved: float, ns: int) -> Case:
-        return Case(Pace(rate), [Run(histogram_of([ns] * 100), achieved)])
+def test_of_a_bare_ring_each_message_comes_when_it_was_due() -> None:
+    """More than it has lines, so that each line is used again; a burst of all at once."""
+    pace = Pace(1_000_000, seconds=0.1, burst=100_000)
+    told = paced.run_bare(pace)
+    assert told.histogram.total == pace.count > paced.LINES
+    assert 0 < told.histogram.percentile(50) < 60e9
 
+
+def case(rate: int, achieved: float, ns: int, bare_ns: int = 100) -> Case:
+    bare = Run(histogram_of([bare_ns] * 100), rate)
+    return Case.of(Pace(rate), [Run(histogram_of([ns] * 100), achieved)], [bare])
+
+
+def test_the_knee() -> None:
     slow, fast = case(1000, 1000, 1000), case(2000, 2000, 9000)
     late, behind = case(4000, 4000, 50_000), case(8000, 5000, 900_000)
     assert knee([slow, fast, late, behind]) is fast
     assert knee([case(10, 5, 1000)]) is None
+
+
+def test_what_the_machine_does_to_a_bare_ring_is_no_knee() -> None:
+    slow, stopped = case(1000, 1000, 1000), case(2000, 2000, 90_000, bare_ns=60_000)
+    assert knee([slow, stopped]) is stopped
 
 
 def test_a_time_is_in_its_bucket() -> None:
@@ -64,17 +80,21 @@ def test_what_it_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     rates = ["--rate", "2000", "--rate", "1000"]
     assert open_loop.main([*rates, "--seconds", "0.05", "--rounds", "2", *options]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split("  ")[0] for line in lines[4:6]] == ["c, 1,000/s", "c, 2,000/s"]
+    names = [f"{ring}, {rate}/s" for rate in ("1,000", "2,000") for ring in ("c", "bare ring")]
+    assert [line.split("  ")[0] for line in lines[4:8]] == names
     assert lines[-1].startswith("knee: ")
     told = json.loads(files["json"].read_text())
     assert [len(each["rounds"]) for each in told["cases"]] == [2, 2]
+    assert [len(each["bare_rounds"]) for each in told["cases"]] == [2, 2]
     assert told["machine"]["kernel"]
     logged = [line for line in files["hlog"].read_text().splitlines() if line.startswith("Tag=")]
-    assert [hlog.decode(line.rpartition(",")[2]).total for line in logged] == [100, 200, 1]
+    assert [hlog.decode(line.rpartition(",")[2]).total for line in logged] == [
+        100, 100, 200, 200, 1,
+    ]  # fmt: skip
     assert told["scenarios"]["open-loop"]["conditions"]["load"] == 0.5
     page = files["html"].read_text()
-    assert page.count("data:image/png") == 2
-    assert "c, 2,000/s" in page
+    assert page.count("data:image/png") == 3
+    assert all(name in page for name in names)
 
 
 @pytest.mark.usefixtures("conditions_are_known")
