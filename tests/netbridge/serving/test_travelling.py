@@ -40,9 +40,11 @@ class Leaver:
             shmbroker.connect(url, user="site", password="correct horse battery")
         )
 
-    def leaves(self, *, tells: bool = True) -> None:
-        """And another one, which knows what it was told, is in its place."""
+    def leaves(self, *, tells: bool = True, ttl: float = PATIENCE) -> None:
+        """And another one, which knows what it was told, is in its place.  `ttl`: so long a program
+        may take to come there."""
         rows = self.service.hands_over()
+        self.at.limits = SessionLimits(ttl=ttl)
         self._serves.close()
         for row in rows if tells else ():
             travelling.remember(self.at.broker, row)
@@ -60,7 +62,7 @@ def leaver(vhost: str, tmp_path: Path) -> Iterator[Leaver]:
         journaler = opened.enter_context(Journaler(tmp_path / "journal", node=b"n" * 16))
         journaler.start(broker, 1)
         times = LinkTimes(heartbeat_interval=PATIENCE)
-        made = Leaver(Site(broker, tmp_path, SessionLimits(ttl=0.5), times), opened)
+        made = Leaver(Site(broker, tmp_path, SessionLimits(ttl=PATIENCE), times), opened)
         opened.callback(made._serves.close)
         yield made
 
@@ -118,7 +120,7 @@ def test_what_nobody_knows_to_be_whole_is_rolled_back_and_in_its_queue_later(
     orders = leaver.at.broker.declare_queue("orders", slots=64)
     orders.publish(b"1")
     _, transaction = works(leaver)
-    leaver.leaves(tells=False)
+    leaver.leaves(tells=False, ttl=0.5)
     with pytest.raises(TransactionRolledBack):
         transaction.commit()
     with orders.get(timeout=PATIENCE) as back:
