@@ -167,6 +167,7 @@ def of_network(
     name: str, joined: Joined | None, role: str | None, options: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """What is in its file, and the passwords by their files."""
+    from shmbroker.cli.console.supervised import missing
     from shmbroker.netbridge.config import template as templates
     from shmbroker.netbridge.config.template import CLUSTER, PROGRAMS, USER, Template
 
@@ -182,6 +183,9 @@ def of_network(
         user=options["cluster_user"] or USER,
     )
     given = made.given | ({} if joined is None else joined.given(made, is_member=is_member))
+    if options["console_port"] is None and (lacking := missing()):
+        given = {key: each for key, each in given.items() if not key.startswith("console.")}
+        say(f"it has no console, for want of {' and '.join(lacking)}: docs/console.md")
     given |= {
         key: options[option]
         for key, option in (

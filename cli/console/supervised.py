@@ -29,12 +29,16 @@ PAUSE: Final = 1.0
 PAUSE_MAX: Final = 30.0
 
 
+def missing() -> list[str]:
+    """What it needs and is not installed."""
+    return [each for each in NEEDED if find_spec(each) is None]
+
+
 def check() -> None:
     """SystemRefused: what it needs is not installed."""
-    missing = [each for each in NEEDED if find_spec(each) is None]
-    if missing:
+    if lacking := missing():
         raise SystemRefused(
-            f"[console] needs {' and '.join(missing)}: pip install 'shmbroker[console]', or remove "
+            f"[console] needs {' and '.join(lacking)}: pip install 'shmbroker[console]', or remove "
             "the table"
         )
 

@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from shmbroker.cli.console import supervised
+from shmbroker.cli.create import create
 from shmbroker.ipc.instance.config.config import FILE
 from shmbroker.netbridge.config.config import load
 from shmbroker.perf.machine.port import free_port
@@ -118,6 +121,19 @@ def test_lives_of_the_cluster_may_vote_in_the_place_of_a_witness(
     assert network.replication is not None
     assert network.replication.quorum_size == 2
     assert {each.uri.host for each in network.acceptors.values()} == {"localhost"}
+
+
+def test_no_console_is_configured_where_its_packages_are_missing(
+    shell: Shell, ports: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in shell.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(supervised, "NEEDED", ("starlette", "no_such_package"))
+    for folder, words in (("a", ports[:2]), ("b", ports)):
+        done = CliRunner().invoke(create, [str(tmp_path / folder), *words])
+        assert done.exit_code == 0, done.output
+        assert ("for want of no_such_package" in done.output) == (folder == "a")
+        assert ("[console]" in (tmp_path / folder / FILE).read_text()) == (folder == "b")
 
 
 def test_what_cannot_be_made_is_refused(shell: Shell, ports: list[str], tmp_path: Path) -> None:
