@@ -14,7 +14,9 @@ from typing import Any, Final
 from shmbroker.ipc.instance.config.kind import FLAG, MEMBERS, Kind, count, duration
 from shmbroker.ipc.instance.config.option import OPTIONS, Default, Option
 from shmbroker.netbridge.cluster.option import Cluster, Refused
+from shmbroker.netbridge.cluster.scale_down import SCALE_DOWN, scale_down
 from shmbroker.netbridge.member.option import REPLICATION
+from shmbroker.netbridge.plan.uri import Single
 
 TABLE: Final = "ha.colocated"
 LIVE: Final = f"{TABLE}.live"
@@ -37,6 +39,8 @@ def _options() -> dict[str, Option]:
 
 
 _NAME: Final = next(each for each in OPTIONS if each.key == "instance.name")
+DRAINS: Final = "scale-down"
+"""In `backup` alone: what [ha.scale-down] is for a backup (docs/scale-down.md)."""
 KNOWN: Final = _options()
 """What may stand in `live` and `backup`, by name."""
 
@@ -69,12 +73,36 @@ def _table(given: object) -> dict[str, object]:
     return found
 
 
+def _table_of_backups(given: object) -> dict[str, object]:
+    """The same, with a table `scale-down`."""
+    if not isinstance(given, Mapping) or DRAINS not in given:
+        return _table(given)
+    found = _table({name: each for name, each in given.items() if name != DRAINS})
+    drains = given[DRAINS]
+    if not isinstance(drains, Mapping) or not drains:
+        raise ValueError(f"a table in which {DRAINS} is a table with options of [ha.scale-down]")
+    for name, value in drains.items():
+        option = OF_DRAINS.get(name)
+        if option is None:
+            meant = difflib.get_close_matches(name, OF_DRAINS, 1)
+            hint = f"; did you mean {meant[0]}?" if meant else ""
+            raise ValueError(f"a table in which {DRAINS} has no {name}{hint}")
+        try:
+            option.value_of(value)
+        except ValueError as error:
+            raise ValueError(f"a table in which {DRAINS}.{name} is {error}") from None
+        found[option.key] = value
+    return found
+
+
 def _row(name: str, kind: Kind, default: Default | None, help: str) -> Option:
     return Option(TABLE, name, kind, default, help)
 
 
 NAMES: Final = Kind("names", _names)
 OPTIONS_OF_HA: Final = Kind("table", _table)
+OF_BACKUP: Final = Kind("table", _table_of_backups)
+OF_DRAINS: Final = {each.name: each for each in SCALE_DOWN}
 
 # fmt: off
 COLOCATED: Final = (
@@ -89,8 +117,9 @@ COLOCATED: Final = (
     _row("excludes", NAMES, [], "[connectors.NAME] that keep their port: those of other brokers."),
     _row("live", OPTIONS_OF_HA, None,
          "Options of [ha] and [ha.replication], for this broker."),
-    _row("backup", OPTIONS_OF_HA, None,
-         "Options of [ha] and [ha.replication], for the backups that it runs."),
+    _row("backup", OF_BACKUP, None,
+         "Options of [ha] and [ha.replication], and a table scale-down, for the backups that it "
+         "runs."),
 )
 # fmt: on
 
@@ -126,7 +155,7 @@ def colocated(
     values: Mapping[str, Any],
     given: Mapping[str, object],
     cluster: Cluster | None,
-    connectors: Collection[str],
+    connectors: Mapping[str, Single],
     statics: Collection[str],
 ) -> Colocated | None:
     """`values`: what the file says in the table, parsed; `given`: all of it, as it stands there;
@@ -161,6 +190,7 @@ def colocated(
             f"{TABLE}.excludes does not name {' and '.join(moved)}: a backup that this broker runs "
             "would look for that member at another port"
         )
+    _check_drains(found["backup"] or {}, policy, cluster, connectors, found["excludes"])
     own = _member(given) if policy == "replication" and found["request-backup"] else ""
     retries = found["backup-request-retries"]
     return Colocated(
@@ -174,6 +204,35 @@ def colocated(
         found["backup"] or {},
         {key: each for key, each in given.items() if not key.startswith(f"{TABLE}.")},
     )
+
+
+def _check_drains(
+    backup: Mapping[str, object], policy: str, cluster: Cluster,
+    connectors: Mapping[str, Single], excludes: Collection[str],
+) -> None:  # fmt: skip
+    """Refused.  This broker itself, by its own connector, may be who gets everything."""
+    values = {
+        name: option.value_of(backup[option.key])
+        for name, option in OF_DRAINS.items()
+        if option.key in backup
+    }
+    if not values:
+        return
+    others = [
+        each for each in values.get("connectors") or () if connectors.get(each) != cluster.connector
+    ]
+    for name in others:
+        if name in connectors and name not in excludes:
+            raise Refused(
+                f"{TABLE}.excludes does not name {name}: a backup that this broker runs would look "
+                "for that member at another port"
+            )
+    if "connectors" in values and not others:
+        values["connectors"] = None
+        values["group-name"] = values.get("group-name") or "any"  # it has said to whom
+    elif others:
+        values["connectors"] = tuple(others)
+    scale_down(values, policy, "backup", cluster, connectors)
 
 
 def _member(given: Mapping[str, object]) -> str:

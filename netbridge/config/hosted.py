@@ -28,6 +28,7 @@ REGISTRY: Final = "registry"
 ELSEWHERE: Final = ("ha.members", "store.journal", "store.pages", "spool.path")
 OF_HOST: Final = ("ha.scale-down.", "console.")
 """Tables of the live alone."""
+DRAINS_TO: Final = "ha.scale-down.connectors"
 REPLICA: Final = Role.REPLICA.value
 LOG: Final = "log/shmbroker.log"
 Given = dict[str, object]
@@ -70,6 +71,7 @@ def given_of(found: Colocated, host: Host, number: int, wanted: Requests) -> Giv
     if isinstance(spool, str) and spool:
         given["spool.path"] = str(folder / spool / name)
     given |= found.backup
+    given |= _into_host(given, found, host.connector)
     given |= {
         "instance.name": name,
         "instance.vhost": wanted.vhost,
@@ -83,6 +85,16 @@ def given_of(found: Colocated, host: Host, number: int, wanted: Requests) -> Giv
         "store.pages": wanted.pages,
     }
     return given if wanted.store else given | _member(given, found, host, name, wanted)
+
+
+def _into_host(given: Mapping[str, object], found: Colocated, host: Single) -> Given:
+    """Where it gives all away to who runs it, that is named by its own connector there."""
+    names = given.get(DRAINS_TO)
+    if not isinstance(names, list):
+        return {}
+    uris = {each: single(str(found.inherited[f"connectors.{each}.uri"])) for each in names}
+    named = [HOST if uris[each] == host else each for each in names]
+    return {DRAINS_TO: named, f"connectors.{HOST}.uri": str(host)} if HOST in named else {}
 
 
 def _member(

@@ -38,6 +38,7 @@ static-connectors = ["north"]
 """
 TABLE = '[ha.colocated]\nexcludes = ["north"]\n'
 GOOD = CLUSTER + TABLE
+DRAINS = "[ha.colocated.backup.scale-down]\n"
 WANTED = Requests(1, 0, "shared-store", "", "north", "north", "", "/shared/north", "", "", "")
 REPLICATED = """
 [acceptors.members]
@@ -108,6 +109,19 @@ on-promote = ["fence"]
         (GOOD + "[ha.colocated.live]\nallow-failbak = true", "did you mean allow-failback?"),
         (GOOD + "[ha.colocated.live]\nallow-failback = 7", "allow-failback is"),
         (GOOD + "[ha.colocated.backup]\nrestart-backup = true", "false for hosted backups"),
+        (GOOD + DRAINS + 'to = ["east"]', "in which scale-down has no to"),
+        (GOOD + DRAINS + 'connector = ["east"]', "did you mean connectors?"),
+        (GOOD + DRAINS + 'connectors = "east"', 'scale-down.connectors is names of'),
+        (GOOD + DRAINS + 'connectors = ["south"]', "[connectors.south], which is not there"),
+        (GOOD + DRAINS + 'timeout = "1s"', "does not say to whom"),
+        (GOOD.replace('"tcp://two:61619"', '"tcp://two:61619"\nsouth.uri = "tcp://three"')
+         + DRAINS + 'connectors = ["south"]', "excludes does not name south"),
+        (GOOD.replace('["north"]\n[', '["north"]\nmax-hops = 0\n[', 1) + DRAINS
+         + 'connectors = ["north"]', "whose max-hops is not 0"),
+        (GOOD + "[ha.colocated.backup]\nscale-down = 7", "scale-down is a table with options"),
+        (GOOD + "[ha.colocated.live.scale-down]\nconnectors = ['north']",
+         "scale-down is none that may stand here"),
+        (GOOD + REPLICATED + DRAINS + 'connectors = ["north"]', "is not there yet"),
         (GOOD + "live = 7", "a table with options of [ha] and [ha.replication]"),
         (GOOD + '[ha]\npolicy = "live-only"', 'needs ha.policy = "shared-store" or'),
         (GOOD + "request-backup = true" + REPLICATED.replace('"east=', '"east2='),
@@ -162,6 +176,17 @@ stall-limit = "1s"
     given = hosted(tmp_path, GOOD + more)
     made = configured(tmp_path / "there", given)
     assert (made.failover_on_shutdown, made.allow_failback, made.stall_limit) == (False, True, 1.0)
+
+
+def test_who_runs_it_may_be_who_gets_what_its_live_had(tmp_path: Path) -> None:
+    more = DRAINS + 'connectors = ["north", "east"]\ncommit-interval = 100'
+    given = hosted(tmp_path, GOOD + more)
+    found = network(tmp_path / "there", given).scale_down
+    assert found is not None
+    assert found.connectors == ("tcp://two:61619", "tcp://one:61619")
+    assert found.commit_interval == 100
+    given = hosted(tmp_path, GOOD + DRAINS + 'connectors = ["north"]')
+    assert given["ha.scale-down.connectors"] == ["north"]
 
 
 def test_a_port_that_there_is_not(tmp_path: Path) -> None:
