@@ -41,6 +41,9 @@ class Succession:
         self.waits = False
         """A node leaves, and it or its heir was not heard since this one was started: what one has
         bound may be of the other, and lead there already.  So all stays as it is until then."""
+        self.is_new = True
+        """This one was started a moment ago: a node of which it has not heard yet may leave."""
+        self._began = NEVER
         self.deadline = NEVER
 
     def looks(
@@ -68,7 +71,10 @@ class Succession:
                   for each in (node, live.heir)}  # fmt: skip
         unheard = needed - self._former.keys() - {ours}
         self._unheard = {node: self._unheard.get(node, now) for node in unheard}
-        ends = [each + KEPT_SECONDS for each in (*self._left_at.values(), *self._unheard.values())]
+        self._began = min(self._began, now)
+        self.is_new = now < self._began + KEPT_SECONDS
+        ends = [self._began + KEPT_SECONDS]
+        ends += [each + KEPT_SECONDS for each in (*self._left_at.values(), *self._unheard.values())]
         self.deadline = min((each for each in ends if now < each), default=NEVER)
         self.waits = any(now < each + KEPT_SECONDS for each in self._unheard.values())
         return found

@@ -57,11 +57,13 @@ class Topics:
         bindings: Iterable[Binding],
         there: Mapping[Node, Copy],
         heirs: Mapping[Node, Node] = NO_HEIRS,
+        *,
+        by_name: bool = False,
     ) -> None:
         """`bindings`: of this node.  `there`: in the order in which nodes became known; `heirs`: of
-        those that leave, or have left."""
+        those that leave, or have left; `by_name`: there may be more of them."""
         self._mode, self._there, self._heirs = mode, there, heirs
-        self._bindings = tuple(bindings)
+        self._bindings, self._by_name = tuple(bindings), by_name
         self._here = frozenset(each.name for each in here)
         self._holders: dict[str, list[Node]] = {}
         self._holders.update({each.name: [HERE] for each in here if each.may_be_balanced})
@@ -101,7 +103,7 @@ class Topics:
     ) -> Iterator[Carried]:
         bound = {each.destination for _, each in theirs} | {each.destination for each in ours}
         singly = {node for name in bound if self._is_one(name) for node in self._holders[name]}
-        is_leaving = any(node in self._heirs for node, _ in theirs)
+        is_leaving = self._by_name or any(node in self._heirs for node, _ in theirs)
         known = {(each.destination, *_taken(each)) for each in ours}
         for node, each in theirs:
             name = each.destination

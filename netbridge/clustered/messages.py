@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
 from typing import Any
 
@@ -124,8 +124,9 @@ class Messages:
         }
         leavers = self._succession.looks(machine, copies, self._here.adverts, now)
         heirs = {node: each.heir for node, each in leavers.items()}
-        waits = self._succession.waits
-        known = self._looks, machine.adverts.known, up, made, len(machine.forgotten), heirs, waits
+        waits, is_new = self._succession.waits, self._succession.is_new
+        known = (self._looks, machine.adverts.known, up, made, len(machine.forgotten), heirs, waits,
+                 is_new)  # fmt: skip
         if known == self._known and now < self._redistributes_at:
             return  # many frames say nothing that matters here
         self._known = known
@@ -137,7 +138,9 @@ class Messages:
         if not waits:
             gone = {node: leavers[node].copy for node in leavers.keys() - copies.keys()}
             there = self._as_now(machine, copies) | gone
-            self._carry(there, heirs, up, settled(machine, copies))
+            told = settled(machine, copies)
+            heard = told | machine.lives.keys() if is_new else None
+            self._carry(there, heirs, up, told, heard)
         if self._giving is not None and self._setup.cluster.balancing in REDISTRIBUTES:
             reached = {node: copy.queues.values() for node, copy in copies.items() if node in up}
             gives = self._redistribution.looks(self._redistributed(), reached, now)
@@ -162,9 +165,11 @@ class Messages:
 
     def _carry(
         self, there: Mapping[Node, Copy], heirs: Mapping[Node, Node], up: frozenset[Node],
-        settled: frozenset[Node],
+        settled: frozenset[Node], heard: Set[Node] | None,
     ) -> None:  # fmt: skip
-        """There may be many queues and bindings: so the worker compares them."""
+        """There may be many queues and bindings: so the worker compares them.
+
+        `heard`: nodes of which it is known whether they leave; None: that counts no more."""
         bound, stand_ins, balancing = self._topics, self._stand_ins, self._balancing
         here, mode = self._here, self._setup.cluster.balancing
         if bound is None or stand_ins is None or balancing is None or not self._looks:
@@ -173,7 +178,9 @@ class Messages:
         def carry() -> None:
             queues = {node: copy.queues for node, copy in there.items()}
             bindings = [each for each in here.adverts if isinstance(each, Binding)]
-            carried = Topics(mode, here.here, bindings, there, heirs).carried(here.exchanges)
+            by_name = heard is not None and not bound.leads_to() <= heard
+            topics = Topics(mode, here.here, bindings, there, heirs, by_name=by_name)
+            carried = topics.carried(here.exchanges)
             elsewhere = {each.queue for each in carried if each.to == TURNS}
             turns = {name: members(mode, name, queues, up) for name in elsewhere}
             # who has turns is there before what leads to it

@@ -54,6 +54,14 @@ class TopicBindings:
         for together in _together(asked - there, ended):
             self._change(*together)
 
+    def leads_to(self) -> frozenset[Node]:
+        """Nodes that have bindings here."""
+        begin = f"{TOWARDS}{self._cluster}."
+        queues = {each.queue for each in own_bindings(self._broker)}
+        return frozenset(
+            bytes.fromhex(each.removeprefix(begin)) for each in queues if each.startswith(begin)
+        )
+
     def _own(self, carried: Carried) -> OwnBinding:
         arguments = b"" if carried.arguments == NO_ARGUMENTS else carried.arguments
         if carried.to == HERE:

@@ -135,8 +135,12 @@ class World:
             return
         there = copies | {each: leavers[each].copy for each in leavers.keys() - copies.keys()}
         here = [Here(each, False, None) for each in node.queues]
-        asked = Topics(self.mode, here, bindings, there, heirs).carried({NEWS: "fanout"})
         known = {each.rstrip(b".").decode() for each in settled(machine, copies)}
+        heard = known | {_named(each) for each in machine.lives}
+        leads_to = {_named(each.to) for each in node.own if each.to not in (HERE, TURNS)}
+        by_name = node.succession.is_new and not leads_to <= heard
+        topics = Topics(self.mode, here, bindings, there, heirs, by_name=by_name)
+        asked = topics.carried({NEWS: "fanout"})
         kept = {each for each in node.own - asked if not self._is_settled(node, each, known)}
         node.own = asked | kept
 

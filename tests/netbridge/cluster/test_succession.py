@@ -21,6 +21,7 @@ MUTANT_SEEDS = 10
 
 MUTANTS: Final = (
     Mutant("what-crosses-for-others-reaches-it", Topics, "_of", "is_leaving or", ""),
+    Mutant("one-that-was-not-heard-of-does-not-leave", Topics, "_of", "self._by_name or", ""),
     Mutant(
         "programs-at-the-heir-publish-to-the-former",
         Topics,
@@ -58,6 +59,7 @@ MUTANTS: Final = (
     ),
 )
 SHOWN_BY: Final = {
+    "one-that-was-not-heard-of-does-not-leave": 1435,
     "programs-at-the-heir-publish-to-the-former": 17,
     "before-its-heir-is-heard-its-bindings-end": 12,
     "before-its-heir-is-met-its-bindings-end": 12,
@@ -109,15 +111,19 @@ def test_its_bindings_count_until_its_heir_has_told_the_same(is_silent: bool) ->
         return {node: each.heir for node, each in found.looks(machine, copies, [], now).items()}
 
     assert not leavers(0.0)
+    assert found.is_new
+    assert found.deadline == succession.KEPT_SECONDS
+    later = 2 * succession.KEPT_SECONDS
     town.does("b", town.members["b"].departs(node_of("c")))
-    assert leavers(1.0) == {node_of("b"): node_of("c")}
+    assert leavers(later) == {node_of("b"): node_of("c")}
+    assert not found.is_new
     town.does("c", town.members["c"].leaves(Left(node_of("b"), 1, node_of("c"))))
     town.dies("b")
     assert node_of("b") not in machine.lives
-    assert leavers(2.0) == {node_of("b"): node_of("c")}
-    assert found.deadline == 2.0 + succession.KEPT_SECONDS
+    assert leavers(later + 1.0) == {node_of("b"): node_of("c")}
+    assert found.deadline == later + 1.0 + succession.KEPT_SECONDS
     if is_silent:
         assert not leavers(found.deadline)
     else:
         town.shows("c", old)
-        assert not leavers(3.0)
+        assert not leavers(later + 2.0)
