@@ -6,6 +6,8 @@
 
 #include <shmbroker.h>
 
+#define PATIENCE_NS INT64_C(60000000000) /* the other process has failed */
+
 int64_t ours_connect(const char *vhost, const char *name, sb_connection **connection)
 {
     return sb_connect(vhost, name, connection);

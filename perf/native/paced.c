@@ -11,8 +11,7 @@
 #include "connect.h"
 #include "waiting.h"
 
-#define PATIENCE_NS INT64_C(60000000000) /* the other process has failed */
-#define NEAR_NS 200000                   /* what is nearer than this is spun for */
+#define NEAR_NS 200000 /* what is nearer than this is spun for */
 
 static void wait_until(int64_t due)
 {
@@ -21,40 +20,6 @@ static void wait_until(int64_t due)
             int64_t nap = left - NEAR_NS / 2;
             nanosleep(&(struct timespec){nap / 1000000000, nap % 1000000000}, NULL);
         }
-}
-
-int64_t paced_produce(sb_connection *connection, int64_t count, int64_t burst, double gap_ns,
-                      int64_t start)
-{
-    sb_queue *queue;
-    int64_t code = sb_open_queue(connection, "paced", &queue), body[8] = {0};
-    for (int64_t each = 0; code >= 0 && each < count; each++) {
-        body[0] = start + (int64_t)(gap_ns * (double)(each / burst * burst));
-        if (each % burst == 0)
-            wait_until(body[0]);
-        code = sb_publish(queue, body, sizeof body, PATIENCE_NS);
-    }
-    return code < 0 ? code : SB_OK;
-}
-
-/* How long after it was due each was in our hand; *last: when the last was.  After `stall_at`
- * messages it does nothing for so long. */
-int64_t paced_consume(sb_connection *connection, int64_t count, int64_t stall_at, int64_t stall_ns,
-                      int64_t *took_ns, int64_t *last)
-{
-    sb_queue *queue;
-    int64_t code = sb_open_queue(connection, "paced", &queue);
-    for (int64_t each = 0; code >= 0 && each < count; each++) {
-        sb_message message;
-        if (each == stall_at && stall_ns)
-            wait_until(now_ns() + stall_ns);
-        if ((code = sb_get(queue, &message, PATIENCE_NS)) < 0)
-            return code;
-        *last = now_ns();
-        took_ns[each] = *last - *(const int64_t *)message.body;
-        code = sb_ack(queue, &message);
-    }
-    return code < 0 ? code : SB_OK;
 }
 
 /* The bare ring: a cache line for each message, which holds when it was due; 0: it is taken. */
@@ -78,28 +43,44 @@ static int64_t await(struct line *line, bool is_taken)
     return SB_EMPTY;
 }
 
-int64_t bare_produce(struct line *ring, int64_t count, int64_t burst, double gap_ns, int64_t start)
+/* Into the queue, or without a connection into the ring. */
+int64_t paced_produce(sb_connection *connection, struct line *ring, int64_t count, int64_t burst,
+                      double gap_ns, int64_t start)
 {
-    for (int64_t each = 0; each < count; each++) {
-        int64_t due = start + (int64_t)(gap_ns * (double)(each / burst * burst));
+    sb_queue *queue = NULL;
+    int64_t code = connection ? sb_open_queue(connection, "paced", &queue) : SB_OK, body[8] = {0};
+    for (int64_t each = 0; code >= 0 && each < count; each++) {
+        body[0] = start + (int64_t)(gap_ns * (double)(each / burst * burst));
         if (each % burst == 0)
-            wait_until(due);
-        if (await(&ring[each % LINES], true) < 0)
-            return SB_EMPTY;
-        atomic_store_explicit(&ring[each % LINES].due, due, memory_order_release);
+            wait_until(body[0]);
+        if (queue)
+            code = sb_publish(queue, body, sizeof body, PATIENCE_NS);
+        else if ((code = await(&ring[each % LINES], true)) == 0)
+            atomic_store_explicit(&ring[each % LINES].due, body[0], memory_order_release);
     }
-    return SB_OK;
+    return code < 0 ? code : SB_OK;
 }
 
-int64_t bare_consume(struct line *ring, int64_t count, int64_t *took_ns, int64_t *last)
+/* How long after it was due each was in our hand; *last: when the last was.  After `stall_at`
+ * messages it does nothing for so long. */
+int64_t paced_consume(sb_connection *connection, struct line *ring, int64_t count,
+                      int64_t stall_at, int64_t stall_ns, int64_t *took_ns, int64_t *last)
 {
-    for (int64_t each = 0; each < count; each++) {
-        int64_t due = await(&ring[each % LINES], false);
-        if (due < 0)
-            return due;
+    sb_queue *queue = NULL;
+    int64_t code = connection ? sb_open_queue(connection, "paced", &queue) : SB_OK;
+    for (int64_t each = 0; code >= 0 && each < count; each++) {
+        sb_message message;
+        if (each == stall_at && stall_ns)
+            wait_until(now_ns() + stall_ns);
+        code = queue ? sb_get(queue, &message, PATIENCE_NS) : await(&ring[each % LINES], false);
+        if (code < 0)
+            return code;
         *last = now_ns();
-        took_ns[each] = *last - due;
-        atomic_store_explicit(&ring[each % LINES].due, 0, memory_order_release);
+        took_ns[each] = *last - (queue ? *(const int64_t *)message.body : code);
+        if (queue)
+            code = sb_ack(queue, &message);
+        else
+            atomic_store_explicit(&ring[each % LINES].due, 0, memory_order_release);
     }
-    return SB_OK;
+    return code < 0 ? code : SB_OK;
 }

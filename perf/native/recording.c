@@ -7,8 +7,6 @@
 
 enum { BATCH = 32 };
 
-#define PATIENCE_NS INT64_C(60000000000) /* the other process has failed */
-
 static const char BODY[64];
 
 /* One message there and back in one thread: all instructions, no other processor. */

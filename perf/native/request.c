@@ -10,8 +10,6 @@
             return opened;                                        \
     } while (0)
 
-#define PATIENCE_NS INT64_C(60000000000) /* the other process has failed */
-
 static const char BODY[64];
 
 int64_t request_serve(sb_connection *connection, int64_t trips)

@@ -9,7 +9,6 @@
 #include "clock.h"
 #include "connect.h"
 
-#define PATIENCE_NS INT64_C(60000000000) /* the other process has failed */
 #define LOOK 16                          /* messages between two looks at the clock */
 #define STOP INT64_C(-1)
 #define KEY "us.ny.fx"

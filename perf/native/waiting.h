@@ -8,15 +8,6 @@
 #include "clock.h"
 #include "job.h"
 
-static inline void pause_cpu(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
 /* Before the next try.  With more processes than cores, whom we wait for may need ours. */
 static inline void relax(const struct job *job, int64_t *tries)
 {

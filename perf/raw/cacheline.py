@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from shmbroker import perf
 from shmbroker.perf.harness.gate import Gate
 from shmbroker.perf.harness.peer import Peer
 from shmbroker.perf.harness.plan import GROUP_LENGTH, Plan
@@ -19,6 +20,7 @@ from shmbroker.perf.machine.compiler import compiled
 from shmbroker.perf.machine.workspace import Workspace
 
 _SIZE_MAX = 64
+CLOCK = Path(perf.__file__).parent / "native" / "clock.h"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class RawCacheline(Peer):
     def setup(self, plan: Plan, workspace: Workspace) -> Line:
         segment = workspace.directory / "line"
         segment.write_bytes(bytes(mmap.PAGESIZE))
-        return Line(str(compiled(self.source)), str(segment))
+        return Line(str(compiled(self.source, headers=[CLOCK])), str(segment))
 
     def run_role(self, seat: Seat, endpoint: Line, plan: Plan, gate: Gate) -> RoleResult:
         library = ctypes.CDLL(endpoint.library)

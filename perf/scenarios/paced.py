@@ -84,12 +84,12 @@ class InC:
         self._loops = Loops("paced.c", token, SPIN_SECONDS)
 
     def produce(self, pace: Pace, start: int) -> None:
-        self._loops.run("paced_produce", pace.count, pace.burst, 1e9 / pace.rate, start)
+        self._loops.run("paced_produce", None, pace.count, pace.burst, 1e9 / pace.rate, start)
 
     def consume(self, pace: Pace) -> tuple[array[int], int]:
         took, last = array("q", bytes(8 * pace.count)), array("q", [0])
         stall = (pace.count // 2, int(pace.stall * 1e9))
-        self._loops.run("paced_consume", pace.count, *stall, took, last)
+        self._loops.run("paced_consume", None, pace.count, *stall, took, last)
         return took, last[0]
 
 
@@ -129,12 +129,12 @@ class BareRing:
     def produce(self, pace: Pace, start: int) -> None:
         self._touch()
         timetable = (pace.count, pace.burst, 1e9 / pace.rate, start)
-        self._native.call("bare_produce", self._address, *timetable)
+        self._native.call("paced_produce", None, self._address, *timetable)
 
     def consume(self, pace: Pace) -> tuple[array[int], int]:
         self._touch()
         took, last = array("q", bytes(8 * pace.count)), array("q", [0])
-        self._native.call("bare_consume", self._address, pace.count, took, last)
+        self._native.call("paced_consume", None, self._address, pace.count, 0, 0, took, last)
         return took, last[0]
 
     def _touch(self) -> None:
