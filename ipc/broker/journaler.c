@@ -355,6 +355,11 @@ const char *sb_journaler_why(sb_journaler *journaler)
     return journaler->why;
 }
 
+void sb_journaler_quiet(sb_journaler *journaler)
+{
+    journal_quiet(journaler->journal);
+}
+
 int64_t sb_journaler_stop(sb_journaler *journaler)
 {
     if (!journaler->runs)

@@ -230,10 +230,11 @@ class Live(Candidate):
         if self.spooling is not None:
             self.spooling.end()
             self.spooling = None
-        if journaler is not None:
-            journaler.stop()
         if pager is not None:
             pager.stop()
+        self._get_ready_to_end()
+        if journaler is not None:
+            journaler.stop()  # nothing is confirmed until the next live does it: be quick from here
         for follower in self.followers:
             follower.join()
         if pager is not None:
@@ -251,6 +252,18 @@ class Live(Candidate):
             self._has_left(self.left)
         self.journaler = self.pager = self.broker = None
         self.followers = []
+
+    def _get_ready_to_end(self) -> None:
+        """What takes long, while there is somebody who confirms.
+
+        Who is killed between this word and the last frame is replaced as any live is.
+        """
+        machine, journaler = self.machine, self.journaler
+        if journaler is None or machine.state != State.HANDING_OVER or machine.is_lost:
+            return
+        journaler.quiet()
+        if machine.is_for_another and self.left is None:
+            self._say(record.HANDED_OVER)
 
     def _give_away(self) -> None:
         machine = self.machine
@@ -276,7 +289,9 @@ class Live(Candidate):
         if state == record.STOPPED and self.left is not None and self.left.is_whole:
             state = record.SCALED_DOWN
         try:
-            self.lock.write(replace(self.lock.record(), state=state))
+            said = self.lock.record()
+            if said.state != state:
+                self.lock.write(replace(said, state=state))
         except (Replaced, OSError) as error:
             self.log.write("warning", why=f"nobody is told that this live is {state}: {error}")
         if not self.machine.is_stopping:  # a backup has drained, or tries again

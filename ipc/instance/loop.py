@@ -191,10 +191,14 @@ class Loop:
 
     def _do(self, actions: Iterable[Action]) -> None:
         decided = list(actions)
-        if self.machine.state not in (*LAST_STATES, State.RESTORING):
+        shows = self.machine.state not in (*LAST_STATES, State.RESTORING)
+        is_awaited = Action.RELEASE_LIVE in decided
+        if shows and not is_awaited:
             self._show()  # taking over is not held up by saying so; restoring is shown when it is
         for action in decided:
             self._act(action)
+        if shows and is_awaited:
+            self._show()
         if self.network is not None and self.machine.state == State.PASSIVE:
             self._tell_network(self.network)
 

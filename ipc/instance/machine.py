@@ -196,10 +196,15 @@ class Machine:
         self.state = State.HANDING_OVER
         yield Action.HAND_OVER
 
-    def _last_word(self, *, is_drained: bool = True) -> Action:
+    @property
+    def is_for_another(self) -> bool:
+        """Who hands over does it so that the next one takes over."""
         wants_another = self.options.failover_on_shutdown and not self.is_draining
-        is_for_another = self.is_failing_back or wants_another or not is_drained
-        return Action.SAY_HANDED_OVER if is_for_another else Action.SAY_STOPPED
+        return self.is_failing_back or wants_another
+
+    def _last_word(self, *, is_drained: bool = True) -> Action:
+        is_said = self.is_for_another or not is_drained
+        return Action.SAY_HANDED_OVER if is_said else Action.SAY_STOPPED
 
     def lost(self) -> Actions:
         """The lease on being live has run out: nothing is written and confirmed any more."""

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from shmbroker.ipc.instance import beat
 from shmbroker.ipc.instance.lock.live_lock import LiveLock
-from shmbroker.ipc.instance.lock.record import LIVE, Record
+from shmbroker.ipc.instance.lock.record import HANDED_OVER, LIVE, Record
 
 
 class StallWatch:
@@ -45,7 +45,9 @@ class StallWatch:
     def _look(self) -> float:
         """Kill it if it hangs; when to look again."""
         record = self._lock.record_if_whole()
-        if record is None or record.state != LIVE or record.process is None:
+        # who hands over says so before it has written all; its beat ends when it has
+        is_at_work = record is not None and record.state in (LIVE, HANDED_OVER)
+        if record is None or not is_at_work or record.process is None:
             return self._limit
         age = beat.age_of(self._vhost, record.epoch)
         if age is None:  # on another host, or not yet at work

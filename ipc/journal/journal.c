@@ -154,6 +154,11 @@ int64_t journal_prepared(sb_journal *journal)
     return store_prepared(journal->store);
 }
 
+void journal_quiet(sb_journal *journal)
+{
+    store_quiet(journal->store);
+}
+
 int64_t sb_journal_open(const char *folder, int64_t epoch, const sb_journal_options *options,
                         sb_journal **made)
 {

@@ -436,6 +436,34 @@ int64_t store_wait(store *of, int64_t timeout_ns)
     return error ? SB_EMPTY : SB_OK;
 }
 
+/* Its thread rests, or has ended. */
+static void give_back(store *of)
+{
+    if (of->serial && of->ready_code == SB_OK) {
+        char name[SEGMENT_NAME_ROOM];
+        segment_file_name(name, of->ready.serial);
+        unlinkat(of->in.file, name, 0);
+        close(of->ready.file);
+        of->ready_code = SB_EMPTY;
+    }
+    while (of->spare_count > 0)
+        spare_drop(of, &of->spares[--of->spare_count]);
+    while (of->reserve_count > 0)
+        spare_drop(of, &of->reserve[--of->reserve_count]);
+}
+
+void store_quiet(store *of)
+{
+    pthread_mutex_lock(&of->mutex);
+    of->holds_back = true;
+    of->held_until = 0;
+    while (of->busy && of->holds_back)
+        pthread_cond_wait(&of->done, &of->mutex);
+    if (of->holds_back)
+        give_back(of);
+    pthread_mutex_unlock(&of->mutex);
+}
+
 void store_stop(store *stopped)
 {
     pthread_mutex_lock(&stopped->mutex);
@@ -447,16 +475,7 @@ void store_stop(store *stopped)
         folder_clear(&stopped->in);
     if (stopped->reached.serial)
         reached_write(&stopped->in, &stopped->reached);
-    if (stopped->serial && stopped->ready_code == SB_OK) {
-        char name[SEGMENT_NAME_ROOM];
-        segment_file_name(name, stopped->ready.serial);
-        unlinkat(stopped->in.file, name, 0);
-        close(stopped->ready.file);
-    }
-    while (stopped->spare_count > 0)
-        spare_drop(stopped, &stopped->spares[--stopped->spare_count]);
-    while (stopped->reserve_count > 0)
-        spare_drop(stopped, &stopped->reserve[--stopped->reserve_count]);
+    give_back(stopped);
     while (stopped->found_count > 0) {
         learnt *left = &stopped->found[--stopped->found_count];
         tally_free(&left->tally);
