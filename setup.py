@@ -117,7 +117,10 @@ setup(
         "shmbroker.cli.console": ["pages/*"],
     },
     ext_modules=[
-        Extension("shmbroker.ipc._dropped", ["ipc/message/dropped.c"], py_limited_api=True),
+        Extension(
+            "shmbroker.ipc._taken", ["ipc/message/taken.c"], py_limited_api=True,
+            libraries=["shmbroker"], extra_link_args=["-Wl,-rpath,$ORIGIN/../lib"],
+        ),
     ],
     cffi_modules=[
         "ipc/build/binding.py:binding",

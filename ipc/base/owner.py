@@ -35,13 +35,17 @@ def _leave() -> None:
         lib.sb_disconnect(connection)
 
 
-class Spare(list[Any]):
-    """Structures for C that are not in use; whoever keeps them keeps the connection."""
+class Kept:
+    """What messages need of their queue: whoever keeps this keeps queue and connection open.
 
-    __slots__ = ("codec", "owner")
+    The queue's Python object is not among it, nor the broker's, which may refer to messages.
+    """
 
-    def __init__(self, owner: Any) -> None:
-        super().__init__()
+    __slots__ = ("arena", "codec", "owner", "queue")
+
+    def __init__(self, owner: Any, queue: Any, arena: Any) -> None:
         self.owner = owner
+        self.queue = queue
+        self.arena = arena
         self.codec: Any = None
-        """How messages that are taken with these are read: Message.value."""
+        """How messages that are taken with this are read: Message.value."""

@@ -35,7 +35,7 @@ from shmbroker.ipc.build.paths import LIBRARY
 from shmbroker.ipc.build.prototype import exported_kernels, symbol
 
 IPC = Path(__file__).parents[1]
-OF_PYTHON = IPC / "message" / "dropped.c"
+OF_PYTHON = IPC / "message" / "taken.c"
 """An extension of its own (setup.py): the library has no Python in it."""
 # prefetchw is a no-op where it is not known, so it is no requirement
 FEATURES = {"x86_64": "+prfchw", "aarch64": ""}

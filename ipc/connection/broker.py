@@ -361,7 +361,7 @@ class Broker(Closable):
         if codec is not None:
             face = SerializedDurableQueue if is_durable else SerializedQueue
             serialized = face(self, name, queue, self._arena)
-            serialized._spare.codec = codec
+            serialized._kept.codec = codec
             self._opened.add(serialized)
             return serialized
         known = self._queues.get(name)
@@ -430,7 +430,7 @@ class Broker(Closable):
         opened = open_subscription(
             self, kind, name, exchange, key, durable, shared, wanted, settings
         )
-        opened._spare.codec = codec
+        opened._kept.codec = codec
         opened._asked = {
             "exchange": exchange, "key": key, "durable": durable, "shared": shared,
             "slots": slots, "serializer": codec, **settings,

@@ -28,7 +28,7 @@ class SerializedQueue(Queue):
 
     @property
     def _codec(self) -> Codec:
-        codec: Codec = self._spare.codec
+        codec: Codec = self._kept.codec
         return codec
 
     def _encoded(self, body: Any) -> Any:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from struct import unpack_from
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.core.codes import FULL, INTERRUPTED, REVOKED
 from shmbroker.core.layout import CHUNK_EXPIRY_AT
-from shmbroker.ipc._dropped import Dropped
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._quick import lib as quick
+from shmbroker.ipc._taken import Taken
 from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import AlreadyDealtWith, DeliveryRevoked, error_for
 from shmbroker.ipc.base.pickled import refuse_pickle
@@ -27,30 +27,32 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
-class PortMessage:
-    """Acknowledged on a clean exit of `with`, given back on an exception.
+_ADDRESS = ffi.typeof("sb_message *")
+DEALT: Final = ("acknowledged", "given back", "rejected")
 
-    What C knows of it lies in a structure that comes from spare ones and returns there when the
-    message is dealt with: making one anew costs more than taking a message.
+
+class InHand:
+    """What was taken, and what is known of it until it is dealt with.
+
+    Acknowledged on a clean exit of `with`, given back on an exception.
     """
 
-    __slots__ = ("_arena", "_dealt", "_message", "_source", "_spare", "body")
+    __slots__ = ()
 
-    _dealt: str
-    """How it was dealt with, if not acknowledged: that one must be fast."""
-    body: bytes
-    """A copy of the body.  Of a large one it is made when it is asked for: do so before ack()."""
+    _message: Any
+    """The structure of C; None once it was dealt with."""
+    _arena: Any
+    _dealt: int
+    """Which of DEALT, if it is none of the first: acknowledging must be fast."""
 
-    _ack_call: ClassVar[Any] = quick.sb_port_ack
-    _give_back_call: ClassVar[Any] = quick.sb_port_give_back
-    _reject_call: ClassVar[Any] = quick.sb_port_reject
+    def ack(self) -> None:
+        raise NotImplementedError
 
-    def __init__(self, source: Any, message: Any, arena: Any, spare: Any, copied: bytes) -> None:
-        self._source = source
-        self._message = message
-        self._arena = arena
-        self._spare = spare
-        self.body = copied
+    def give_back(self) -> None:
+        raise NotImplementedError
+
+    def reject(self) -> None:
+        raise NotImplementedError
 
     @property
     def view(self) -> memoryview:
@@ -119,38 +121,6 @@ class PortMessage:
         """False once it was acknowledged, given back or rejected."""
         return self._message is not None
 
-    def ack(self) -> None:
-        """The message is dealt with; raises DeliveryRevoked if it is no longer ours."""
-        message = self._message or self._dealt_with()
-        self._message = None
-        code = self._ack_call(self._source, message)
-        self._spare.append(message)
-        if code < 0:
-            raise self._error(code, message)
-
-    def give_back(self) -> None:
-        """Let somebody else have it; raises DeliveryRevoked if it is no longer ours."""
-        message = self._message or self._dealt_with()
-        self._message = None
-        self._dealt = "given back"
-        code = self._give_back_call(self._source, message)
-        self._spare.append(message)
-        if code < 0:
-            raise self._error(code, message)
-
-    def reject(self) -> None:
-        """It is of no use to anybody: it goes to the dead-letter queue, or is dropped and counted.
-
-        DeliveryRevoked if it is not ours; QueueFull if there is no room, then it is given back.
-        """
-        message = self._message or self._dealt_with()
-        self._message = None
-        self._dealt = "rejected"
-        code = self._reject_call(self._source, message)
-        self._spare.append(message)
-        if code < 0:
-            raise self._error(code, message)
-
     def nack(self, *, requeue: bool = True) -> None:
         """give_back, or without `requeue` reject."""
         if requeue:
@@ -162,16 +132,18 @@ class PortMessage:
         return ""
 
     def _dealt_with(self) -> Any:
-        how = getattr(self, "_dealt", "acknowledged")
         raise AlreadyDealtWith(
-            f"this message was already {how}: read what you need of it before that"
+            f"this message was already {self._how()}: read what you need of it before that"
         )
 
-    def _error(self, code: int, message: Any) -> Exception:
+    def _how(self) -> str:
+        return DEALT[getattr(self, "_dealt", 0)]
+
+    def _error(self, code: int, position: int) -> Exception:
         if code != REVOKED:
-            return error_for(code, f"message {message.position}", detail=self._detail(code))
+            return error_for(code, f"message {position}", detail=self._detail(code))
         return DeliveryRevoked(
-            f"message {message.position}: the delivery was revoked; somebody else may have it"
+            f"message {position}: the delivery was revoked; somebody else may have it"
         )
 
     __reduce__ = refuse_pickle
@@ -179,7 +151,7 @@ class PortMessage:
     def __repr__(self) -> str:
         message = self._message
         if message is None:
-            return f"<{self._called()}, {getattr(self, '_dealt', 'acknowledged')}>"
+            return f"<{self._called()}, {self._how()}>"
         return f"<{self._called()}, position {message.position}, {message.length} bytes>"
 
     def _called(self) -> str:
@@ -194,7 +166,7 @@ class PortMessage:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._message is None:
+        if not self.is_in_hand:
             return  # dealt with inside
         if kind is None:
             self.ack()
@@ -202,7 +174,53 @@ class PortMessage:
             self.give_back()
 
 
-class Message(PortMessage, Dropped):
+class PortMessage(InHand):
+    """A message of a port.
+
+    What C knows of it lies in a structure that comes from spare ones and returns there when the
+    message is dealt with: making one anew costs more than taking a message.
+    """
+
+    __slots__ = ("_arena", "_dealt", "_message", "_source", "_spare", "body")
+
+    body: bytes
+    """A copy of the body.  Of a large one it is made when it is asked for: do so before ack()."""
+
+    def __init__(self, source: Any, message: Any, arena: Any, spare: Any, copied: bytes) -> None:
+        self._source = source
+        self._message = message
+        self._arena = arena
+        self._spare = spare
+        self.body = copied
+
+    def ack(self) -> None:
+        """The message is dealt with; raises DeliveryRevoked if it is no longer ours."""
+        message = self._message or self._dealt_with()
+        self._message = None
+        code = quick.sb_port_ack(self._source, message)
+        self._spare.append(message)
+        if code < 0:
+            raise self._error(code, message.position)
+
+    def give_back(self) -> None:
+        """Let somebody else have it; raises DeliveryRevoked if it is no longer ours."""
+        self._deal_with(1, quick.sb_port_give_back)
+
+    def reject(self) -> None:
+        """It is of no use to anybody: it is dropped and counted; DeliveryRevoked if not ours."""
+        self._deal_with(2, quick.sb_port_reject)
+
+    def _deal_with(self, dealt: int, call: Any) -> None:
+        message = self._message or self._dealt_with()
+        self._message = None
+        self._dealt = dealt
+        code = call(self._source, message)
+        self._spare.append(message)
+        if code < 0:
+            raise self._error(code, message.position)
+
+
+class Message(Taken, InHand):
     """A message of a queue.
 
     One that is dropped without being dealt with is given back: an exception at any moment, such
@@ -211,9 +229,46 @@ class Message(PortMessage, Dropped):
 
     __slots__ = ()
 
-    _ack_call: ClassVar[Any] = quick.sb_ack
-    _give_back_call: ClassVar[Any] = quick.sb_give_back
-    _reject_call: ClassVar[Any] = quick.sb_reject
+    @property
+    def _message(self) -> Any:
+        address = self._in_hand
+        return ffi.cast(_ADDRESS, address) if address else None
+
+    @property
+    def is_in_hand(self) -> bool:
+        """False once it was acknowledged, given back or rejected."""
+        return self._in_hand != 0
+
+    @property
+    def _source(self) -> Any:
+        return self._kept.queue
+
+    @property
+    def _arena(self) -> Any:
+        return self._kept.arena
+
+    def give_back(self) -> None:
+        """Let somebody else have it; raises DeliveryRevoked if it is no longer ours."""
+        self._deal_with(1, quick.sb_give_back)
+
+    def reject(self) -> None:
+        """It is of no use to anybody: it goes to the dead-letter queue, or is dropped and counted.
+
+        DeliveryRevoked if it is not ours; QueueFull if there is no room, then it is given back.
+        """
+        self._deal_with(2, quick.sb_reject)
+
+    def _deal_with(self, dealt: int, call: Any) -> None:
+        message = self._message or self._dealt_with()
+        self._in_hand = 0
+        self._dealt = dealt
+        code = call(self._source, message)
+        if code < 0:
+            raise self._error(code, message.position)
+
+    def _refused(self, code: int, position: int) -> None:
+        """What ack() raises."""
+        raise self._error(code, position)
 
     def _detail(self, code: int) -> str:
         return detail_of(code)
@@ -230,7 +285,7 @@ class Message(PortMessage, Dropped):
     @property
     def value(self) -> Any:
         """The body as the serializer of the queue's handle reads it (docs/handles.md)."""
-        return value_of(self.body, self._spare.codec)
+        return value_of(self.body, self._kept.codec)
 
     @property
     def reply_to(self) -> str | None:
@@ -260,7 +315,7 @@ class Message(PortMessage, Dropped):
         has none within the timeout.
         """
         message = self._message or self._dealt_with()
-        if (codec := self._spare.codec) is not None:
+        if (codec := self._kept.codec) is not None:
             body = codec.dumps(body)
         held = body if type(body) is bytes else as_buffer(body)
         packed = pack(properties) if properties else b""
@@ -288,7 +343,7 @@ class Message(PortMessage, Dropped):
 
 
 class Uncopied(PortMessage):
-    """The body is copied when it is asked for: it is large, or came with many others."""
+    """The body is copied when it is asked for: it is large."""
 
     __slots__ = ()
 
@@ -304,9 +359,3 @@ class Uncopied(PortMessage):
         start = message.offset
         copied: bytes = self._arena[start : start + message.length]
         return copied
-
-
-class UncopiedMessage(Uncopied, Message):
-    """A message of a queue whose body is copied when it is asked for."""
-
-    __slots__ = ()

@@ -311,7 +311,7 @@ int64_t sb_take_at(sb_queue *queue, int64_t position, sb_message *message);
 int64_t sb_records_room(const sb_message *messages, int64_t count);
 void sb_records_of(const sb_message *messages, int64_t count, void *buffer);
 /* sb_get and sb_receive without waiting: they look so many times. */
-int64_t sb_look_and_copy(sb_queue *queue, sb_message *message, sb_room *room, int64_t looks);
+int64_t sb_look(sb_queue *queue, sb_message *message, int64_t looks);
 int64_t sb_look_and_receive(sb_queue *queue, sb_room *room, int64_t looks);
 int64_t sb_queue_reference(sb_queue *queue);
 /* What is new for as long as the vhost is there: the key of its hashes. */

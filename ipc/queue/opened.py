@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import Error, error_for
-from shmbroker.ipc.base.owner import Spare
+from shmbroker.ipc.base.owner import Kept
 from shmbroker.ipc.message.room import Room
 
 if TYPE_CHECKING:
@@ -18,16 +18,19 @@ if TYPE_CHECKING:
 class OpenedQueue:
     """What publishing, taking, looking and managing share."""
 
-    __slots__ = ("__weakref__", "_arena", "_broker", "_queue", "_room", "_spare", "name")
+    __slots__ = (
+        "__weakref__", "_address", "_arena", "_broker", "_kept", "_queue", "_room", "name",
+    )  # fmt: skip
 
     def __init__(self, broker: Broker, name: str, queue: Any, arena: Any) -> None:
         self._broker = broker
         self.name = name
         self._queue = queue
         self._arena = arena
-        # structures for C that are not in use: a thread takes one out and puts it back, so that no
-        # two have the same; a room that two put back is lost, which is cheaper than keeping both
-        self._spare = Spare(broker._owner)
+        self._address = int(ffi.cast("intptr_t", queue))
+        self._kept = Kept(broker._owner, queue, arena)
+        # one that is not in use: a thread takes it out and puts it back, so that no two have the
+        # same; a room that two put back is lost, which is cheaper than keeping both
         self._room: Room | None = None
 
     @property
@@ -38,7 +41,7 @@ class OpenedQueue:
     @property
     def serializer(self) -> Codec | None:
         """What it was opened with: dumps makes a body of a value, loads a value of a body."""
-        codec: Codec | None = self._spare.codec
+        codec: Codec | None = self._kept.codec
         return codec
 
     def _error(self, code: int, doing: str) -> Error:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Unpack, overload
 
-from shmbroker.core.codes import DUPLICATE, FULL, INTERRUPTED
+from shmbroker.core.codes import DUPLICATE, INTERRUPTED
 from shmbroker.core.layout import CONFIRM_EFFECTIVE, IN_INBOX
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc._quick import lib as quick
+from shmbroker.ipc._taken import publish as publish_now
 from shmbroker.ipc.base.errors import InvalidArgument, NotEnoughReplicas, Unconfirmed
 from shmbroker.ipc.base.signature import check_names, shows
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
@@ -30,19 +30,22 @@ from shmbroker.ipc.queue.producer import Producer
 from shmbroker.ipc.request.request import Reply, request
 from shmbroker.ipc.schedule.scheduled import When, ring_of, schedule
 
-_publish = quick.sb_publish_now
 _ALL = -1
-_plain: Any = bytes
-"""Bodies of this type are published in the shortest way, unless a transaction is open: asking for
+_publish = publish_now
+"""Bodies that are bytes are published in the shortest way, unless a transaction is open: asking for
 that in there would cost each message."""
+
+
+def _publish_later(_queue: int, _body: Any) -> None:
+    """In place of it while a transaction is open."""
 
 
 def look_for_transactions() -> None:
     """One was opened, or closed."""
-    global _plain
-    _plain = bytes
+    global _publish
+    _publish = publish_now
     if OPEN:  # looked at last, so that of two threads the later one is right
-        _plain = None
+        _publish = _publish_later
 
 
 POSITION_MAX = 2**63 - 1
@@ -90,13 +93,13 @@ class Publishing(OpenedQueue):
         is its id in the schedule.  With a message_id it is published once, however often it is
         tried and by whom: None if the queue has, or had, a message with this id.
         """
-        timeout_ns = -1 if timeout is None else nanoseconds(timeout)
-        if not options and type(body) is _plain:
-            position: int = _publish(self._queue, body, len(body))
-            if position >= 0:
+        if timeout is not None:
+            nanoseconds(timeout)  # refuses what is no time-out
+        if not options:
+            position = _publish(self._address, body)
+            if position is not None:
                 return position
-            if position != FULL or timeout_ns == 0:
-                raise self._error(position, "publishing to")
+        timeout_ns = nanoseconds(timeout)
         if OPEN:
             self._notice()
         after, at = options.pop("deliver_after", None), options.pop("deliver_at", None)

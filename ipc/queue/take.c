@@ -1,7 +1,6 @@
 /* Taking messages from a queue. */
 
 #define _GNU_SOURCE
-#include <string.h>
 
 #include "base/base.h"
 #include "paging/paging.h"
@@ -101,16 +100,9 @@ take_by(take_kernel kernel, sb_queue *queue, wanted what, int64_t looks, int64_t
     return code < 0 && code != SB_EMPTY ? explained(queue, code) : code;
 }
 
-/* Take without waiting: the body's length; up to L_COPIED_BYTES of it are copied into the room's
- * buffer. */
-int64_t sb_look_and_copy(sb_queue *queue, sb_message *message, sb_room *room, int64_t looks)
+int64_t sb_look(sb_queue *queue, sb_message *message, int64_t looks)
 {
-    int64_t code = take_by(take_one, queue, (wanted){message, 1, NULL}, looks, 0);
-    if (code != SB_OK)
-        return code;
-    if (message->length <= L_COPIED_BYTES && message->length <= room->capacity)
-        memcpy(room->buffer, (const void *)message->body, (size_t)message->length);
-    return message->length;
+    return take_by(take_one, queue, (wanted){message, 1, NULL}, looks, 0);
 }
 
 int64_t sb_look_and_receive(sb_queue *queue, sb_room *room, int64_t looks)

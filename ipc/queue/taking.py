@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import pairwise
 from struct import iter_unpack
 from typing import Any, cast
 
-from shmbroker.core.codes import EMPTY, INTERRUPTED, TOO_SMALL
-from shmbroker.core.layout import (
-    COPIED_BYTES,
-)
+from shmbroker.core.codes import INTERRUPTED, TOO_SMALL
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc._quick import lib as quick
+from shmbroker.ipc._taken import receive as _receive_now
+from shmbroker.ipc._taken import take as _take
 from shmbroker.ipc.base.errors import ConnectionClosed, Empty, Error, InvalidArgument
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
-from shmbroker.ipc.message.message import Message, UncopiedMessage
+from shmbroker.ipc.message.message import Message
 from shmbroker.ipc.message.room import BATCH, Room
 from shmbroker.ipc.queue.consuming import Consuming
 from shmbroker.ipc.queue.opened import OpenedQueue
 from shmbroker.ipc.queue.retained_reader import RetainedReader
-from shmbroker.ipc.ring.port import LOOKS
 from shmbroker.ipc.selector.selection import Selection
 from shmbroker.ipc.selector.selector import Selector
 
-_look = quick.sb_look_and_copy
-_look_and_receive = quick.sb_look_and_receive
 _get = lib.sb_get
 _receive = lib.sb_receive
 _new = ffi.new
 _MESSAGE = ffi.typeof("sb_message *")
+_ADDRESS = ffi.typeof("intptr_t")
 
 
 def count_of(count: int) -> int:
@@ -61,39 +57,34 @@ class Taking(OpenedQueue):
         """
         if selector is not None:
             return self.select(selector, timeout=timeout)
-        spare = self._spare
+        if timeout is not None:
+            nanoseconds(timeout)  # refuses what is no time-out
+        message = _take(Message, self._address, self._kept)
+        if message is not None:
+            return message
+        return self._get_rarely(nanoseconds(timeout))
+
+    def _get_rarely(self, timeout_ns: int) -> Message:
+        queue, deadline = self._queue, Deadline(timeout_ns)
+        return self._taken(lambda message: _get(queue, message, deadline.left()), "taking")
+
+    def _taken(self, verb: Callable[[Any], int], doing: str) -> Message:
+        """What a verb that may wait takes into a structure."""
+        message = _new(_MESSAGE)
         try:
-            message = spare.pop()
-        except IndexError:
-            message = _new(_MESSAGE)
-        room = self._room
-        self._room = None
-        if room is None:
-            room = Room()
-        try:
-            timeout_ns = -1 if timeout is None else nanoseconds(timeout)
-            length: int = _look(self._queue, message, room.room, LOOKS)
-            if length < 0:
-                self._get_rarely(length, message, timeout_ns)
-                return UncopiedMessage(self._queue, message, self._arena, spare)
-            if length > COPIED_BYTES:
-                return UncopiedMessage(self._queue, message, self._arena, spare)
-            copied = room.bytes[:length]
-            self._room = room
-            return Message(self._queue, message, self._arena, spare, copied)
+            while (code := verb(message)) == INTERRUPTED:
+                self._broker._tell_log()
+            if code < 0:
+                raise self._error(code, f"{doing} from")
+            return self._held(message)
         except BaseException:
             if message.word:  # taken, and then Ctrl-C came
                 lib.sb_give_back(self._queue, message)
-            spare.append(message)
             raise
 
-    def _get_rarely(self, code: int, message: Any, timeout_ns: int) -> None:
-        if code == EMPTY and timeout_ns != 0:
-            deadline = Deadline(timeout_ns)
-            while (code := _get(self._queue, message, deadline.left())) == INTERRUPTED:
-                self._broker._tell_log()
-        if code < 0:
-            raise self._error(code, "taking from")
+    def _held(self, message: Any) -> Message:
+        address = int(ffi.cast(_ADDRESS, message))
+        return _take(Message, self._address, self._kept, address)
 
     def select(
         self, selection: str | Selector | Selection, *, timeout: Seconds | None = None
@@ -104,23 +95,11 @@ class Taking(OpenedQueue):
         """
         if not isinstance(selection, Selection):
             selection = Selection(selection)
-        spare = self._spare
-        message = spare.pop() if spare else _new(_MESSAGE)
-        try:
-            deadline = Deadline(nanoseconds(timeout))
-            wanted = selection.selection
-            code: int = lib.sb_get_selected(self._queue, message, wanted, deadline.left())
-            while code == INTERRUPTED:
-                self._broker._tell_log()
-                code = lib.sb_get_selected(self._queue, message, wanted, deadline.left())
-            if code < 0:
-                raise self._error(code, "selecting from")
-            return UncopiedMessage(self._queue, message, self._arena, spare)
-        except BaseException:
-            if message.word:  # taken, and then Ctrl-C came
-                lib.sb_give_back(self._queue, message)
-            spare.append(message)
-            raise
+        deadline, wanted = Deadline(nanoseconds(timeout)), selection.selection
+        verb = lib.sb_get_selected
+        return self._taken(
+            lambda message: verb(self._queue, message, wanted, deadline.left()), "selecting"
+        )
 
     def get_nowait(self) -> Message:
         """get without waiting: Empty at once."""
@@ -140,10 +119,9 @@ class Taking(OpenedQueue):
             if code < 0:
                 raise self._error(code, "taking from")
             for index in range(code):
-                message = _new(_MESSAGE, messages[index])
-                taken.append(UncopiedMessage(self._queue, message, self._arena, self._spare))
+                taken.append(self._held(messages + index))
         except BaseException:
-            for index in range(len(taken), count):
+            for index in range(count):
                 if messages[index].word:
                     lib.sb_give_back(self._queue, messages + index)
             raise
@@ -212,28 +190,26 @@ class Taking(OpenedQueue):
 
     def receive(self, *, timeout: Seconds | None = None) -> bytes:
         """Take, copy and acknowledge the oldest message in one call: at most once."""
-        room = self._room
-        self._room = None
-        if room is None:
-            room = Room()
-        timeout_ns = -1 if timeout is None else nanoseconds(timeout)
-        length: int = _look_and_receive(self._queue, room.room, LOOKS)
-        if length < 0:
-            length = self._receive_rarely(length, room, timeout_ns)
-        body: bytes = room.bytes[:length]
-        self._room = room
-        return body
+        if timeout is not None:
+            nanoseconds(timeout)  # refuses what is no time-out
+        body = _receive_now(self._address)
+        if body is not None:
+            return body
+        return self._receive_rarely(nanoseconds(timeout))
 
-    def _receive_rarely(self, code: int, room: Room, timeout_ns: int) -> int:
-        if code == EMPTY and timeout_ns != 0:
-            deadline = Deadline(timeout_ns)
-            while (code := _receive(self._queue, room.room, deadline.left())) == INTERRUPTED:
-                self._broker._tell_log()
+    def _receive_rarely(self, timeout_ns: int) -> bytes:
+        room = self._room or Room()
+        self._room = None
+        deadline = Deadline(timeout_ns)
+        while (code := _receive(self._queue, room.room, deadline.left())) == INTERRUPTED:
+            self._broker._tell_log()
         if code == TOO_SMALL:
-            return self._receive_large(room)
+            code = self._receive_large(room)
         if code < 0:
             raise self._error(code, "receiving from")
-        return code
+        body: bytes = room.bytes[:code]
+        self._room = room
+        return body
 
     def _receive_large(self, room: Room) -> int:
         """The message was taken, because there was no room for a copy: make some."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from shmbroker.ipc._taken import take
 from shmbroker.ipc.message.message import Message
 
 if TYPE_CHECKING:
@@ -16,13 +17,20 @@ class TransactionMessage(Message):
     What else is done with it is done at once.  `body` may be read after ack() as well.
     """
 
-    __slots__ = ("_transaction",)
+    __slots__ = ("_transaction", "body")
 
-    def __init__(self, transaction: Transaction, taken: Message) -> None:
-        message, copied = taken._message, taken.body
-        super().__init__(taken._source, message, taken._arena, taken._spare, copied)
-        self._transaction = transaction
-        taken._message = None  # one gives it back when it is dropped
+    _transaction: Transaction
+    body: bytes
+
+    @classmethod
+    def of(cls, transaction: Transaction, taken: Message) -> TransactionMessage:
+        """The same message; from now on this one gives it back when it is dropped."""
+        copied = taken.body
+        made = take(cls, taken._queue, taken._kept, taken._in_hand)
+        taken._in_hand = 0
+        made.body = copied
+        made._transaction = transaction
+        return made
 
     def ack(self) -> None:
         """The message is dealt with at commit; raises DeliveryRevoked if it is no longer ours."""

@@ -28,7 +28,7 @@ class TransactionQueue(Taking):
 
     def __init__(self, transaction: Transaction, queue: Queue) -> None:
         super().__init__(queue._broker, queue.name, queue._queue, queue._arena)
-        self._spare = queue._spare  # which knows the serializer
+        self._kept = queue._kept  # which knows the serializer
         self._transaction = transaction
         self._underlying = queue
 
@@ -68,20 +68,20 @@ class TransactionQueue(Taking):
         """Take the oldest message that nobody has; its ack() counts at commit."""
         if selector is not None:
             return self.select(selector, timeout=timeout)
-        return TransactionMessage(self._transaction, super().get(timeout=timeout))
+        return TransactionMessage.of(self._transaction, super().get(timeout=timeout))
 
     def select(
         self, selection: str | Selector | Selection, *, timeout: Seconds | None = None
     ) -> TransactionMessage:
         """get, of the messages that are selected; the others are left to others, in their order."""
-        return TransactionMessage(self._transaction, super().select(selection, timeout=timeout))
+        return TransactionMessage.of(self._transaction, super().select(selection, timeout=timeout))
 
     def get_many(  # type: ignore[override]  # list is invariant, and nobody puts others in
         self, count: int, *, timeout: Seconds | None = None
     ) -> list[TransactionMessage]:
         """Take up to count messages at once, as many as are there; Empty if none came in time."""
         taken = super().get_many(count, timeout=timeout)
-        return [TransactionMessage(self._transaction, each) for each in taken]
+        return [TransactionMessage.of(self._transaction, each) for each in taken]
 
     def receive(self, *, timeout: Seconds | None = None) -> Any:
         """Take and copy the oldest message; it is acknowledged at commit."""

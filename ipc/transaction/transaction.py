@@ -79,8 +79,7 @@ class Transaction:
             lib.sb_transaction_ack(self._transaction, message._source, inner),
             f"acknowledging message {inner.position}",
         )
-        message._message = None
-        message._spare.append(inner)
+        message._in_hand = 0
 
     def publish(
         self,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 IPC = ROOT / "ipc"
-OF_PYTHON = IPC / "message" / "dropped.c"
+OF_PYTHON = IPC / "message" / "taken.c"
 """An extension of its own, not part of the library."""
 
 _NOISE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)

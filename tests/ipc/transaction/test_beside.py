@@ -25,7 +25,7 @@ BESIDE = "published beside the open transaction"
 def nothing_stays_open() -> Any:
     yield
     assert OPEN == []
-    assert publishing._plain is bytes
+    assert publishing._publish is publishing.publish_now
 
 
 def test_a_queue_of_a_transaction_publishes_at_commit(
