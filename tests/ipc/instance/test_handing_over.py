@@ -123,7 +123,7 @@ def test_who_dies_or_hangs_before_its_last_frame_is_replaced(
     live = make("a", failover_on_shutdown=True)
     live.before = lambda: before(Journaler, "stop", lambda: os.kill(os.getpid(), number))
     live.start().becomes("live")
-    backup = make("b", "backup", stall_limit="1s").start().becomes("passive")
+    backup = make("b", "backup", stall_limit="3s").start().becomes("passive")
     put(vhost, b"1")
     confirmed = threading.Thread(target=put, args=(vhost, b"2", b"3"))
     assert live.process is not None
