@@ -381,6 +381,7 @@ class Owner:
     def _end(self, at_once: bool) -> None:
         network, self._network, self._ours = self._network, None, None
         self._live = None
+        self._stopped = set()  # whoever serves next makes all links, this one too if it is that
         self._broadcasts.close()
         if network is not None:
             self._group.leaves()
