@@ -13,6 +13,11 @@ memory; called unbound they raise.
     prefetch             the line is about to be read
     prefetch_write       the line is about to be written
     highest_bit          the place of the highest bit that is set, of a value above 0
+    sum_overflows, difference_overflows, product_overflows             what they say, 0 or 1
+    search               where in some bytes others are first: an address, 0 if they are not there
+    real_of              the bits of a double that is an integer
+    real_widened         the bits of a double, of those of a float
+    real_add, real_multiply, real_divide, real_less, real_equal        doubles, by their bits
     pause                we are spinning
     cycles               a steady counter of the processor
 """
@@ -82,6 +87,50 @@ def highest_bit(value: int) -> int:
     _unbound("highest_bit")
 
 
+def sum_overflows(left: int, right: int) -> int:
+    _unbound("sum_overflows")
+
+
+def difference_overflows(left: int, right: int) -> int:
+    _unbound("difference_overflows")
+
+
+def product_overflows(left: int, right: int) -> int:
+    _unbound("product_overflows")
+
+
+def search(at: int, length: int, wanted: int, wanted_length: int) -> int:
+    _unbound("search")
+
+
+def real_of(value: int) -> int:
+    _unbound("real_of")
+
+
+def real_widened(bits: int) -> int:
+    _unbound("real_widened")
+
+
+def real_add(left: int, right: int) -> int:
+    _unbound("real_add")
+
+
+def real_multiply(left: int, right: int) -> int:
+    _unbound("real_multiply")
+
+
+def real_divide(left: int, right: int) -> int:
+    _unbound("real_divide")
+
+
+def real_less(left: int, right: int) -> int:
+    _unbound("real_less")
+
+
+def real_equal(left: int, right: int) -> int:
+    _unbound("real_equal")
+
+
 def pause() -> int:
     _unbound("pause")
 
@@ -105,6 +154,17 @@ ATOMICS: dict[str, int] = {
     "prefetch": 1,
     "prefetch_write": 1,
     "highest_bit": 1,
+    "sum_overflows": 2,
+    "difference_overflows": 2,
+    "product_overflows": 2,
+    "search": 4,
+    "real_of": 1,
+    "real_widened": 1,
+    "real_add": 2,
+    "real_multiply": 2,
+    "real_divide": 2,
+    "real_less": 2,
+    "real_equal": 2,
     "pause": 0,
     "cycles": 0,
 }

@@ -1035,6 +1035,18 @@ OUTGOING_TARGET: Final = (
 OUTGOING_DELIVERIES: Final = 120  # how often it may have been delivered at another node
 OUTGOING_BYTES: Final = 128
 
+# --- subject: what a selector looks at; private memory --------------------------------------------
+SUBJECT_KEY: Final = 0  # address
+SUBJECT_KEY_LENGTH: Final = 8
+SUBJECT_PROPERTIES: Final = 16  # address of a MessagePack map with text keys
+SUBJECT_PROPERTIES_LENGTH: Final = 24
+SUBJECT_BODY_LENGTH: Final = 32
+SUBJECT_PUBLISHED: Final = 40  # ns since the epoch, 0: unknown
+SUBJECT_EXPIRY: Final = 48  # ns since the epoch, 0: never
+SUBJECT_PRIORITY: Final = 56
+SUBJECT_DELIVERIES: Final = 64  # before this one
+SUBJECT_BYTES: Final = 72
+
 # --- pouring: records on their way into a ring (pour.py); private memory --------------------------
 POURING_AT: Final = 0  # address of the next record
 POURING_END: Final = 8

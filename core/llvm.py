@@ -21,6 +21,8 @@ from shmbroker.core.kernel import Kernel
 I64 = ir.IntType(64)
 I32 = ir.IntType(32)
 I8 = ir.IntType(8)
+FLOAT = ir.FloatType()
+DOUBLE = ir.DoubleType()
 VOID = ir.VoidType()
 POINTER = ir.PointerType()
 
@@ -125,6 +127,51 @@ def emit_highest_bit(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
     return builder.xor(zeros, ir.Constant(I64, 63))
 
 
+def overflow_emitter(operation: str) -> Emit:
+    """Whether the result is no word: a kernel cannot see that in the result, as LLVM takes it that
+    Numba's arithmetic never overflows."""
+
+    def emit(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
+        kind = ir.LiteralStructType([I64, ir.IntType(1)])
+        function = declare(builder, f"llvm.{operation}.with.overflow.i64", kind, [I64, I64])
+        return builder.zext(builder.extract_value(builder.call(function, args), 1), I64)
+
+    return emit
+
+
+def emit_search(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
+    at, wanted = (byte_pointer(builder, each) for each in (args[0], args[2]))
+    function = declare(builder, "memmem", at.type, [at.type, I64, at.type, I64])
+    return builder.ptrtoint(builder.call(function, [at, args[1], wanted, args[3]]), I64)
+
+
+def emit_real_of(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
+    return builder.bitcast(builder.sitofp(args[0], DOUBLE), I64)
+
+
+def emit_real_widened(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
+    narrow = builder.bitcast(builder.trunc(args[0], I32), FLOAT)
+    return builder.bitcast(builder.fpext(narrow, DOUBLE), I64)
+
+
+def real_emitter(operation: str) -> Emit:
+    def emit(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
+        left, right = (builder.bitcast(each, DOUBLE) for each in args)
+        return builder.bitcast(getattr(builder, operation)(left, right), I64)
+
+    return emit
+
+
+def real_comparison(operator: str) -> Emit:
+    """False of what is no number."""
+
+    def emit(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
+        left, right = (builder.bitcast(each, DOUBLE) for each in args)
+        return builder.zext(builder.fcmp_ordered(operator, left, right), I64)
+
+    return emit
+
+
 @dataclass(frozen=True, slots=True)
 class Instruction:
     """An LLVM intrinsic that exists on one architecture only."""
@@ -182,6 +229,17 @@ PORTABLE: dict[str, Emit] = {
     "prefetch": prefetch_emitter(0),
     "prefetch_write": prefetch_emitter(1),
     "highest_bit": emit_highest_bit,
+    "sum_overflows": overflow_emitter("sadd"),
+    "difference_overflows": overflow_emitter("ssub"),
+    "product_overflows": overflow_emitter("smul"),
+    "search": emit_search,
+    "real_of": emit_real_of,
+    "real_widened": emit_real_widened,
+    "real_add": real_emitter("fadd"),
+    "real_multiply": real_emitter("fmul"),
+    "real_divide": real_emitter("fdiv"),
+    "real_less": real_comparison("<"),
+    "real_equal": real_comparison("=="),
 }
 
 

@@ -1,25 +1,51 @@
-"""MessagePack objects, as far as it takes to find a key in a map: where each one ends.
+"""MessagePack objects: where each one ends, what it is, and the keys of a map.
 
 Going over an object is iterative (a count of objects that are still to come), and never reads at or
 beyond `end`, whatever the bytes.  A place is an address; -1 stands for bytes that are malformed.
+
+Bytes may change while they are read, as a message's do that belongs to nobody: each byte that says
+how far to go is read once, and compared with the end before anybody goes there.
 """
 
 from __future__ import annotations
 
 from shmbroker.core.atomics import load_byte
-from shmbroker.core.kernel import cold, exported_cold, kernel
+from shmbroker.core.kernel import cold, exported, exported_cold, kernel
 from shmbroker.core.span import span_equals
 
 NIL = 0xC0
 UNUSED = 0xC1
+FALSE = 0xC2
+TRUE = 0xC3
+FLOAT = 0xCA
+DOUBLE = 0xCB
+UINT64 = 0xCF
+INT8 = 0xD0
+INT64 = 0xD3
+
+
+@kernel
+def two_bytes(at: int) -> int:
+    return load_byte(at) << 8 | load_byte(at + 1)
+
+
+@kernel
+def four_bytes(at: int) -> int:
+    return two_bytes(at) << 16 | two_bytes(at + 2)
 
 
 @kernel
 def big_endian(at: int, size: int) -> int:
-    value = 0
-    for index in range(size):
-        value = (value << 8) | load_byte(at + index)
-    return value
+    """0, 1, 2, 4 or 8 bytes."""
+    if size == 0:
+        return 0
+    if size == 1:
+        return load_byte(at)
+    if size == 2:
+        return two_bytes(at)
+    if size == 4:
+        return four_bytes(at)
+    return four_bytes(at) << 32 | four_bytes(at + 4)
 
 
 @kernel
@@ -66,11 +92,9 @@ def children(kind: int, count: int) -> int:
     return 0
 
 
-@exported_cold
-def object_end(at: int, end: int) -> int:
-    """Where the object at this place ends, or -1; also if there is no such place."""
-    if at < 0:
-        return -1
+@cold
+def deep_end(at: int, end: int) -> int:
+    """object_end of any object, also of one that has others in it."""
     left = 1
     while left > 0:
         if left > end - at:  # each takes a byte at least
@@ -91,13 +115,38 @@ def object_end(at: int, end: int) -> int:
     return at
 
 
+@exported
+def object_end(at: int, end: int) -> int:
+    """Where the object at this place ends, or -1; also if there is no such place.
+
+    Short strings, numbers and truths are most of it.
+    """
+    if at < 0 or at >= end:
+        return -1
+    kind = load_byte(at)
+    if kind >= 0xA0 and kind <= 0xBF:
+        at += 1 + (kind & 0x1F)
+    elif kind < 0x80 or kind >= 0xE0 or kind in (NIL, FALSE, TRUE):
+        return at + 1
+    elif kind >= FLOAT and kind <= INT64:
+        at += 1 + (1 << (kind & 3))
+    else:
+        return deep_end(at, end)
+    return at if at <= end else -1
+
+
+@kernel
+def is_string(kind: int) -> int:
+    return int((kind >= 0xA0 and kind <= 0xBF) or (kind >= 0xD9 and kind <= 0xDB))
+
+
 @kernel
 def string_start(at: int, end: int) -> int:
     """Where the characters of the string at this place start, or -1 if it is none."""
     if at >= end:
         return -1
     kind = load_byte(at)
-    if (kind >= 0xA0 and kind <= 0xBF) or (kind >= 0xD9 and kind <= 0xDB):
+    if is_string(kind):
         return at + 1 + length_size(kind)
     return -1
 
@@ -129,9 +178,9 @@ def map_check(at: int, end: int) -> int:
     return 1
 
 
-@cold
+@exported_cold
 def map_find(at: int, end: int, name: int, name_end: int) -> int:
-    """The place of the value of a key in a map that was checked, or -1."""
+    """The place of the value of a key, or -1 if it is not there, or in front of it is no map."""
     key = map_start(at, end)
     while key >= 0 and key < end:
         value = object_end(key, end)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-from shmbroker.core import codes, layout
+from shmbroker.core import codes, layout, opcodes
 from shmbroker.ipc.broker.journaler_header import JOURNALER
 from shmbroker.ipc.build.paths import LIBRARY
 from shmbroker.ipc.build.prototype import declaration, exported_kernels, symbol
@@ -28,7 +28,6 @@ from shmbroker.ipc.request import header as request
 from shmbroker.ipc.ring import header as ring
 from shmbroker.ipc.schedule import header as schedule
 from shmbroker.ipc.selector import header as selector
-from shmbroker.ipc.selector import opcodes
 from shmbroker.ipc.settings import header as settings
 from shmbroker.ipc.settings.setting import SETTINGS
 from shmbroker.ipc.sink.header import SINK
@@ -251,7 +250,8 @@ extern "C" {{
 def private_header() -> str:
     """shmbroker_private.h: for the C of ipc/, the Python extensions and tests of internals."""
     assertions = "\n".join(
-        each.assertions() for each in (message.MESSAGE, message.OUTGOING, ring.CURSOR, ring.PORT)
+        each.assertions()
+        for each in (message.MESSAGE, message.OUTGOING, selector.SUBJECT, ring.CURSOR, ring.PORT)
     )
     return f"""\
 /* What shmbroker.h leaves out.  Generated: do not edit. */

@@ -58,6 +58,9 @@ PARAMETER_TYPES = {
     "chosen": "int64_t *",
     "selectors": "const void *",
     "copied": "int64_t *",
+    "program": "const void *",
+    "subject": "const sb_subject *",
+    "memory": "int64_t *",
 }
 RESULT_TYPES = {"loan_body": "void *", "received": "sb_message *", "arena_data": "void *"}
 

@@ -38,18 +38,6 @@ static int64_t text_at(int64_t at, const char **text)
     return object[0] == 0xD9 ? object[1] : -1;
 }
 
-/* sb_object_end, quickly for short texts, which are most of it. */
-static inline int64_t object_end(int64_t at, int64_t end)
-{
-    if (at < 0 || at >= end)
-        return -1;
-    int kind = *(const unsigned char *)(intptr_t)at;
-    if ((kind & 0xE0) != 0xA0)
-        return sb_object_end(at, end);
-    int64_t length = 1 + (kind & 0x1F);
-    return length <= end - at ? at + length : -1;
-}
-
 static bool is_named(int64_t key, const char *name)
 {
     const char *text;
@@ -60,16 +48,8 @@ static bool is_named(int64_t key, const char *name)
 /* Where the value of a property is, -1 if there is none. */
 static int64_t value_of(const void *properties, int64_t length, const char *name)
 {
-    int64_t end = address(properties) + length, key = sb_map_start(address(properties), end);
-    while (key >= 0 && key < end) {
-        int64_t value = object_end(key, end), after = object_end(value, end);
-        if (after < 0)
-            return -1;
-        if (is_named(key, name))
-            return value;
-        key = after;
-    }
-    return -1;
+    int64_t start = address(properties);
+    return sb_map_find(start, start + length, name, address(name) + (int64_t)strlen(name));
 }
 
 int64_t property_text(const void *properties, int64_t length, const char *name, const char **text)
@@ -116,7 +96,7 @@ int64_t properties_with(unsigned char *made, const void *properties, int64_t len
     if (length > 0 && (key = sb_map_start(address(properties), end)) < 0)
         return fail(SB_INVALID, "properties are a MessagePack map with text keys");
     while (key < end) {
-        int64_t after = object_end(object_end(key, end), end);
+        int64_t after = sb_object_end(sb_object_end(key, end), end);
         bool replaced = false;
         if (after < 0)
             return fail(SB_INVALID, "properties are a MessagePack map with text keys");
@@ -174,7 +154,7 @@ static int64_t pairs_find(const void *properties, int64_t length, const char *na
         return fail(SB_INVALID, "properties are a MessagePack map with text keys");
     *start = sb_map_start(address(properties), end);
     for (int64_t each = *start, next; each < end; each = next, pairs++) {
-        next = object_end(object_end(each, end), end);
+        next = sb_object_end(sb_object_end(each, end), end);
         if (is_named(each, name)) {
             *key = each;
             *after = next;

@@ -96,8 +96,7 @@ static int64_t copy_pairs(notes *made, const unsigned char *map, int64_t length)
     if (at < 0 || sb_map_check((int64_t)(intptr_t)map, end) < 0)
         return -1;
     while (at < end) {
-        int64_t value = sb_object_end(at, end);
-        int64_t after = value < 0 ? -1 : sb_object_end(value, end);
+        int64_t value = sb_object_end(at, end), after = sb_object_end(value, end);
         if (after < 0)
             return -1;
         const unsigned char *name = (const unsigned char *)(intptr_t)at;

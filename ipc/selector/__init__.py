@@ -1,1 +1,1 @@
-"""Selectors: their text, the program that it compiles to, and the machine that runs it."""
+"""Selectors: their text, and the program that it compiles to, which core/selector.py runs."""

@@ -1,7 +1,7 @@
 """From the tree of a selector to its program: names are numbered, types checked where known.
 
 Trees are gone through without recursion.  Each node becomes the code that leaves its value on the
-stack; opcodes.py describes it.
+stack; core/opcodes.py describes it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Literal, cast
 from lark import Token, Transformer_NonRecursive, v_args
 from lark.exceptions import VisitError
 
+from shmbroker.core import opcodes as op
 from shmbroker.ipc.base.errors import SelectorError
-from shmbroker.ipc.selector import opcodes as op
 from shmbroker.ipc.selector.text import complaint, parse
 
 NESTING_MAX = 100

@@ -10,9 +10,9 @@ import pytest
 
 import shmbroker
 from shmbroker import Selector, SelectorError
+from shmbroker.core import opcodes as op
 from shmbroker.core.codes import INVALID, OK
 from shmbroker.ipc._native import lib
-from shmbroker.ipc.selector import opcodes as op
 
 ROOT = Path(__file__).parents[3]
 

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shmbroker import Selector
+from shmbroker.core import opcodes as op
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.selector import opcodes as op
 from tests.support.selector_reference import (
     Between,
     Calculation,

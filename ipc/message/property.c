@@ -1,30 +1,43 @@
-/* The properties of a message as C programs read them: found as a selector finds its names. */
+/* The properties of a message as C programs read them, by the kernels that read them for selectors
+ * (core/value.py). */
 
 #define _GNU_SOURCE
 #include <string.h>
 
 #include "base/base.h"
-#include "selector/value.h"
 
-static const char *const KINDS[] = {[NOTHING] = "nil", [TRUTH] = "a bool", [INTEGER] = "an integer",
-                                    [DOUBLE] = "a double", [STRING] = "a text",
-                                    [OTHER] = "bytes, a list or a map"};
+static const char *const KINDS[] = {
+    [OP_NO] = "a bool",
+    [OP_YES] = "a bool",
+    [OP_NOTHING] = "nil",
+    [OP_AN_INTEGER] = "an integer",
+    [OP_A_DOUBLE] = "a double",
+    [OP_A_TEXT] = "a text",
+    [OP_ANOTHER] = "bytes, a list or a map",
+};
+
+/* A value, as these kernels have it. */
+typedef struct value {
+    int64_t kind;
+    union {
+        int64_t integer;
+        double number;
+        const char *text;
+    };
+    int64_t length;
+} value;
+
+_Static_assert(offsetof(value, integer) == OP_VALUE_AT && sizeof(value) == OP_VALUE_BYTES &&
+                   offsetof(value, length) == OP_VALUE_LENGTH_AT,
+               "core/opcodes.py");
 
 static int64_t property_find(const void *properties, int64_t length, const char *wanted,
                              value *found)
 {
-    const sb_subject subject = {.properties = properties, .properties_length = length};
-    int64_t start = (int64_t)(intptr_t)properties;
-    names asked;
-    if (!wanted || length < 0 || (!properties && length > 0) ||
-        !sb_map_check(start, start + length))
+    if (!wanted || (!properties && length > 0) ||
+        !sb_property_find(properties, length, wanted, (int64_t)strlen(wanted), &found->kind))
         return fail(SB_INVALID, "properties are a MessagePack map with text keys");
-    asked.count = asked.unsought = 1;
-    asked.name[0] = (name){(const uint8_t *)wanted, (int64_t)strlen(wanted)};
-    asked.value[0] = (value){.kind = UNSOUGHT};
-    names_find(&asked, &subject);
-    *found = asked.value[0];
-    if (found->kind == NOTHING)
+    if (found->kind == OP_NOTHING)
         return fail(SB_NOT_FOUND, "the message has no property '%.255s'", wanted);
     return SB_OK;
 }
@@ -39,11 +52,11 @@ int64_t sb_properties_get_text(const void *properties, int64_t length, const cha
 {
     value found;
     int64_t code = property_find(properties, length, name, &found);
-    if (code == SB_OK && found.kind != STRING)
+    if (code == SB_OK && found.kind != OP_A_TEXT)
         code = other_kind(name, found, "a text");
     if (code != SB_OK)
         return code;
-    *text = (const char *)found.text;
+    *text = found.text;
     *text_length = found.length;
     return SB_OK;
 }
@@ -53,7 +66,7 @@ int64_t sb_properties_get_int(const void *properties, int64_t length, const char
 {
     value found;
     int64_t code = property_find(properties, length, name, &found);
-    if (code == SB_OK && found.kind != INTEGER)
+    if (code == SB_OK && found.kind != OP_AN_INTEGER)
         code = other_kind(name, found, "an integer of 64 bits");
     if (code == SB_OK)
         *number = found.integer;
@@ -65,10 +78,10 @@ int64_t sb_properties_get_double(const void *properties, int64_t length, const c
 {
     value found;
     int64_t code = property_find(properties, length, name, &found);
-    if (code == SB_OK && !is_number(found))
+    if (code == SB_OK && found.kind != OP_AN_INTEGER && found.kind != OP_A_DOUBLE)
         code = other_kind(name, found, "a number");
     if (code == SB_OK)
-        *number = real_of(found);
+        *number = found.kind == OP_AN_INTEGER ? (double)found.integer : found.number;
     return code;
 }
 
@@ -77,9 +90,9 @@ int64_t sb_properties_get_bool(const void *properties, int64_t length, const cha
 {
     value found;
     int64_t code = property_find(properties, length, name, &found);
-    if (code == SB_OK && found.kind != TRUTH)
+    if (code == SB_OK && found.kind != OP_NO && found.kind != OP_YES)
         code = other_kind(name, found, "a bool");
     if (code == SB_OK)
-        *truth = found.integer;
+        *truth = found.kind == OP_YES;
     return code;
 }

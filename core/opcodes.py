@@ -1,4 +1,5 @@
-"""The program of a selector: program.py writes it, program.c checks it, selector.c runs it.
+"""The program of a selector: ipc/selector/program.py writes it, core/program.py checks it,
+core/selector.py runs it.
 
     0    version
     1    how many names, at most NAMES_MAX; for each of them
@@ -36,7 +37,7 @@ NAMES_MAX: Final = 64
 STACK_MAX: Final = 640  # 100 levels of nesting, on each 6 values that wait for the right side
 # a LIKE may look at all of a text: these two bound what one message can cost
 LIKES_MAX: Final = 64
-PART_BYTES_MAX: Final = 64  # of a pattern, between two %, with a _ in it: bits of a word (like.c)
+PART_BYTES_MAX: Final = 64  # of a pattern, between two %, with a _ in it: bits of a word (like.py)
 SKIPS_MAX: Final = 256  # that are not over yet: at most an OR and an AND on each level
 
 FALSE: Final = 1
@@ -81,4 +82,33 @@ FROM_PUBLISHED: Final = 6
 FROM_EXPIRY: Final = 7
 SOURCES: Final = 8
 
+# a value: its kind, what it is (a number, the bits of a double, the address of a text), its length
+VALUE_AT: Final = 8
+VALUE_LENGTH_AT: Final = 16  # of a text
+VALUE_BYTES: Final = 24
+
+# kinds of values; the first three are what is known of a condition
+NO: Final = 0
+YES: Final = 1
+NOTHING: Final = 2
+AN_INTEGER: Final = 3
+A_DOUBLE: Final = 4
+A_TEXT: Final = 5
+ANOTHER: Final = 6  # that nothing can be done with
+UNSOUGHT: Final = 7
+
+# a name, while a message is looked at: its value, and the name itself
+NAME_TEXT_AT: Final = VALUE_BYTES  # address
+NAME_LENGTH_AT: Final = VALUE_BYTES + 8
+NAME_ENTRY_BYTES: Final = VALUE_BYTES + 16
+
+# the memory that it takes to run a program: names, the stack with room for one value more, and
+# the bits of LIKE; to check one, the skips take less than that
+ROOM_STACK_AT: Final = NAMES_MAX * NAME_ENTRY_BYTES
+ROOM_BITS_AT: Final = ROOM_STACK_AT + (STACK_MAX + 1) * VALUE_BYTES
+ROOM_BYTES: Final = ROOM_BITS_AT + 256 * 8
+
 assert OPCODES == OR + 3
+assert TEXT == INTEGER + 2
+assert AT_LEAST == EQUAL + 5
+assert SKIPS_MAX * 16 <= ROOM_BYTES
