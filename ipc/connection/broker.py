@@ -491,11 +491,6 @@ class Broker(Closable):
         self._check_open()
         return self._participants.listed(self._catalog.queue_names())
 
-    def with_transactions(self) -> dict[int, tuple[int, str]]:
-        """Who has a transaction that has begun, by number: its process and name."""
-        self._check_open()
-        return self._participants.with_transactions()
-
     def errors(self) -> list[ErrorInfo]:
         """The distinct errors that participants have met, the latest first."""
         self._check_open()

@@ -228,7 +228,7 @@ class Departure:
         late = self._late and (time.monotonic() + self._late) / 2
         waited: set[int] | None = None
         while late is None or time.monotonic() < late:
-            found = broker.with_transactions()
+            found = broker._participants.with_transactions()
             others = {number: who for number, who in found.items() if who[0] != os.getpid()}
             waited = set(others) if waited is None else waited & others.keys()
             if not waited:

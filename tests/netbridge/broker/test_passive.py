@@ -229,7 +229,8 @@ def test_a_program_goes_on_at_the_backup(group: Group) -> None:
     assert all(count <= 1 + flagged[body] for body, count in got.items()), "twice, and not flagged"
     with shmbroker.connect(f"shm://{group.vhost}") as local:
         assert local.queue("orders").statistics().published == publisher.confirmed
-    assert events == [Event.FAILURE_DETECTED, Event.FAILOVER_COMPLETED]
+    assert events[:2] == [Event.FAILURE_DETECTED, Event.FAILOVER_COMPLETED]
+    assert set(events[2:]) <= {Event.FAILURE_DETECTED, Event.REATTACHED}, "it moves once"
 
 
 def test_a_program_that_decides_itself_is_told_how_it_was_lost(group: Group) -> None:
