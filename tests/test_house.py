@@ -38,6 +38,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/carrier/dialled.py": set(),
     "netbridge/carrier/end.py": {"time"},
     "netbridge/carrier/fruitless.py": {"time"},
+    "netbridge/carrier/greeting.py": {"socket"},
     "netbridge/carrier/link.py": {"zmq", "time", "random", "secrets", "threading"},
     "netbridge/carrier/listed.py": {"threading"},
     "netbridge/carrier/listener.py": {"zmq", "time", "secrets", "threading"},

@@ -61,6 +61,13 @@ def planned(draft: Draft) -> Plan:
     return draft.plan(random.Random())
 
 
+def _draft(uri: str | Draft, owner: Owner, refused_retry: float) -> Draft:
+    found = (uri,) if isinstance(uri, Draft) else drafts(parse(uri), owner, refused_retry)
+    if len(found) != 1:
+        raise InvalidArgument(f"{uri!r} stands for {len(found)} links, and this is one")
+    return found[0]
+
+
 class Link(Closable):
     """Ships queues of this vhost to queues of another one, as long as it is open."""
 
@@ -88,9 +95,6 @@ class Link(Closable):
         """`pair`: by which the far end knows this broker; without it each connection has a new one.
         `shows`: called at each change of what people see of it.
         """
-        found = (uri,) if isinstance(uri, Draft) else drafts(parse(uri), owner, refused_retry)
-        if len(found) != 1:
-            raise InvalidArgument(f"{uri!r} stands for {len(found)} links, and this is one")
         self.name = name
         self.credential, self.ours, self.role = credential, ours, role
         self.ships = tuple(ships)
@@ -112,7 +116,7 @@ class Link(Closable):
         self._shows = shows
         self.ended_at = threading.Event()
         self._thread = thread
-        self._plan = planned(found[0])
+        self._plan = planned(_draft(uri, owner, refused_retry))
         self._listed = Listed(
             thread.call, self.takes_list, lambda why: self.told("no list of members", why)
         )
