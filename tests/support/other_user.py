@@ -8,6 +8,8 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+import shmbroker.connecting  # noqa: F401  # another user may not read it, nor what it imports
+
 OTHER: int = 65534
 """A user who is not the one that runs the tests."""
 
