@@ -228,6 +228,8 @@ class Link(Closable):
                 self._listed.read(action.place)
             elif isinstance(action, plans.NoMember):
                 self.found_none(action.said)
+            elif isinstance(action, plans.Refused):
+                self.was_refused(action.reason)
         self._look()
         self._show()
 
@@ -238,6 +240,9 @@ class Link(Closable):
 
     def found_none(self, said: Mapping[Single, str]) -> None:
         """The rounds of its plan are used up."""
+
+    def was_refused(self, reason: str) -> None:
+        """By a member that is not tried again soon."""
 
     def takes_list(self, members: tuple[Member, ...]) -> None:
         """Of `update-uris-url`: it takes the place of the one that was given."""

@@ -19,7 +19,7 @@ from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.listener import Listener
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.cluster.hosting import NAME as HOSTED
-from shmbroker.netbridge.link.ending import Ending, Reason
+from shmbroker.netbridge.link.ending import Reason
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.member.codec import Here, decode, encode
@@ -73,10 +73,8 @@ class _Dialled(Dialled):
         self._talks, self._member = talks, member
         super().__init__(talks, *given, role=Role.REPLICA, **named)
 
-    def ended(self, end: End, how: Ending) -> None:
-        super().ended(end, how)
-        if self.state == "refused":
-            self._talks.hears.member_refused(self._member, self.why)
+    def was_refused(self, reason: str) -> None:
+        self._talks.hears.member_refused(self._member, reason)
 
 
 class Talks(Closable):

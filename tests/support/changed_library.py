@@ -21,7 +21,7 @@ FLAGS: Final = ("-fPIC", "-O0", "-std=gnu11", "-pthread", "-fvisibility=hidden",
 
 def all_sources() -> list[Path]:
     """But for the extension of Python.  Kernels are in libshmbroker, which is linked."""
-    return [source for source in IPC.glob("*/*.c") if source.name != "dropped.c"]
+    return [source for source in IPC.glob("*/*.c") if source.name != "taken.c"]
 
 
 class ChangedLibrary:

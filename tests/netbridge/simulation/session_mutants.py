@@ -66,7 +66,7 @@ MUTANTS: Final = (
         "settled-in-another-session",
         Client,
         "_may_settle",
-        "call.generation != self.generation",
+        "not self.travelling.is_ours(call)",
         "False",
     ),
     Mutant("taken-for-nobody", Client, "_made", "if call.is_abandoned:", "if False:"),
