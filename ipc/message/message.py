@@ -31,6 +31,15 @@ _ADDRESS = ffi.typeof("sb_message *")
 DEALT: Final = ("acknowledged", "given back", "rejected")
 
 
+def expiry_of(message: Any) -> int:
+    """When a message in hand expires, in monotonic nanoseconds of this boot; 0 is never."""
+    if not has_expiry(message.mark):
+        return 0
+    at = ffi.cast("const char *", message.chunk) + CHUNK_EXPIRY_AT
+    (expiry,) = unpack_from("<q", ffi.buffer(at, 8))
+    return int(expiry)
+
+
 class InHand:
     """What was taken, and what is known of it until it is dealt with.
 
@@ -104,11 +113,7 @@ class InHand:
     @property
     def expires_at(self) -> datetime | None:
         """When it expires, in UTC by the clock of now; None: never."""
-        message = self._message or self._dealt_with()
-        if not has_expiry(message.mark):
-            return None
-        at = ffi.cast("const char *", message.chunk) + CHUNK_EXPIRY_AT
-        return time_of(*unpack_from("<q", ffi.buffer(at, 8)))
+        return time_of(expiry_of(self._message or self._dealt_with()))
 
     @property
     def published_at(self) -> int:

@@ -55,22 +55,8 @@ def _table(given: object) -> dict[str, object]:
     """By full keys, as they stand there."""
     if not isinstance(given, Mapping):
         raise ValueError("a table with options of [ha] and [ha.replication]")
-    found: dict[str, object] = {}
-    for name, value in given.items():
-        option = KNOWN.get(name)
-        if option is None:
-            meant = difflib.get_close_matches(name, KNOWN, 1)
-            hint = f"; did you mean {meant[0]}?" if meant else ""
-            raise ValueError(
-                f"a table with options of [ha] and [ha.replication], and {name} is none that may "
-                f"stand here{hint}"
-            )
-        try:
-            option.value_of(value)
-        except ValueError as error:
-            raise ValueError(f"a table in which {name} is {error}") from None
-        found[option.key] = value
-    return found
+    unknown = "with options of [ha] and [ha.replication], and {} is none that may stand here"
+    return _known(given, KNOWN, unknown)
 
 
 def _table_of_backups(given: object) -> dict[str, object]:
@@ -81,16 +67,24 @@ def _table_of_backups(given: object) -> dict[str, object]:
     drains = given[DRAINS]
     if not isinstance(drains, Mapping) or not drains:
         raise ValueError(f"a table in which {DRAINS} is a table with options of [ha.scale-down]")
-    for name, value in drains.items():
-        option = OF_DRAINS.get(name)
+    return found | _known(drains, OF_DRAINS, f"in which {DRAINS} has no {{}}", f"{DRAINS}.")
+
+
+def _known(
+    given: Mapping[str, object], options: Mapping[str, Option], unknown: str, inside: str = ""
+) -> dict[str, object]:
+    """`unknown`: what is said of a table with another name; `inside`: of what these names are."""
+    found: dict[str, object] = {}
+    for name, value in given.items():
+        option = options.get(name)
         if option is None:
-            meant = difflib.get_close_matches(name, OF_DRAINS, 1)
+            meant = difflib.get_close_matches(name, options, 1)
             hint = f"; did you mean {meant[0]}?" if meant else ""
-            raise ValueError(f"a table in which {DRAINS} has no {name}{hint}")
+            raise ValueError(f"a table {unknown.format(name)}{hint}")
         try:
             option.value_of(value)
         except ValueError as error:
-            raise ValueError(f"a table in which {DRAINS}.{name} is {error}") from None
+            raise ValueError(f"a table in which {inside}{name} is {error}") from None
         found[option.key] = value
     return found
 

@@ -104,9 +104,12 @@ class Travelling:
 
     def takes(self, call: Call) -> bool:
         """The next session carries it out; else that counts its deliveries anew."""
-        call.repeated |= self.goes_on(call)
-        call.settles = call.settles if self.goes_on(call) else ()
-        return self.goes_on(call)
+        goes_on = self.goes_on(call)
+        if goes_on:
+            call.repeated = True
+        else:
+            call.settles = ()
+        return goes_on
 
     def goes_on(self, call: Call) -> bool:
         """It is a commit, and the next session is asked whether its transaction does."""

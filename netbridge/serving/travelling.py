@@ -15,23 +15,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from struct import unpack_from
 from typing import TYPE_CHECKING, Any, Final
 
 import msgpack
 
 from shmbroker.core.codes import EMPTY, INTERRUPTED, OK
-from shmbroker.core.layout import (
-    CHUNK_EXPIRY_AT,
-    MARK_PRIORITY_MASK,
-    MARK_PRIORITY_SHIFT,
-    NAME_BYTES_MAX,
-)
+from shmbroker.core.layout import MARK_PRIORITY_MASK, MARK_PRIORITY_SHIFT, NAME_BYTES_MAX
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.errors import Error, InvalidArgument, NotFound
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.instance.leaving import HELD
-from shmbroker.ipc.message.copied import has_expiry
+from shmbroker.ipc.message.message import expiry_of
 from shmbroker.ipc.queue.moving import pass_over
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.netbridge.carrier.reached import serving
@@ -217,10 +211,8 @@ def _copy(message: Any) -> tuple[Any, Any]:
     made.key_length, made.properties_length = key[0], properties[0]
     made.priority = (message.mark >> MARK_PRIORITY_SHIFT) & MARK_PRIORITY_MASK
     made.deliveries = 1
-    if has_expiry(message.mark):
-        at = ffi.cast("const char *", message.chunk) + CHUNK_EXPIRY_AT
-        (expiry,) = unpack_from("<q", ffi.buffer(at, 8))
-        made.ttl_ns = max(1, expiry - time.monotonic_ns()) if expiry > 0 else 0
+    if (expiry := expiry_of(message)) > 0:
+        made.ttl_ns = max(1, expiry - time.monotonic_ns())
     return made, message
 
 
