@@ -2,8 +2,8 @@
 
     producer --> [ durable queue ] --> consumer
                         |
-                  journal of the live   <-- kill -9, or SIGSTOP and the stall limit
-                        |
+                  journal of the live   <-- kill -9; or SIGSTOP and the stall limit;
+                        |                   or SIGTERM, and it hands over
                   three that wait       <-- the one that is announced takes over
 
 The producer waits for each confirm, so what it measures is what a program sees of a kill.
@@ -14,11 +14,13 @@ from __future__ import annotations
 import os
 import random
 import select
+import signal
 import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
@@ -189,6 +191,8 @@ class Outcome:
     pauses: list[float]
     """Of each kill, from it to the next confirm of the new live, in seconds."""
     sync: float
+    handovers: list[float] = field(default_factory=list)
+    """Of each, the longest that the producer waited for a confirm, in seconds."""
 
     @property
     def lost(self) -> int:
@@ -224,6 +228,21 @@ def pauses(confirms: list[tuple[int, int, int]], kills: list[tuple[int, int]]) -
         yield (next(time for _, time, later in confirms if later > epoch) - at) / 1e9
 
 
+def longest_waits(
+    confirms: list[tuple[int, int, int]], asked: list[tuple[int, int]]
+) -> Iterator[float]:
+    """From when each live was asked to hand over to the first confirm of a later one."""
+    for at, epoch in asked:
+        end = next(index for index, (_, _, later) in enumerate(confirms) if later > epoch)
+        times = [time for _, time, _ in confirms[: end + 1]]
+        waits = ((before, after) for before, after in pairwise(times) if after > at)
+        yield max(after - before for before, after in waits) / 1e9
+
+
+def asked_to_hand_over(live: Process) -> None:
+    live.send(signal.SIGTERM)
+
+
 def failover(
     folder: Path,
     vhost: str,
@@ -231,18 +250,24 @@ def failover(
     seed: int,
     hit: Callable[[Process], object] = Process.kill,
     *,
+    hands_over: bool = False,
     at_rest: float = 0.0,
     backlog: int = 0,
     tell: Callable[[int], object] = lambda number: None,
     **settings: object,
 ) -> Outcome:
-    """`backlog`: so many bytes, in messages of 1 KiB, lie in another queue all the time."""
+    """`backlog`: so many bytes, in messages of 1 KiB, lie in another queue all the time.
+
+    `hands_over`: after each kill the live that has taken over is stopped, and hands over.
+    """
     moments = random.Random(seed)
     confirms, consumed = folder / "confirms", folder / "consumed"
     confirms.touch()
     read_end, write_end = os.pipe()
-    killed: list[tuple[int, int]] = []
-    with fleet(folder, vhost, **{**with_room_for(backlog), **settings}) as instances:
+    hits = [hit, asked_to_hand_over] if hands_over else [hit]
+    hit_at: list[list[tuple[int, int]]] = [[] for _ in hits]
+    given = with_room_for(backlog) | {"ha.failover-on-shutdown": hands_over} | settings
+    with fleet(folder, vhost, **given) as instances:
         with shmbroker.connect(f"shm://{vhost}", name="test") as broker:
             broker.declare_queue(QUEUE, durable=True)
             if backlog:
@@ -252,14 +277,14 @@ def failover(
             lambda: produce(vhost, confirms, read_end, instances.store), folder / "producer.errors"
         )
         try:
-            for number in range(kills):
+            for number, (each, at) in enumerate([*zip(hits, hit_at, strict=True)] * kills):
                 tell(number)
                 done = confirms.stat().st_size
                 eventually(lambda done=done: confirms.stat().st_size > done)  # type: ignore[misc]
                 select.select([], [], [], at_rest + moments.uniform(0, 0.03))
                 live, epoch = instances.live()
-                killed.append((time.monotonic_ns(), epoch))
-                hit(live)
+                at.append((time.monotonic_ns(), epoch))
+                each(live)
                 eventually(lambda epoch=epoch: instances.record().epoch > epoch)  # type: ignore[misc]
                 instances.revive()
             done = confirms.stat().st_size
@@ -278,6 +303,7 @@ def failover(
     return Outcome(
         [number for number, _, _ in told],
         [number for (number,) in NUMBER.iter_unpack(consumed.read_bytes())],
-        list(pauses(told, killed)),
+        list(pauses(told, hit_at[0])),
         sync_seconds(folder),
+        list(longest_waits(told, hit_at[1])) if hands_over else [],
     )
