@@ -313,6 +313,9 @@ void sb_records_of(const sb_message *messages, int64_t count, void *buffer);
 /* sb_get and sb_receive without waiting: they look so many times. */
 int64_t sb_look(sb_queue *queue, sb_message *message, int64_t looks);
 int64_t sb_look_and_receive(sb_queue *queue, sb_room *room, int64_t looks);
+/* sb_get_many as far as the bodies fit, but for the first. */
+int64_t sb_get_fitting(sb_queue *queue, sb_message *messages, int64_t count, int64_t bytes,
+                       int64_t timeout_ns);
 int64_t sb_queue_reference(sb_queue *queue);
 /* What is new for as long as the vhost is there: the key of its hashes. */
 void sb_queue_identity(sb_queue *queue, int64_t identity[2]);

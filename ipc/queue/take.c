@@ -15,6 +15,7 @@ typedef struct wanted {
     sb_message *messages;
     int64_t count;
     sb_room *room;
+    int64_t bytes; /* of several: their bodies, but for the first */
 } wanted;
 
 typedef int64_t (*take_kernel)(sb_port *port, const wanted *what, int64_t looks);
@@ -27,7 +28,7 @@ static int64_t take_one(sb_port *port, const wanted *what, int64_t looks)
 static int64_t take_several(sb_port *port, const wanted *what, int64_t looks)
 {
     (void)looks; /* who wants several is in no hurry */
-    return sb_port_take_many(port, what->messages, what->count);
+    return sb_port_take_fitting(port, what->messages, what->count, what->bytes);
 }
 
 static int64_t receive_one(sb_port *port, const wanted *what, int64_t looks)
@@ -102,12 +103,12 @@ take_by(take_kernel kernel, sb_queue *queue, wanted what, int64_t looks, int64_t
 
 int64_t sb_look(sb_queue *queue, sb_message *message, int64_t looks)
 {
-    return take_by(take_one, queue, (wanted){message, 1, NULL}, looks, 0);
+    return take_by(take_one, queue, (wanted){message, 1, NULL, 0}, looks, 0);
 }
 
 int64_t sb_look_and_receive(sb_queue *queue, sb_room *room, int64_t looks)
 {
-    return take_by(receive_one, queue, (wanted){room->messages, 1, room}, looks, 0);
+    return take_by(receive_one, queue, (wanted){room->messages, 1, room, 0}, looks, 0);
 }
 
 static int64_t looks_for(const sb_queue *queue, int64_t timeout_ns)
@@ -117,23 +118,29 @@ static int64_t looks_for(const sb_queue *queue, int64_t timeout_ns)
 
 int64_t sb_get(sb_queue *queue, sb_message *message, int64_t timeout_ns)
 {
-    return take_by(take_one, queue, (wanted){message, 1, NULL}, looks_for(queue, timeout_ns),
+    return take_by(take_one, queue, (wanted){message, 1, NULL, 0}, looks_for(queue, timeout_ns),
                    timeout_ns);
 }
 
 int64_t sb_get_many(sb_queue *queue, sb_message *messages, int64_t count, int64_t timeout_ns)
 {
-    return take_by(take_several, queue, (wanted){messages, count, NULL}, 0, timeout_ns);
+    return sb_get_fitting(queue, messages, count, INT64_MAX, timeout_ns);
+}
+
+int64_t sb_get_fitting(sb_queue *queue, sb_message *messages, int64_t count, int64_t bytes,
+                       int64_t timeout_ns)
+{
+    return take_by(take_several, queue, (wanted){messages, count, NULL, bytes}, 0, timeout_ns);
 }
 
 int64_t sb_receive(sb_queue *queue, sb_room *room, int64_t timeout_ns)
 {
-    return take_by(receive_one, queue, (wanted){room->messages, 1, room},
+    return take_by(receive_one, queue, (wanted){room->messages, 1, room, 0},
                    looks_for(queue, timeout_ns), timeout_ns);
 }
 
 int64_t sb_receive_many(sb_queue *queue, sb_room *room, int64_t count, int64_t timeout_ns)
 {
-    return take_by(receive_several, queue, (wanted){room->messages, count, room},
+    return take_by(receive_several, queue, (wanted){room->messages, count, room, 0},
                    looks_for(queue, timeout_ns), timeout_ns);
 }

@@ -140,7 +140,7 @@ def decide_all(port: int, messages: int, taken: int) -> int:
     return kept if kept > 0 else code
 
 
-@kernel
+@exported
 def take_fitting(port: int, messages: int, count: int, capacity: int) -> int:
     """take_many as far as the bodies fit, but for the first."""
     if count <= 0:

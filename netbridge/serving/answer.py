@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shmbroker.core.codes import OK
+from shmbroker.ipc.base.errors import MessageTooLarge
 from shmbroker.netbridge.wire.frame import Body
 from shmbroker.netbridge.wire.words import Level
 
@@ -15,3 +16,10 @@ class Answer:
     value: int = 0
     body: Body = b""
     level: Level = Level.SHM
+
+
+def too_large(what: str, length: int, limit: int) -> MessageTooLarge:
+    return MessageTooLarge(
+        f"{what}: {length:,} bytes are more than goes over a link at once, which is {limit:,}; "
+        "a program on the broker's host may have them"
+    )

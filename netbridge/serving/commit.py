@@ -286,7 +286,7 @@ class Commit:
             for hand, start, _ in self.served.hands.stretches(delivery, 1):
                 if isinstance(hand.batch, TakenBatch):
                     queue = hand.batch.queue._queue
-                    message = hand.batch.messages + start
+                    message = hand.batch.at(start)
                     self._check(lib.sb_transaction_ack(self._of._transaction, queue, message))
                     self.reach = self.reach.with_(queue)
             self.pledged += 1

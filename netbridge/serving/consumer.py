@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 from shmbroker.core.codes import EMPTY
@@ -15,7 +15,6 @@ from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.selector.selection import Selection
 from shmbroker.netbridge.carrier.sleeper import ANY
 from shmbroker.netbridge.serving.alarms import Alarm
-from shmbroker.netbridge.serving.hands import TakenBatch
 from shmbroker.netbridge.serving.producer import until
 from shmbroker.netbridge.serving.taking import take
 from shmbroker.netbridge.wire.frame import Command
@@ -85,12 +84,14 @@ class Consumer:
             if not messages:
                 self._news.forget()
                 return
-            taken = take(self.queue, self._selection, messages, min(size, BATCH_BYTES))
-            if taken is None:
+            size, limit = min(size, BATCH_BYTES), session.limits.message_bytes
+            is_empty = True
+            for taken in take(self.queue, self._selection, messages, size, limit):
+                is_empty = False
+                self._served.delivers(self._target, taken.count, taken.body, taken.batch)
+            if is_empty:
                 self._news.watch(self._rung)
                 return
-            batch = TakenBatch(taken.queue, taken.messages)
-            self._served.delivers(self._target, taken.count, taken.body, batch)
         if not self._comes_again:
             self._comes_again = True
             self._served.service.soon(self.rung)
@@ -130,9 +131,11 @@ class Get:
         self._alarm: Alarm | None = None
 
     def go_on(self) -> None:
-        most = max(1, self._command.count)
+        most, limit = max(1, self._command.count), self._served.session.limits.message_bytes
         try:
-            taken = take(self._queue, self._selection, most, BATCH_BYTES)
+            portions = take(self._queue, self._selection, most, BATCH_BYTES, limit)
+            with closing(portions):
+                taken = next(portions, None)
             if taken is None and self._until <= time.monotonic():
                 raise error_for(EMPTY, f"taking from queue {self._queue.name!r}")
         except Error as error:

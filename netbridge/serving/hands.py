@@ -30,14 +30,19 @@ class TakenBatch:
     queue: Queue
     messages: Any
     """As C knows them."""
+    first: int = 0
+    """Of them that is of this batch."""
 
     @property
     def source(self) -> str:
         """The queue that they are from."""
         return self.queue.name
 
+    def at(self, index: int) -> Any:
+        return self.messages + self.first + index
+
     def ack(self, start: int, count: int) -> int:
-        ours: int = lib.sb_ack_many(self.queue._queue, self.messages + start, count)
+        ours: int = lib.sb_ack_many(self.queue._queue, self.at(start), count)
         return max(0, ours)
 
     def give_back(self, start: int, count: int) -> int:
@@ -49,7 +54,7 @@ class TakenBatch:
 
     def _each(self, settle: Callable[[Any, Any], int], start: int, count: int) -> int:
         codes = [
-            settle(self.queue._queue, self.messages + each)
+            settle(self.queue._queue, self.at(each))
             for each in reversed(range(start, start + count))
         ]
         return codes.count(OK)

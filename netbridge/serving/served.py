@@ -29,7 +29,7 @@ from shmbroker.ipc.selector.selection import Selection
 from shmbroker.netbridge.carrier.reached import serving
 from shmbroker.netbridge.remote.body import asked, ended, named, refusal, told
 from shmbroker.netbridge.remote.session import Session
-from shmbroker.netbridge.serving.answer import Answer
+from shmbroker.netbridge.serving.answer import Answer, too_large
 from shmbroker.netbridge.serving.commit import Commit, Committed
 from shmbroker.netbridge.serving.confirms import in_time
 from shmbroker.netbridge.serving.consumer import Consumer, Get
@@ -41,7 +41,7 @@ from shmbroker.netbridge.serving.declaring import (
     subscription,
 )
 from shmbroker.netbridge.serving.destination import ToExchange, ToQueue, origin_of
-from shmbroker.netbridge.serving.hands import Batch, Hands, TakenBatch
+from shmbroker.netbridge.serving.hands import Batch, Hands
 from shmbroker.netbridge.serving.looking import browsed, looked
 from shmbroker.netbridge.serving.operating import cancelled, operated
 from shmbroker.netbridge.serving.orders import check
@@ -138,7 +138,11 @@ class Served:
         self, command: Command, code: int = OK, value: int = 0, level: Level = Level.SHM,
         body: Body = b"",
     ) -> None:  # fmt: skip
-        session = self.session
+        session, limit = self.session, self.session.limits.message_bytes
+        if len(body) > limit:
+            code, body = refusal(
+                too_large(f"the answer to {command.verb.value!r}", len(body), limit)
+            )
         self.service.does(session, session.done(command.number, code, value, level, body))
 
     def refuse(self, command: Command, error: Error, published: int = 0) -> None:
@@ -147,7 +151,7 @@ class Served:
 
     def took(self, command: Command, taken: Taken) -> None:
         session = self.session
-        self.hands.add(session.next_delivery, taken.count, TakenBatch(taken.queue, taken.messages))
+        self.hands.add(session.next_delivery, taken.count, taken.batch)
         did = session.done(command.number, OK, body=taken.body, takes=taken.count)
         self.service.does(session, did)
 

@@ -189,7 +189,7 @@ class Leaving:
     ) -> None:
         transaction = served.own().transaction(warn=False)
         for _, batch, at in some:
-            queue, message = into[batch.source], batch.messages + at
+            queue, message = into[batch.source], batch.at(at)
             if batch.queue.name == queue.name:  # it has come with a broker that has left before
                 lib.sb_give_back(batch.queue._queue, message)
                 continue

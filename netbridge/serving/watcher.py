@@ -19,6 +19,7 @@ from shmbroker.ipc.queue.retained_reader import RetainedReader
 from shmbroker.ipc.queue.subscription import Subscription
 from shmbroker.ipc.selector.selection import Selection
 from shmbroker.netbridge.carrier.sleeper import ANY
+from shmbroker.netbridge.serving.answer import too_large
 from shmbroker.netbridge.serving.looking import record
 
 if TYPE_CHECKING:
@@ -75,7 +76,9 @@ class Watcher:
                 break
             records.append(record(*shown))
             positions.append(shown[0].position)
-            used += len(records[-1])
+            used += (length := len(records[-1]))
+            if length > (limit := session.limits.message_bytes):
+                raise too_large(f"the next message of queue {self.queue.name!r}", length, limit)
         if not records:
             self._watch()
             return

@@ -172,12 +172,15 @@ def power_of_two(number: int) -> int:
     return 1 << max(0, number - 1).bit_length()
 
 
-def fill(broker: shmbroker.Broker, count: int) -> None:
-    """Leave so many messages of 1 KiB in a queue that nobody takes from."""
-    queue = broker.declare_queue(BACKLOG, durable=True, slots=power_of_two(2 * count))
-    bodies = [BACKLOG_BODY] * BACKLOG_BATCH
-    for done in range(0, count, BACKLOG_BATCH):
-        queue.publish_many(bodies[: count - done])
+def declare(vhost: str, backlog: int) -> None:
+    """And leave so many messages of 1 KiB in a queue that nobody takes from."""
+    with shmbroker.connect(f"shm://{vhost}", name="test") as broker:
+        broker.declare_queue(QUEUE, durable=True)
+        if backlog:
+            queue = broker.declare_queue(BACKLOG, durable=True, slots=power_of_two(2 * backlog))
+            bodies = [BACKLOG_BODY] * BACKLOG_BATCH
+            for done in range(0, backlog, BACKLOG_BATCH):
+                queue.publish_many(bodies[: backlog - done])
 
 
 def with_room_for(backlog: int) -> dict[str, object]:
@@ -239,6 +242,11 @@ def longest_waits(
         yield max(after - before for before, after in waits) / 1e9
 
 
+def await_confirm(confirms: Path) -> None:
+    done = confirms.stat().st_size
+    eventually(lambda: confirms.stat().st_size > done)
+
+
 def asked_to_hand_over(live: Process) -> None:
     live.send(signal.SIGTERM)
 
@@ -268,10 +276,7 @@ def failover(
     hit_at: list[list[tuple[int, int]]] = [[] for _ in hits]
     given = with_room_for(backlog) | {"ha.failover-on-shutdown": hands_over} | settings
     with fleet(folder, vhost, **given) as instances:
-        with shmbroker.connect(f"shm://{vhost}", name="test") as broker:
-            broker.declare_queue(QUEUE, durable=True)
-            if backlog:
-                fill(broker, backlog // len(BACKLOG_BODY))
+        declare(vhost, backlog // len(BACKLOG_BODY))
         consumer = Process(lambda: consume(vhost, consumed), folder / "consumer.errors")
         producer = Process(
             lambda: produce(vhost, confirms, read_end, instances.store), folder / "producer.errors"
@@ -279,16 +284,14 @@ def failover(
         try:
             for number, (each, at) in enumerate([*zip(hits, hit_at, strict=True)] * kills):
                 tell(number)
-                done = confirms.stat().st_size
-                eventually(lambda done=done: confirms.stat().st_size > done)  # type: ignore[misc]
+                await_confirm(confirms)
                 select.select([], [], [], at_rest + moments.uniform(0, 0.03))
                 live, epoch = instances.live()
                 at.append((time.monotonic_ns(), epoch))
                 each(live)
                 eventually(lambda epoch=epoch: instances.record().epoch > epoch)  # type: ignore[misc]
                 instances.revive()
-            done = confirms.stat().st_size
-            eventually(lambda: confirms.stat().st_size > done)
+            await_confirm(confirms)
             os.write(write_end, b".")
             assert producer.has_ended(PATIENCE_SECONDS), instances.said()
             assert consumer.has_ended(PATIENCE_SECONDS), instances.said()

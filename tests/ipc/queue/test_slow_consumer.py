@@ -150,7 +150,7 @@ def test_slow_ones_that_are_killed_lose_nothing(broker: Broker, vhost: str, tmp_
         queue = theirs.queue("orders")
         try:
             while True:
-                with queue.get(timeout=1) as message:
+                with queue.get(timeout=60) as message:
                     number = int(message.body)
                 confirm(number)
         except (DeliveryRevoked, ConnectionClosed):

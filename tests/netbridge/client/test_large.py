@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 import shmbroker
 from shmbroker import MessageTooLarge
+from shmbroker.netbridge.remote.session import SessionLimits
 from tests.support.serving import Site
 
 MOST = 100_000
 """Less than a broker takes, so that little memory is needed."""
+
+
+@pytest.fixture
+def limited(vhost: str, tmp_path: Path) -> Iterator[Site]:
+    """A broker that sends little at once; its programs would take more."""
+    with shmbroker.connect(f"shm://{vhost}", name="test") as broker:
+        site = Site(broker, tmp_path, SessionLimits(message_bytes=MOST))
+        with site.served():
+            yield site
 
 
 def test_a_message_that_is_too_large_is_refused_with_the_reason(served: Site) -> None:
@@ -46,3 +58,52 @@ def test_a_transaction_that_is_too_large_is_not_sent_and_can_be_rolled_back(serv
                 work.publish("orders", bytes(MOST // 2))
         assert queue.receive(timeout=0) == b"first", "it was given back"
         assert len(queue) == 0
+
+
+def test_large_messages_behind_small_ones_come_in_portions(limited: Site) -> None:
+    uri = f"tcp://site:correct horse battery@127.0.0.1:{limited.port}"
+    sizes = [10] * 20 + [MOST // 3] * 200
+    for name in ("consumed", "received"):
+        own = limited.broker.declare_queue(name)
+        for each in sizes:
+            own.publish(bytes(each))
+    with shmbroker.connect(uri) as broker:
+        found = []
+        for message in broker.queue("consumed").consume(timeout=10, prefetch=1000):
+            assert not message.redelivered
+            found.append(len(message.body))
+            message.ack()
+            if len(found) == len(sizes):
+                break
+        assert found == sizes
+        found, queue = [], broker.queue("received")
+        while len(found) < len(sizes):
+            found += [len(each) for each in queue.receive_many(100, timeout=10)]
+        assert found == sizes
+        assert not len(own)
+
+
+def test_a_message_that_no_link_takes_is_told_and_stays(limited: Site) -> None:
+    uri = f"tcp://site:correct horse battery@127.0.0.1:{limited.port}"
+    own = limited.broker.declare_queue("orders", max_deliveries=None)
+    own.publish(b"before")
+    own.publish(bytes(MOST + 1))
+    own.publish(b"behind")
+    with shmbroker.connect(uri) as broker:
+        queue = broker.queue("orders")
+        assert queue.receive(timeout=10) == b"before"
+        said = f"queue 'orders': 100,[0-9]* bytes are more than .* {MOST:,}"
+        for _ in range(2):
+            with pytest.raises(MessageTooLarge, match=said):
+                queue.get(timeout=10)
+        with pytest.raises(MessageTooLarge, match=said):
+            next(iter(queue.consume(timeout=10)))
+        with pytest.raises(MessageTooLarge, match="browse"):
+            list(queue.browse())
+        with (
+            pytest.raises(MessageTooLarge, match=said),
+            broker.subscribe("orders", start="earliest", timeout=10) as subscription,
+        ):
+            next(iter(subscription))
+        assert len(own.receive(timeout=0)) == MOST + 1
+        assert queue.receive(timeout=10) == b"behind"
