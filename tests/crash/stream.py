@@ -41,7 +41,7 @@ wait repair, or those who come."""
 LIFE_SECONDS = 0.02
 EARLY = 0.2
 """So many are killed without a look whether anybody has begun."""
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 60.0
 IDENTITY_SHIFT = 32
 NOTE = struct.Struct("<qqq")
 BODY = struct.Struct("<q")

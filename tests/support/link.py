@@ -26,7 +26,7 @@ from tests.support.hosts import Host
 from tests.support.log_lines import log, log_lines
 
 SOURCE, TARGET, DEAD = "outbox", "inbox", "dead"
-PATIENCE = 30
+PATIENCE = 60.0
 
 
 def credential_of(password: str) -> Credential:

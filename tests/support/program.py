@@ -47,7 +47,7 @@ from shmbroker.netbridge.wire.frame import Body, Frame
 from shmbroker.netbridge.wire.words import Role, Standing, Verb
 from tests.support.records import stream
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 AGAIN_SECONDS = 0.02
 
 

@@ -27,7 +27,7 @@ from shmbroker.perf.machine.port import free_port
 from tests.support.log_lines import log, log_lines
 
 NODE = b"n" * 16
-PATIENCE = 10
+PATIENCE = 60.0
 SITE = Credential("site", "site", (Role.REPLICA,), (Stretched("site", "correct horse battery"),))
 
 

@@ -41,7 +41,7 @@ from shmbroker.perf.machine.process import Process
 
 NODE = b"N" * 16
 PASSWORD = "correct horse battery"
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 KEYS = Stretched("votes", PASSWORD)
 CREDENTIAL = Credential("votes", "votes", (Role.WITNESS,), (KEYS,))
 BOTH = Grant(1, "a", (Copy("a"), Copy("b")))

@@ -9,7 +9,7 @@ from pathlib import Path
 from shmbroker.ipc.instance import ordering, reloading
 from tests.support.runs import Run
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 SENT = (signal.SIGTERM, signal.SIGHUP, ordering.SIGNAL)
 
 

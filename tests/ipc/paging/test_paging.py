@@ -23,7 +23,7 @@ __all__ = ["storage"]  # a fixture
 
 SLOTS = 256
 PAGE_BYTES = 64 << 10
-PATIENCE = 30
+PATIENCE = 60.0
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from tests.ipc.paging.test_paging import eventually, number, pages, received
 SLOTS = 64
 SEGMENT = 256 << 10
 PAGE_BYTES = 16 << 10
-PATIENCE = 20
+PATIENCE = 60.0
 MANY = 3000
 
 

@@ -28,7 +28,7 @@ SLOTS = 64
 LIFE_MS_MAX = 60
 SEGMENT = 256 << 10
 PAGE_BYTES = 32 << 10
-PATIENCE = 30
+PATIENCE = 60.0
 
 
 @contextmanager

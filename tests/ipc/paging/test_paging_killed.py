@@ -23,7 +23,7 @@ from shmbroker.perf.machine.process import Process
 KILLS = 50
 SLOTS = 64
 LIFE_MS_MAX = 12
-PATIENCE = 30
+PATIENCE = 60.0
 NUMBER_BYTES = 8
 
 

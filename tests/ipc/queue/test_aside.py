@@ -14,7 +14,7 @@ import pytest
 from shmbroker import Broker, Empty, Queue
 from tests.support.victim import KILLS, Confirm, dying
 
-PATIENCE = 20
+PATIENCE = 60.0
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ DELAY = 0.02
 LATER = 0.3
 """Long enough to do something before."""
 WEEK = 7 * 86400.0
-PATIENCE = 10.0
+PATIENCE = 60.0
 NUMBER = Struct("<q")
 
 

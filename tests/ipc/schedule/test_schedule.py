@@ -29,7 +29,7 @@ SOON = 0.01
 LATER = 0.2
 """Long enough to do something before."""
 WEEK = 7 * 86400.0
-PATIENCE = 10.0
+PATIENCE = 60.0
 NUMBERED = Struct("<qd")
 SHM = Path("/dev/shm")
 

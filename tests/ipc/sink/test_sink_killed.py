@@ -29,7 +29,7 @@ KILLS = int(os.environ.get("SINK_KILLS", "60"))
 LIFE_MS_MAX = 6
 COUNT = 4096
 """Records in the buffer that is poured again and again, at higher positions."""
-PATIENCE = 30
+PATIENCE = 60.0
 KEYS = 50
 SET = 8
 EXCHANGE = "prices"

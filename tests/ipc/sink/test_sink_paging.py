@@ -15,7 +15,7 @@ from tests.support.records import stream
 
 ORIGIN = bytes(range(16))
 MANY = 3000
-PATIENCE = 20
+PATIENCE = 60.0
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ THERE = "tcp://there.example:61616"
 CALLS: dict[str, Callable[[Broker, Any], object]] = {
     "publish": lambda broker, queue: queue.publish(b"x"),
     "publish-many": lambda broker, queue: queue.publish_many([b"x", b"y"]),
-    "get": lambda broker, queue: queue.get(timeout=5),
+    "get": lambda broker, queue: queue.get(timeout=60),
     "statistics": lambda broker, queue: queue.statistics(),
     "browse": lambda broker, queue: list(queue.browse()),
     "open": lambda broker, queue: broker.queue("other"),
@@ -97,7 +97,7 @@ def test_nobody_connects_until_it_serves_again_and_then_all_is_there(vhost: str)
     with shmbroker.connect(f"shm://{vhost}") as program:
         queue = program.declare_queue("q")
         queue.publish_many([b"1", b"2", b"3"])
-        held = queue.get(timeout=5)
+        held = queue.get(timeout=60)
         moves(vhost, "")
         for connect in (shmbroker.connect, lambda url: shmbroker.connect(url, observe=True)):
             with pytest.raises(Moved, match=r"has moved.*not known who"):
@@ -107,7 +107,7 @@ def test_nobody_connects_until_it_serves_again_and_then_all_is_there(vhost: str)
     serves(vhost)
     with shmbroker.connect(f"shm://{vhost}") as again:
         again.repair()
-        assert again.queue("q").receive_many(10, timeout=5) == [b"1", b"2", b"3"]
+        assert again.queue("q").receive_many(10, timeout=60) == [b"1", b"2", b"3"]
 
 
 def test_an_address_that_is_too_long_is_refused(vhost: str) -> None:
@@ -124,7 +124,7 @@ def test_who_remains_goes_on_when_programs_are_told(vhost: str) -> None:
     ):
         queue = program.declare_queue("q", auto_delete=True)
         queue.publish_many([b"1", b"2"])
-        held = queue.get(timeout=5)
+        held = queue.get(timeout=60)
         mine = program.temporary_queue()
         mine.publish(b"mine")
         before = ours.queue("q")
@@ -147,7 +147,7 @@ def test_who_remains_goes_on_when_programs_are_told(vhost: str) -> None:
             held.ack()
     serves(vhost)
     with shmbroker.connect(f"shm://{vhost}") as again:
-        assert again.queue("q").receive_many(10, timeout=5) == [b"1", b"2", b"4"]
+        assert again.queue("q").receive_many(10, timeout=60) == [b"1", b"2", b"4"]
 
 
 def test_only_what_others_have_in_hand_is_taken_back(vhost: str) -> None:
@@ -157,7 +157,7 @@ def test_only_what_others_have_in_hand_is_taken_back(vhost: str) -> None:
     ):
         queue = program.declare_queue("q")
         queue.publish(b"1")
-        with queue.get(timeout=5) as message:
+        with queue.get(timeout=60) as message:
             assert lib.sb_take_back(queue._queue) == 0  # our own
             message.ack()
         assert lib.sb_take_back(ours.queue("q")._queue) == 0

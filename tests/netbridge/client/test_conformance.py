@@ -47,8 +47,8 @@ async def test_what_is_published_is_received(api: Api, broker: Any) -> None:
     queue = await a_queue(broker)
     assert await it(queue.publish(b"one")) == 0
     assert await it(queue.publish(b"two")) == 1
-    assert await it(queue.receive(timeout=5)) == b"one"
-    assert await it(queue.receive(timeout=5)) == b"two"
+    assert await it(queue.receive(timeout=60)) == b"one"
+    assert await it(queue.receive(timeout=60)) == b"two"
 
 
 @in_each_way
@@ -60,7 +60,7 @@ async def test_a_message_has_all_that_it_was_published_with(api: Api, broker: An
             b"body", key="k.1", properties={"a": 1, "b": "two"}, priority=7, ttl=timedelta(hours=1)
         )
     )
-    message = await it(queue.get(timeout=5))
+    message = await it(queue.get(timeout=60))
     assert (message.body, bytes(message.view), message.key) == (b"body", b"body", "k.1")
     assert message.properties == {"a": 1, "b": "two"}
     assert (message.position, message.priority, message.queue) == (0, 7, "q")
@@ -77,7 +77,7 @@ async def test_any_buffer_is_a_body(api: Api, broker: Any) -> None:
     queue = await a_queue(broker)
     for body in (b"", bytearray(b"array"), memoryview(b"view"), bytes(300_000)):
         await it(queue.publish(body))
-        assert await it(queue.receive(timeout=5)) == bytes(body)
+        assert await it(queue.receive(timeout=60)) == bytes(body)
     with pytest.raises(InvalidArgument):
         await it(queue.publish("text"))
 
@@ -90,7 +90,7 @@ async def test_many_are_published_in_their_order(api: Api, broker: Any) -> None:
     assert await it(queue.publish_many([])) == 0
     got: list[bytes] = []
     while len(got) < 6000:
-        got += await it(queue.receive_many(500, timeout=5))
+        got += await it(queue.receive_many(500, timeout=60))
     assert got == sent
 
 
@@ -114,7 +114,7 @@ async def test_an_id_counts_once(api: Api, broker: Any) -> None:
     assert await it(queue.publish(b"1", message_id="a")) == 0
     assert await it(queue.publish(b"2", message_id="a")) is None
     assert isinstance(await it(queue.publish(b"3", message_id=b"b")), int)
-    message = await it(queue.get(timeout=5))
+    message = await it(queue.get(timeout=60))
     assert (message.body, message.message_id) == (b"1", "a")
     await it(message.ack())
     assert await bodies(queue) == [b"3"]
@@ -139,11 +139,11 @@ async def test_a_serializer_makes_bodies_of_values(api: Api, broker: Any) -> Non
     queue = await it(broker.queue("q", serializer="json"))
     await it(queue.publish({"a": [1, 2]}))
     await it(queue.publish_many([1, 2]))
-    message = await it(queue.get(timeout=5))
+    message = await it(queue.get(timeout=60))
     assert message.value == {"a": [1, 2]}
     await it(message.ack())
-    assert await it(queue.receive(timeout=5)) == 1
-    assert await it(queue.receive_many(timeout=5)) == [2]
+    assert await it(queue.receive(timeout=60)) == 1
+    assert await it(queue.receive_many(timeout=60)) == [2]
 
 
 # --- taking ---------------------------------------------------------------------------------------
@@ -166,12 +166,12 @@ async def test_nothing_to_take_is_empty_in_time(api: Api, broker: Any) -> None:
 async def test_what_is_given_back_comes_again_flagged(api: Api, broker: Any) -> None:
     queue = await a_queue(broker)
     await it(queue.publish(b"x"))
-    message = await it(queue.get(timeout=5))
+    message = await it(queue.get(timeout=60))
     await it(message.give_back())
-    again = await it(queue.get(timeout=5))
+    again = await it(queue.get(timeout=60))
     assert (again.body, again.deliveries, again.redelivered) == (b"x", 1, True)
     await it(again.nack())
-    await it((await it(queue.get(timeout=5))).ack())
+    await it((await it(queue.get(timeout=60))).ack())
     assert (await it(queue.statistics())).depth == 0
 
 
@@ -180,8 +180,8 @@ async def test_what_is_rejected_goes_to_the_dead_letter_queue(api: Api, broker: 
     dead = await a_queue(broker, "dead")
     queue = await a_queue(broker, dead_letter="dead")
     await it(queue.publish(b"bad"))
-    await it((await it(queue.get(timeout=5))).reject())
-    message = await it(dead.get(timeout=5))
+    await it((await it(queue.get(timeout=60))).reject())
+    message = await it(dead.get(timeout=60))
     assert message.body == b"bad"
     await it(message.ack())
 
@@ -190,7 +190,7 @@ async def test_what_is_rejected_goes_to_the_dead_letter_queue(api: Api, broker: 
 async def test_a_message_is_dealt_with_once(api: Api, broker: Any) -> None:
     queue = await a_queue(broker)
     await it(queue.publish(b"x"))
-    message = await it(queue.get(timeout=5))
+    message = await it(queue.get(timeout=60))
     await it(message.ack())
     assert not message.is_in_hand
     with pytest.raises(shmbroker.AlreadyDealtWith):
@@ -204,15 +204,15 @@ async def test_with_acknowledges_or_gives_back(api: Api, broker: Any) -> None:
     queue = await a_queue(broker)
     await it(queue.publish(b"x"))
     if api.style == "sync":
-        with pytest.raises(ZeroDivisionError), queue.get(timeout=5):
+        with pytest.raises(ZeroDivisionError), queue.get(timeout=60):
             raise ZeroDivisionError
-        with queue.get(timeout=5) as message:
+        with queue.get(timeout=60) as message:
             assert message.redelivered
     else:
         with pytest.raises(ZeroDivisionError):
-            async with queue.get(timeout=5):
+            async with queue.get(timeout=60):
                 raise ZeroDivisionError
-        async with queue.get(timeout=5) as message:
+        async with queue.get(timeout=60) as message:
             assert message.redelivered
     assert (await it(queue.statistics())).depth == 0
 
@@ -221,9 +221,9 @@ async def test_with_acknowledges_or_gives_back(api: Api, broker: Any) -> None:
 async def test_a_message_that_is_dropped_is_given_back(api: Api, broker: Any) -> None:
     queue = await a_queue(broker)
     await it(queue.publish(b"x"))
-    message = await it(queue.get(timeout=5))
+    message = await it(queue.get(timeout=60))
     del message
-    again = await it(queue.get(timeout=5))
+    again = await it(queue.get(timeout=60))
     assert again.redelivered
     await it(again.ack())
 
@@ -232,11 +232,11 @@ async def test_a_message_that_is_dropped_is_given_back(api: Api, broker: Any) ->
 async def test_several_are_taken_at_once(api: Api, broker: Any) -> None:
     queue = await a_queue(broker)
     await it(queue.publish_many([b"1", b"2", b"3"]))
-    taken = await it(queue.get_many(2, timeout=5))
+    taken = await it(queue.get_many(2, timeout=60))
     assert [message.body for message in taken] == [b"1", b"2"]
     for message in taken:
         await it(message.ack())
-    assert await it(queue.receive_many(10, timeout=5)) == [b"3"]
+    assert await it(queue.receive_many(10, timeout=60)) == [b"3"]
 
 
 @in_each_way
@@ -244,7 +244,7 @@ async def test_a_selector_takes_what_it_wants(api: Api, broker: Any) -> None:
     queue = await a_queue(broker)
     for number in range(4):
         await it(queue.publish(b"%d" % number, properties={"n": number}))
-    message = await it(queue.get("n = 2", timeout=5))
+    message = await it(queue.get("n = 2", timeout=60))
     assert message.body == b"2"
     await it(message.ack())
     with pytest.raises(Empty):
@@ -277,7 +277,7 @@ async def test_a_loop_that_is_left_gives_back(api: Api, broker: Any) -> None:
         if message.body == b"2":
             break
     await it(loop.close() if api.style == "sync" else loop.aclose())
-    given_back = [await it(queue.receive(timeout=5)) for _ in range(4)]
+    given_back = [await it(queue.receive(timeout=60)) for _ in range(4)]
     assert given_back == [b"2", b"3", b"4", b"5"]
 
 
@@ -292,7 +292,7 @@ async def test_browsing_takes_nothing(api: Api, broker: Any) -> None:
     seen = [message async for message in each(queue.browse())]
     assert [(message.body, message.key) for message in seen] == [(b"1", "a"), (b"2", None)]
     assert seen[0].properties == {"x": 1}
-    message = await it(queue.get(timeout=5))
+    message = await it(queue.get(timeout=60))
     (holder,), seen = await it(queue.holders()), [m async for m in each(queue.browse())]
     assert holder.participant in {each.id for each in await it(broker.participants())}
     assert [(m.is_taken, m.taken_by) for m in seen] == [(True, holder.participant), (False, None)]
@@ -306,7 +306,7 @@ async def test_browsing_takes_nothing(api: Api, broker: Any) -> None:
 async def test_statistics_are_those_of_the_queue(api: Api, broker: Any) -> None:
     queue = await a_queue(broker, slots=16)
     await it(queue.publish_many([b"1", b"2", b"3"]))
-    await it(queue.receive(timeout=5))
+    await it(queue.receive(timeout=60))
     told = await it(queue.statistics())
     assert (told.depth, told.published, told.acked, told.slots) == (2, 3, 1, 16)
     assert isinstance(told, shmbroker.QueueStatistics)
@@ -431,7 +431,7 @@ async def test_what_is_scheduled_comes_later(api: Api, broker: Any) -> None:
     assert number > 0
     assert await it(queue.cancel_scheduled(never))
     assert not await it(queue.cancel_scheduled(never))
-    assert await it(queue.receive(timeout=5)) == b"later"
+    assert await it(queue.receive(timeout=60)) == b"later"
 
 
 @in_each_way
@@ -439,7 +439,7 @@ async def test_a_temporary_queue_has_a_name_of_its_own(api: Api, broker: Any) ->
     queue = await it(broker.temporary_queue(slots=16))
     await it(queue.publish(b"x"))
     assert queue.name in [each.name for each in await it(broker.queues())]
-    assert await it(queue.receive(timeout=5)) == b"x"
+    assert await it(queue.receive(timeout=60)) == b"x"
     await it(broker.close())
     again = await api.connect()
     assert await it(again.queues()) == []
@@ -454,7 +454,7 @@ async def test_a_subscriber_sees_every_message(api: Api, broker: Any) -> None:
     await it(queue.publish(b"before"))
     earliest = broker.subscribe("q", start="earliest", timeout=0.3)
     now = broker.subscribe("q", timeout=0.3)
-    assert (await it(earliest.get(timeout=5))).body == b"before"
+    assert (await it(earliest.get(timeout=60))).body == b"before"
     with pytest.raises(Empty):
         await it(now.get(timeout=0.05))
     await it(queue.publish_many([b"%d" % number for number in range(200)][:60]))
@@ -470,7 +470,7 @@ async def test_a_subscription_collects_by_its_name(api: Api, broker: Any) -> Non
     exchange = await it(broker.declare_exchange("x", "direct"))
     collected = await it(broker.subscription("mine", exchange="x", key="k", durable=False))
     await it(exchange.publish(b"1", key="k"))
-    assert await it(collected.receive(timeout=5)) == b"1"
+    assert await it(collected.receive(timeout=60)) == b"1"
     assert collected.subscription == "mine"
     assert [each.name for each in await it(broker.subscriptions())] == ["mine"]
     await it(collected.close())
@@ -486,13 +486,13 @@ async def test_a_transaction_happens_whole(api: Api, broker: Any) -> None:
     await it(queue.publish(b"taken"))
     transaction = broker.transaction()
     inside = transaction.queue(queue)
-    message = await it(inside.get(timeout=5))
+    message = await it(inside.get(timeout=60))
     message.ack()
     transaction.publish(other, b"1")
     transaction.queue(other).publish_many([b"2", b"3"])
     assert len(transaction) == 4
     assert (await it(other.statistics())).depth == 0
-    await it(transaction.commit(timeout=5))
+    await it(transaction.commit(timeout=60))
     assert await bodies(other) == [b"1", b"2", b"3"]
     assert (await it(queue.statistics())).depth == 0
     with pytest.raises(shmbroker.TransactionEnded):
@@ -504,11 +504,11 @@ async def test_a_transaction_that_fails_leaves_nothing(api: Api, broker: Any) ->
     queue, other = await a_queue(broker), await a_queue(broker, "other")
     await it(queue.publish(b"taken"))
     transaction = broker.transaction()
-    (await it(transaction.queue(queue).get(timeout=5))).ack()
+    (await it(transaction.queue(queue).get(timeout=60))).ack()
     transaction.publish(other, b"1")
     transaction.rollback()
     assert (await it(other.statistics())).depth == 0
-    again = await it(queue.get(timeout=5))
+    again = await it(queue.get(timeout=60))
     assert again.redelivered
     await it(again.ack())
 
@@ -522,15 +522,15 @@ async def test_a_request_is_replied_to(api: Api, broker: Any) -> None:
     served = await it(server.queue("q"))
 
     async def serve() -> None:
-        request = await it(served.get(timeout=5))
+        request = await it(served.get(timeout=60))
         await it(request.reply(request.body.upper(), properties={"x": 1}))
         await it(request.ack())
 
     if api.style == "sync":
         answering = asyncio.to_thread(lambda: asyncio.run(serve()))
-        asking: Any = asyncio.to_thread(lambda: queue.request(b"hello", timeout=5))
+        asking: Any = asyncio.to_thread(lambda: queue.request(b"hello", timeout=60))
     else:
-        answering, asking = serve(), queue.request(b"hello", timeout=5)
+        answering, asking = serve(), queue.request(b"hello", timeout=60)
     reply, _ = await asyncio.gather(asking, answering)
     assert (reply.body, reply.properties) == (b"HELLO", {"x": 1})
     with pytest.raises(shmbroker.NoReply):

@@ -34,7 +34,7 @@ def test_who_subscribes_is_told(api: Api) -> None:
     async def subscribe(api: Api, broker: Any) -> None:
         await it((await it(broker.declare_queue("q"))).publish(b"x"))
         reading = broker.subscribe("q", start="earliest")
-        await it(reading.get(timeout=5))
+        await it(reading.get(timeout=60))
         deleted(api, "q")
         with pytest.raises(NotFound, match="'q'"):
             await it(reading.get(timeout=20))
@@ -65,7 +65,7 @@ def test_a_producer_goes_on_when_there_is_another_of_its_name(api: Api) -> None:
         queue = await it(broker.queue("q"))
         many = [b"%d" % each for each in range(2000)]
         await it(queue.publish_many(many))
-        assert [await it(queue.receive(timeout=5)) for _ in range(3)] == [b"0", b"1", b"2"]
+        assert [await it(queue.receive(timeout=60)) for _ in range(3)] == [b"0", b"1", b"2"]
         assert (await it(queue.statistics())).published == 2000
         deleted(api, "q")
         with pytest.raises(NotFound):

@@ -11,7 +11,7 @@ import shmbroker
 from shmbroker import DeliveryRevoked, NotFound, QueueFull
 from tests.support.client_api import Api, each, entered, it
 
-PATIENCE = 5
+PATIENCE = 60.0
 
 
 async def filled(broker: Any) -> Any:

@@ -17,7 +17,7 @@ from shmbroker.netbridge.serving.served import Served
 from tests.support.host import journaling
 from tests.support.serving import Site
 
-PATIENCE = 20
+PATIENCE = 60.0
 
 
 @pytest.mark.parametrize("late", [False, True])

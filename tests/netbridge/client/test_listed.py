@@ -19,7 +19,7 @@ from shmbroker.netbridge.plan.uri import Single
 from shmbroker.perf.machine.port import free_port
 from tests.support.serving import Site
 
-PATIENCE = 20
+PATIENCE = 60.0
 
 
 @contextmanager

@@ -20,7 +20,7 @@ def test_a_request_that_nobody_answers_is_taken_back(api: Api) -> None:
         assert not await it(error.value.take_back())
         with pytest.raises(NoReply) as error:
             await it(queue.request(b"?", timeout=0.01))
-        message = await it(queue.get(timeout=5))
+        message = await it(queue.get(timeout=60))
         assert not await it(error.value.take_back()), "somebody has it"
         await it(message.ack())
 

@@ -16,7 +16,7 @@ from shmbroker.netbridge.simulation.world import World
 from shmbroker.netbridge.wire.words import Level
 
 STEP_SECONDS = 0.02
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 LONG = 1e6
 
 

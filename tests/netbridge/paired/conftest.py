@@ -31,7 +31,7 @@ from tests.conftest import vhost_for_a_while
 from tests.support.runs import Run
 
 PASSWORD = "correct horse battery staple"
-PATIENCE = 30.0
+PATIENCE = 60.0
 SHM = "prefer-shared-memory=false"
 NAMES = ("one", "two")
 """The primary and the backup."""

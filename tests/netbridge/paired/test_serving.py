@@ -55,7 +55,7 @@ def test_a_takeover_needs_silence_and_a_client_and_there_is_no_failback(duo: Mad
     assert reasons(two["one"])[-1] == ("active", "peer pending")
     again = two.program("two", "one")
     assert again.uri == two.address("one")
-    assert again.queue("orders").get(timeout=5).body == b"of the primary"
+    assert again.queue("orders").get(timeout=60).body == b"of the primary"
 
 
 def test_programs_are_shown_and_disconnected_and_an_admin_looks_at_either(duo: Made) -> None:
@@ -65,12 +65,12 @@ def test_programs_are_shown_and_disconnected_and_an_admin_looks_at_either(duo: M
     }
     two = duo(admits).up()
     program = two.program("one", more="&failover-mode=application")
-    program.declare_queue("orders").publish(b"x", timeout=5)
+    program.declare_queue("orders").publish(b"x", timeout=60)
     [row] = of_folder(two["one"].folder)
     assert of_folder(two["two"].folder) == [], "it is passive"
     is_shown_and_disconnected(two["one"].folder, two.vhosts["one"], row["name"])
     with pytest.raises(ConnectionClosed):
-        program.queue("orders").publish(b"late", timeout=5)
+        program.queue("orders").publish(b"late", timeout=60)
     for name in NAMES:
         uri = f"{two.address(name)}?{SHM}"
         login = connecting.Login(uri, "programs", PASSWORD, "admin", role=Role.ADMIN)

@@ -23,7 +23,7 @@ from tests.conftest import vhost_for_a_while
 from tests.support.runs import Run
 
 PASSWORD = "correct horse battery staple"
-PATIENCE = 30.0
+PATIENCE = 60.0
 NAME = "orders"
 NAMES = ("original", "copy", "last")
 LONG = pytest.mark.skipif("SHMBROKER_LONG" not in os.environ, reason="`make crash` has it")

@@ -18,7 +18,7 @@ from shmbroker.netbridge.member.written import Written
 from shmbroker.netbridge.replicated.acting import Acting
 from shmbroker.netbridge.replicated.votes import CannotVote, Votes
 
-PATIENCE = 30
+PATIENCE = 60.0
 
 
 def node(number: int) -> Node:

@@ -34,7 +34,7 @@ def taken(queue: Queue) -> list[int]:
 def drained(queue: Queue) -> list[bytes]:
     got: list[bytes] = []
     while len(queue):
-        got += queue.receive_many(timeout=5)
+        got += queue.receive_many(timeout=60)
     return got
 
 

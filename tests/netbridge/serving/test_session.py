@@ -99,7 +99,7 @@ def test_what_never_came_is_there_once_after_a_retry(
         program.publish(producer, b"last")
         got: list[bytes] = []
         while b"last" not in got:
-            got += queue.receive_many(100, timeout=5)
+            got += queue.receive_many(100, timeout=60)
     assert got == [*contents(4), *contents(4), b"five", b"last"]
 
 
@@ -123,7 +123,7 @@ def test_what_never_came_goes_through_an_exchange_once_after_a_retry(
         for queue in queues:
             got: list[bytes] = []
             while b"last" not in got:
-                got += queue.receive_many(100, timeout=5)
+                got += queue.receive_many(100, timeout=60)
             assert got == [*contents(4), *contents(4), b"five", b"last"]
 
 
@@ -145,7 +145,7 @@ def test_a_publish_to_a_full_queue_waits_for_room_and_keeps_its_order(at: Site) 
     program.outcome(calls[0])
     got: list[bytes] = []
     while len(got) < 200:
-        got += queue.receive_many(7, timeout=5)
+        got += queue.receive_many(7, timeout=60)
         program.turn(0)
     assert got == contents(50) * 4
     for call in calls:
