@@ -66,7 +66,8 @@ def _of_environment(
     single = {variable(each.key): each.key for each in options if NAME not in each.table}
     named = [each for each in options if NAME in each.table]
     found: dict[str, tuple[str, object]] = {}
-    for name, text in environment.items():
+    ours = (each for each in environment.items() if each[0].startswith(PREFIX))
+    for name, text in ours:
         key = single.get(name) or _of_named(name, named, file)
         if key is not None:
             found[key] = name, value_of(text)

@@ -64,11 +64,11 @@ def test_both_back_after_a_crash_of_both(node: Made) -> None:
 
 def test_a_stale_live_does_not_start(node: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     """check-for-live-server is false: documented; elsewhere it would start and deliver twice."""
-    monkeypatch.setattr("shmbroker.netbridge.member.core.LOOK_SECONDS", PATIENCE)
     two = node(a={"ha.role": "live"}, b={"ha.role": "backup"}).up()
     filled(two)
     two["a"].kill()
     two["b"].becomes("live")
+    monkeypatch.setattr("shmbroker.netbridge.member.core.LOOK_SECONDS", PATIENCE)
     two["a"].start()
     assert two["a"].ends() == 1
     assert two["a"].status.why.startswith("stale: b serves epoch 2")
