@@ -202,7 +202,14 @@ class Network(Closable):
         return self._broker is not None
 
     def prepare(self, ours: Identity) -> None:
-        """Its vhost is there, and the broker is about to be live: nobody is let in."""
+        """Its vhost is there, and the broker is about to be live: programs that wait for that shake
+        hands, and are heard when it serves and does not `hold` them."""
+        self._joins(ours)
+        self.hold(True)
+        for name, listener in self.listeners.items():
+            listener.expect(ours, self._audience(name))
+
+    def _joins(self, ours: Identity) -> None:
         name = f"network of {ours.name}"[:56]
         self._broker = broker = connect(f"shm://{self.place.vhost}", name=name)
         self._thread.serve(broker, ours.node)
@@ -214,7 +221,7 @@ class Network(Closable):
         """The broker is live."""
         self.place = replace(self.place, ours=ours)
         if self._broker is None:
-            self.prepare(ours)
+            self._joins(ours)
         broker, self.is_live = self._broker, True
         assert broker is not None
         self._feedings.node = ours.node
@@ -322,23 +329,12 @@ class Network(Closable):
             address = f"tcp://{acceptor.uri.peer}"
             try:
                 self.listeners[name] = Listener(
-                    self._thread,
-                    address,
-                    self.given.key_of(acceptor),
-                    self.given.credentials,
-                    self.place.ours,
-                    roles=frozenset(acceptor.roles),
-                    vhosts=self.place.served,
-                    times=acceptor.times,
-                    serves=self._audience(name),
-                    replicates=self._feedings,
-                    pairs=self.pairs,
-                    networks=self._networked,
-                    agents=self._agents,
-                    gate=self.gate,
-                    tell=self.tell,
-                    is_active=self.is_live,
-                )
+                    self._thread, address, self.given.key_of(acceptor), self.given.credentials,
+                    self.place.ours, roles=frozenset(acceptor.roles), vhosts=self.place.served,
+                    times=acceptor.times, serves=self._audience(name), replicates=self._feedings,
+                    pairs=self.pairs, networks=self._networked, agents=self._agents,
+                    gate=self.gate, tell=self.tell, is_active=self.is_live,
+                )  # fmt: skip
             except zmq.ZMQError as error:
                 if name not in self._told:
                     self._told.add(name)

@@ -92,6 +92,8 @@ class Owner:
 
     def begin(self, node: bytes, epoch: int) -> None:
         """The broker is live."""
+        if (network := self._network) is not None and network.has_vhost:
+            network.hold(self._is_held)  # who has shaken hands by now waits for nothing else
         ours = self._identity(node, Standing.LIVE, epoch)
         self._orders.put(lambda: self._begin(ours))
 
@@ -357,7 +359,7 @@ class Owner:
         """Programs that come wait, or do so no more; from any thread, and at once."""
         self._is_held = is_held
         network = self._network
-        if network is not None:
+        if network is not None and network.is_live:  # before that they wait anyway
             network.hold(is_held)
 
     def _others_are(self, others: tuple[Other, ...]) -> None:

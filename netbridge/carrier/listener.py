@@ -140,10 +140,26 @@ class Listener(Closable):
         for end in list(self._ids):
             if end.machine.state is State.PEER_PASSIVE:
                 end.does(end.machine.activate(time.monotonic()))
-            far = end.machine.handshake
-            if isinstance(far, Far) and far.peer is None:  # else it would be told that we wait
-                far.ours = ours
-                far.service = replace(far.service, served=far.service.admitted)
+            self._admits(end)
+
+    def _admits(self, end: End) -> None:
+        """Unless it was welcomed already; else it would be told that we wait."""
+        far = end.machine.handshake
+        if isinstance(far, Far) and far.peer is None:
+            far.ours = self._ours
+            far.service = replace(far.service, served=far.service.admitted)
+
+    def expect(self, ours: Identity, serves: Serving | None) -> None:
+        """The broker is about to be live: programs that wait for that shake hands by then."""
+        self._thread.ask(lambda: self._expect(ours, serves))
+
+    def _expect(self, ours: Identity, serves: Serving | None) -> None:
+        self._ours, self._serves = ours, serves
+        for end in list(self._ids):
+            is_waiting = end.machine.state is State.PEER_PASSIVE
+            if is_waiting and end.machine.handshake.role in OF_PROGRAMS:
+                end.does(end.machine.activate(time.monotonic()))
+                self._admits(end)
 
     def admit(self, credentials: Credentials, roles: frozenset[Role]) -> None:
         """From now on; connections by what is no longer accepted end."""

@@ -148,11 +148,11 @@ class Service(Closable):
             self._held[end] = []
 
     def _let_in(self) -> None:
-        self.arriving.look()
         held, self._held = self._held, {}
         for end, frames in held.items():
             for frame in frames:
                 self.heard(end, frame)
+        self.arriving.look()  # behind them: it may begin a thread
 
     def heard(self, end: End, frame: Frame) -> None:
         if (held := self._held.get(end)) is not None:
