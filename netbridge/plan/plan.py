@@ -311,7 +311,8 @@ class Plan:
         if not is_brief:
             self._pacing.reset()
             self._owner_pacing.reset()
-        if is_brief or (self.terms.rounds == 0 and self.terms.owner_pace is None):
+        is_asked_for = self.terms.rounds == 0 and self.terms.owner_pace is None
+        if is_brief or is_asked_for or self.terms.waits_first:
             yield from self._pause(now)
         else:
             if self.terms.rounds == 0:

@@ -11,11 +11,14 @@ from shmbroker.netbridge.plan.pacing import Chance
 from shmbroker.netbridge.plan.parameter import NESTED
 from shmbroker.netbridge.plan.plan import Plan
 from shmbroker.netbridge.plan.terms import Owner, Terms
+from shmbroker.netbridge.plan.text import parse
 from shmbroker.netbridge.plan.uri import MASTERSLAVE, STATIC, Member, Members, Single, Uri, Values
 
 REFUSED_RETRY = 60.0
 SOON = "initial-reconnect-delay=20ms&max-reconnect-delay=100ms"
 """Between brokers that decide who serves: parameters of a list."""
+OF_MEMBER = "initial-reconnect-delay=50ms&max-reconnect-delay=100ms"
+"""The same, where a takeover takes less than that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,12 @@ class Draft:
 def of_found(values: Values, refused_retry: float) -> Draft:
     """Of a link to one of those that discovery finds, who are offered once they are there."""
     return Draft((), terms.of_failover(dict(values), "link", refused_retry, None))
+
+
+def of_member(uri: str) -> Draft:
+    """Of the link to another member: who has lost it asks voters first, and takes over."""
+    [found] = drafts(parse(f"failover:({uri})?{OF_MEMBER}"))
+    return replace(found, terms=replace(found.terms, waits_first=True))
 
 
 def drafts(

@@ -41,6 +41,8 @@ class Terms:
     publish_timeout: float = -1
     finds_live: bool = False
     """Whom a passive member names is tried, also if the list does not have it."""
+    waits_first: bool = False
+    """After a loss there is a pause before the first round, too."""
 
 
 def _resolved(table: tuple[Any, ...], given: Mapping[str, Any], owner: Owner) -> dict[str, Any]:

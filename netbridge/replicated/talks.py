@@ -24,7 +24,7 @@ from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.member.codec import Here, decode, encode
 from shmbroker.netbridge.member.said import Said
-from shmbroker.netbridge.plan.plans import SOON
+from shmbroker.netbridge.plan.plans import of_member
 from shmbroker.netbridge.security.credential import Credential, Credentials
 from shmbroker.netbridge.security.key_file import KeyPair
 from shmbroker.netbridge.security.stretched import Stretched
@@ -119,7 +119,7 @@ class Talks(Closable):
         before = [name for name, _ in self._members].index(ours.name)
         self._links = [
             _Dialled(
-                self, name, self._thread, f"member {ours.name}"[:255], f"failover:({uri})?{SOON}",
+                self, name, self._thread, f"member {ours.name}"[:255], of_member(uri),
                 self._credential, ours, (), times=self._times, tell=self._tell,
             )
             for name, uri in self._members[:before]

@@ -20,7 +20,7 @@ from shmbroker.netbridge.plan.action import (
     Release,
 )
 from shmbroker.netbridge.plan.plan import CLOSED_SECONDS, SILENT_SECONDS
-from shmbroker.netbridge.plan.plans import drafts
+from shmbroker.netbridge.plan.plans import drafts, of_member
 from shmbroker.netbridge.plan.state import FINAL, LATER, State
 from shmbroker.netbridge.plan.terms import Owner, of_session
 from shmbroker.netbridge.plan.text import parse
@@ -498,6 +498,15 @@ def test_after_a_loss_the_first_round_begins_at_once() -> None:
         one.lose()
         assert one.times == [1000.0, 1010.0]
         assert one.lines == ["up", "lost", "up"]
+
+
+def test_a_member_that_has_lost_another_one_does_not_connect_to_it_at_once() -> None:
+    one = World(of_member("tcp://a").plan(random.Random(1)))
+    one.does["a"] = "up"
+    one.start().lose()
+    assert one.times == [1000.0]
+    assert within(one.wake(), 0.05, 0.1)
+    assert one.lines == ["up", "lost", "up"]
 
 
 def test_a_link_that_breaks_at_once_goes_through_back_off() -> None:
