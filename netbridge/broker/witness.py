@@ -11,6 +11,7 @@ from __future__ import annotations
 import difflib
 import os
 import secrets
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from shmbroker.netbridge.broker.lines import Lines
 from shmbroker.netbridge.broker.network import Given
 from shmbroker.netbridge.carrier.listener import Listener
 from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.config.config import Network, layers, network
 from shmbroker.netbridge.config.logins import credentials
 from shmbroker.netbridge.election.ledger import Ledger
@@ -89,6 +91,8 @@ class WitnessProcess(Closable):
         self._log = Log(self.folder / LOG, "witness")
         self._lines = Lines(self._log.write, time.monotonic)
         self._thread = NetworkThread()
+        self._showing = Worker(lambda told: told())
+        """To replace a file may wait for the disk, and a live that is lost shows itself there."""
         self._links: list[tuple[Node, str]] = []
         self.address = ""
         self._witness = Witness(
@@ -103,7 +107,9 @@ class WitnessProcess(Closable):
             raise
         self.address = self._listener.address
         self._log.write("witness", level="info", state="listening", detail=self.address)
-        self._write_status()
+        shown = threading.Event()
+        self._showing.do(self._write_status, lambda _: shown.set())
+        shown.wait()
 
     def _listen(self, options: Options) -> Listener:
         given = Given(options.network, options.credentials)
@@ -124,6 +130,7 @@ class WitnessProcess(Closable):
         self._listener.close()
         self._witness.close()
         self._thread.close()
+        self._showing.close()
         self._state.close()
         self._log.write("witness", level="info", state="stopped", detail="")
 
@@ -133,9 +140,10 @@ class WitnessProcess(Closable):
         self._cannot_go_on()
 
     def _show(self, links: list[tuple[Node, str]]) -> None:
+        """In the network thread, which answers meanwhile."""
         self._links = links
         if self.address:
-            self._write_status()
+            self._showing.do(self._write_status, lambda _: None)
 
     def _write_status(self) -> None:
         """For people only: a disk that is full does not end it."""

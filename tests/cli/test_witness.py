@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from shmbroker.ipc.instance.config.config import FILE
-from tests.cli.command import Shell, line_of
+from shmbroker.netbridge.broker.witness import STATUS
+from tests.cli.command import Shell, eventually, line_of
 from tests.support.witness import BOTH, NODE, PATIENCE_SECONDS, Member, Place
 
 
@@ -38,6 +39,7 @@ def test_it_shows_what_it_has_granted(
 ) -> None:
     with_link = Member("a", [place]).wait()
     with_link.renew(BOTH, lease_ms=600)
+    eventually(lambda: '"a"' in (place.folder / STATUS).read_text())  # links are shown soon
     shown = shell.does("witness", "status", "--state", str(place.folder), "--json").json
     assert shown["state"] == "runs"
     assert (shown["process"], shown["listen"]) == (running.pid, place.uri)

@@ -11,8 +11,12 @@ from threading import Event
 
 import pytest
 
-from shmbroker.netbridge.broker.witness import LOG
+from shmbroker.ipc.instance.config.config import FILE
+from shmbroker.ipc.instance.whole import read_whole, write_whole
+from shmbroker.netbridge.broker import witness
+from shmbroker.netbridge.broker.witness import LOG, STATUS
 from shmbroker.netbridge.election.question import Answer, Renew, Renewed, Stale, Step, Verdict
+from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.security.credential import Credential
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.words import Role
@@ -89,6 +93,32 @@ def test_it_grants_what_the_rules_allow(member: Make) -> None:
     a.say(Renew(NODE, BOTH, 1, 99, HOUR_MS))
     _, said = a.said.get(timeout=PATIENCE_SECONDS)
     assert said == Stale(NODE, 1, alone(2, "b"), is_decided=False)
+
+
+def test_it_answers_while_a_disk_keeps_it_from_showing_who_is_linked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, goes_on = Place(tmp_path / "witness"), tmp_path / "goes on"
+    with (place.folder / FILE).open("a") as file:
+        file.write('[link-defaults]\nheartbeat-interval = "10s"\n')
+
+    def waits(path: Path, content: dict[str, object]) -> None:
+        until(goes_on.exists)
+        write_whole(path, content)
+
+    place.begin(lambda: monkeypatch.setattr(witness, "write_whole", waits))  # in its process
+    try:
+        goes_on.touch()
+        until((place.folder / STATUS).exists)  # it listens
+        goes_on.unlink()
+        member = Member("a", [place], times=LinkTimes(heartbeat_interval=10)).wait()
+        assert member.renew().version == 1
+        assert member.ask(alone(2, "a")).verdict is Verdict.YES
+        goes_on.touch()
+        until(lambda: "a" in [name for _, name in read_whole(place.folder / STATUS)["links"]])
+        member.close()
+    finally:
+        place.kill()
 
 
 def test_a_live_that_is_killed_has_released_its_lease(
