@@ -329,7 +329,8 @@ typedef struct sb_passage {
     int64_t waits, copies;
     sb_chooser chooses;
     void *context;
-    int64_t position, tail; /* where it goes on, and ends */
+    int64_t position, tail; /* where it goes on, and ends.  A caller may say where it begins; behind
+                             * what may not be taken yet it does not go */
     int64_t done;           /* messages */
     int64_t target;         /* of another node, whose queue they are for; 0: none */
     int64_t flags;          /* 1: what was delivered before says so there; else it begins anew */

@@ -163,12 +163,15 @@ static int64_t await_room(passage *over, const sb_message *message)
     return SB_OK;
 }
 
-/* SB_OK, SB_GONE if there is none to move at this position, or why it cannot go on. */
+/* SB_OK, SB_GONE if there is none to move at this position, or why it cannot go on: SB_EMPTY, from
+ * here on none may be taken yet. */
 static int64_t move_one(passage *over, int64_t position)
 {
     sb_message message;
     sb_port *port = &over->out->port;
     int64_t code = sb_port_look(port, position, &message);
+    if (code == SB_EMPTY)
+        return SB_EMPTY;
     if (code != SB_OK || is_expired(&message) || !is_chosen(over, &message))
         return SB_GONE;
     code = await_room(over, &message);
@@ -228,18 +231,19 @@ static int64_t copy_one(passage *over, int64_t position, void **buffer, int64_t 
     return code < 0 ? code : SB_OK;
 }
 
-/* Where it begins and ends: what is there now. */
+/* Where it begins and ends: what is there now, from where the caller says. */
 static void bound(passage *over)
 {
     int64_t tail = sb_port_true_tail(&over->out->port);
     int64_t head = word_load(over->from->ring.memory, L_RING_HEAD_AT) & L_POSITION_MASK;
     if (tail - head > over->from->slots) /* head has moved on since, or the memory is damaged */
         head = tail - over->from->slots;
-    over->told->position = head;
+    if (over->told->position < head)
+        over->told->position = head;
     over->told->tail = tail;
 }
 
-/* Whoever finds no room stops there. */
+/* It stops where there is no room, or at what may not be taken yet. */
 static int64_t pass(passage *over)
 {
     sb_passage *told = over->told;
@@ -260,7 +264,7 @@ static int64_t pass(passage *over)
     if (!told->copies)
         tell_of_room(over);
     free(buffer);
-    return code == SB_GONE ? SB_OK : code;
+    return code == SB_GONE || code == SB_EMPTY ? SB_OK : code;
 }
 
 int64_t sb_pass(sb_queue *from, sb_queue *to, sb_passage *told)

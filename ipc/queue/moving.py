@@ -24,6 +24,9 @@ class Passed(NamedTuple):
     messages: int
     is_full: bool
     """There are more, and no room for them."""
+    end: int
+    """Below it all was looked at; of a queue that was moved from, the next one may be there and not
+    be synced yet."""
 
 
 def pass_over(
@@ -38,11 +41,13 @@ def pass_over(
     choice: Choice | None = None,
     fetch: Fetch | None = None,
     flags: bool = False,
+    begin: int = 0,
 ) -> Passed:
     """A signal ends it between two messages.
 
     `towards`: the target at another node that they are for, if they go there.  `choice` or `fetch`:
-    instead of a selector.  `flags`: what may have been delivered before says so there.
+    instead of a selector.  `flags`: what may have been delivered before says so there.  `begin`:
+    what is below this position stays.
     """
     most = 0 if limit is None else limit
     if not isinstance(most, int) or isinstance(most, bool) or (limit is not None and limit < 1):
@@ -65,12 +70,13 @@ def pass_over(
     lib.sb_pass_begin(passage, min(most, LIMIT_MAX), nanoseconds(timeout), *chooses, copies)
     passage.target = towards
     passage.flags = flags or towards != 0
+    passage.position = begin
     code = INTERRUPTED
     while code == INTERRUPTED:  # our signal handlers run between the calls
         code = lib.sb_pass(source._queue, other, passage)
     if code not in (OK, FULL) and not passage.done:
         raise source._error(code, f"to queue {target.name!r} from")
-    return Passed(int(passage.done), code == FULL)
+    return Passed(int(passage.done), code == FULL, int(passage.position))
 
 
 class Changes(NamedTuple):
@@ -88,9 +94,14 @@ class Changes(NamedTuple):
         return max(0, self.tail - self.head)
 
     @property
-    def news(self) -> tuple[int, int, int]:
+    def returned(self) -> int:
+        """So many messages have come back: what a wait for another one of them begins with."""
+        return self.given_back + self.revoked
+
+    @property
+    def news(self) -> tuple[int, int]:
         """Another one if a message has come, or come back."""
-        return self.tail, self.given_back, self.revoked
+        return self.tail, self.returned
 
 
 def changes(queue: OpenedQueue) -> Changes:

@@ -86,7 +86,7 @@ class Outbox(Closable):
     def _some(self) -> None:
         """A batch; if there is none, it waits for one, and for room if there is no room."""
         source = serving(self._broker, self._queue)
-        way, end = self._way(source), source.published
+        way = self._way(source)
         if self._transformer is None:
             passed = pass_over(source, way, TOGETHER, self._selector, 0, copies=False, flags=True)
         else:
@@ -94,7 +94,7 @@ class Outbox(Closable):
         if passed.is_full and not passed.messages:
             self._wait(way, ROOM)
         elif not passed.messages:
-            self._wait(source, end)
+            self._wait(source, passed.end)
 
     def _way(self, source: Queue) -> Queue:
         name = outbox_of(self._bridge, self._queue)
@@ -117,7 +117,7 @@ class Outbox(Closable):
         self._thread.ask(partial(sleeper.forget, ticket, queue._queue, position, ANY))
 
     def _changed(self, source: Queue, way: Queue, transformer: Transformer) -> Passed:
-        room = way.slots - changes(way).length_at_most
+        room, end = way.slots - changes(way).length_at_most, source.published
         messages = 0
         try:
             with self._broker.transaction() as tx, suppress(Empty):
@@ -127,8 +127,8 @@ class Outbox(Closable):
                     self._ships(tx, way, message, transformer)
                     messages += 1
         except QueueFull:  # of a limit in bytes
-            return Passed(0, True)
-        return Passed(messages, room <= 0)
+            return Passed(0, True, end)
+        return Passed(messages, room <= 0, end)
 
     def _ships(
         self, tx: Transaction, way: Queue, message: Message, transformer: Transformer

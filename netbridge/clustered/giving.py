@@ -189,9 +189,9 @@ class Giving(Closable):
         wanted = to.selectors
         choice = _choice(wanted, others) if wanted or others else None
         known = of.queue, wanted, others
-        before = changes(source).news if choice is not None else None
-        if choice is not None and self._fruitless.has(known, before):
-            return Passed(0, False)
+        before = changes(source)
+        if choice is not None and self._fruitless.has(known, before.news):
+            return Passed(0, False, before.head)
         is_here, whose = to.node == HERE, of.whose or of.queue
         way = serving(self._broker, whose if is_here else towards(self._cluster, to.node))
         target = 0 if is_here else target_of(whose)
@@ -199,8 +199,9 @@ class Giving(Closable):
             source, way, bound.messages, None, bound.seconds, copies=False, towards=target,
             choice=choice,
         )  # fmt: skip
-        if choice is not None and passed == (0, False):
-            self._fruitless.add(known, before)
+        is_in_vain = not passed.messages and not passed.is_full
+        if choice is not None and is_in_vain and passed.end >= before.tail:
+            self._fruitless.add(known, before.news)  # else the rest of it is not synced yet
         return passed
 
 

@@ -14,6 +14,7 @@ from shmbroker.ipc.sink.target import target_of
 from tests.ipc.paging.test_paging import eventually, received
 from tests.ipc.paging.test_paging_durable import Host, declare
 from tests.ipc.sink.test_sink_node import ORIGIN, read, taken
+from tests.support.host import journaling
 from tests.support.records import stream
 
 
@@ -41,6 +42,32 @@ def test_of_each_cycle_one_position_goes(broker: Broker, ring: Queue) -> None:
     assert fetched(queue, ring, 3, 2) == 2
     assert taken(queue) == [b"0", b"1", b"3", b"4", b"6"]
     assert taken(ring) == [b"2", b"5"]
+
+
+def test_what_was_passed_over_is_not_looked_at_again(broker: Broker, ring: Queue) -> None:
+    """If the next look says where the last one ended."""
+    queue = filled(broker, "orders", 7)
+    fetch = Fetch(3, 2)
+    passed = pass_over(queue, ring, 1, None, 0, copies=False, fetch=fetch)
+    assert passed == (1, False, 3)
+    passed = pass_over(queue, ring, 64, None, 0, copies=False, fetch=fetch, begin=6)
+    assert passed == (0, False, 7)
+    passed = pass_over(queue, ring, 64, None, 0, copies=False, fetch=fetch, begin=passed.end)
+    assert passed == (0, False, 7)
+    assert fetched(queue, ring, 3, 2) == 1, "it is there"
+
+
+def test_it_ends_at_what_is_not_synced_yet(
+    broker: Broker, ring: Queue, vhost: str, tmp_path: Path
+) -> None:
+    queue = broker.declare_queue("orders", slots=64, durable=True)
+    with journaling(vhost, tmp_path / "journal"):
+        for _ in range(3):
+            queue.publish(b"x", confirm="disk")
+    queue.publish_many([b"y"] * 4, confirm="shm")
+    passed = pass_over(queue, ring, 64, None, 0, copies=False, fetch=Fetch(1, 0))
+    assert passed == (3, False, 3)
+    assert queue.published == 7
 
 
 def test_only_so_many_go(broker: Broker, ring: Queue) -> None:
