@@ -50,12 +50,14 @@ class Source:
         link: str,
         shipped: Shipped,
         news: Callable[[], None],
+        confirmed: Callable[[int], None] = lambda _: None,
     ) -> None:
+        """`confirmed`: told below which position all is at the far end, and gone from the queue."""
         self._broker, self._shipped = broker, shipped
         self._link = link
         self._queue = broker.queue(shipped.queue)
         self._sleeper = sleeper
-        self._news = news
+        self._news, self._confirmed = news, confirmed
         self._ticket: tuple[int, int] | None = None
         self._follower = Follower(broker, f"link {link}", kind="link", lasting=True, skips=True)
         try:
@@ -135,6 +137,7 @@ class Source:
         if end > self._gate:
             self._follower.retire(self._number, end)
             self._gate = end
+            self._confirmed(end)
 
     def set_aside(self, position: int) -> bool:
         """False: there is no room where it goes."""

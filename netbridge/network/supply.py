@@ -10,10 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from shmbroker.core.layout import QUEUE_ROWS
 from shmbroker.netbridge.network.said import Wants
 from shmbroker.netbridge.wire.malformed import Malformed
+
+SHARES: Final = 8
+"""Of what may be on its way."""
 
 
 class Supply:
@@ -58,6 +62,12 @@ class Turn:
     turn: int
     most: int
     """So many messages, until it is looked again."""
+
+
+def share(prefetch: int) -> int:
+    """So many messages go at a time once so many are confirmed: one by one they would cost more,
+    and if all were waited for nothing would be on its way meanwhile."""
+    return max(1, prefetch // SHARES)
 
 
 def turns(

@@ -185,13 +185,18 @@ class NetworkLinks(Closable):
         assert handshake.peer is not None
         shipped = Shipped(party.ring, handshake.peer.node.hex(), TargetKind.NODE)
         source = Source(
-            self._broker, self._thread.sleeper, handshake.link, shipped, lambda: end.news(0)
-        )
+            self._broker, self._thread.sleeper, handshake.link, shipped, lambda: end.news(0),
+            partial(self._confirmed, party.ring),
+        )  # fmt: skip
         end.sources[0] = source
         exact = end.machine.times.exact
         outlet = source.outlet(0, self._node, 0, exact=exact)
         party.is_open = True
         end.does(end.machine.open(outlet, time.monotonic()))
+
+    def _confirmed(self, ring: str, end: int) -> None:
+        if self._supplying is not None:
+            self._supplying.confirmed(ring, end)
 
     def gone(self, end: End) -> None:
         party = self._parties.pop(end, None)

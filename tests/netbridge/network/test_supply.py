@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shmbroker.netbridge.network.supply import Turn, Way, turns
+from shmbroker.netbridge.network.supply import Turn, Way, share, turns
 
 A, B = Way("a", 10, frozenset({"orders"})), Way("b", 10, frozenset({"orders", "stock"}))
 
@@ -29,6 +29,12 @@ def test_a_link_with_enough_on_its_way_has_no_turn() -> None:
     assert turns("orders", [A], {"a": 7}, 0) == [Turn("a", 1, 0, 3)]
     assert turns("orders", [A, B], {"a": 10, "b": 0}, 1) == [Turn("b", 2, 1, 10)]
     assert turns("orders", [A], {"a": 12}, 0) == [], "prefetch-size was made smaller meanwhile"
+
+
+@given(st.integers(1, 16_384))
+def test_a_share_is_a_message_at_least_and_all_at_most(prefetch: int) -> None:
+    assert 1 <= share(prefetch) <= prefetch
+    assert share(prefetch) <= max(1, prefetch // 4), "the rest is on its way meanwhile"
 
 
 @given(st.integers(0, 3), st.dictionaries(st.sampled_from("abcd"), st.integers(0, 12)))

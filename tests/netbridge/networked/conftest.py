@@ -89,6 +89,11 @@ class Brokers:
     def becomes(self, name: str, state: str, link: str = "fetch") -> dict[str, Any]:
         return self.until(lambda: self.link(name, link), lambda row: row["state"] == state)
 
+    def counts(self, name: str, messages: int, link: str = "fetch") -> None:
+        """So many have come over this link: they are counted once they are in their queues."""
+        self.until(lambda: self.link(name, link), lambda row: row.get("messages", -1) >= messages)
+        assert self.link(name, link)["messages"] == messages
+
     def until(self, look: Callable[[], Any], holds: Callable[[Any], bool]) -> Any:
         """What it is, once that holds; nothing tells when it changes."""
         late = time.monotonic() + PATIENCE

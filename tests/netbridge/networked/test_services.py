@@ -101,6 +101,6 @@ def test_static_has_a_link_to_each(brokers: Brokers) -> None:
         publishes(brokers.at(name).declare_queue("orders", durable=True), *range(first, first + 50))
     assert sorted(taken(here, 100)) == [*range(50), *range(100, 150)]
     for name, address in zip(("east", "west"), addresses, strict=True):
-        row = brokers.becomes("near", "up", f"fetch@{address.removeprefix('tcp://')}")
-        assert row["peer"] == name
-        assert row["messages"] == 50
+        link = f"fetch@{address.removeprefix('tcp://')}"
+        assert brokers.becomes("near", "up", link)["peer"] == name
+        brokers.counts("near", 50, link)
