@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,6 +19,7 @@ from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.queue.queue import Queue
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.source import Shipped, Source
 from shmbroker.netbridge.carrier.thread import NetworkThread
@@ -28,7 +30,7 @@ from shmbroker.netbridge.network.demand import Demand, Here, Terms
 from shmbroker.netbridge.network.option import NetworkLink
 from shmbroker.netbridge.network.supply import Supply, Way
 from shmbroker.netbridge.networked.looking import LOOK_SECONDS, Looking
-from shmbroker.netbridge.networked.supplying import Supplying, made, ring_of
+from shmbroker.netbridge.networked.supplying import Supplying, former, made, ring_of
 from shmbroker.netbridge.wire.frame import Frame, Talk
 from shmbroker.netbridge.wire.malformed import Malformed
 from shmbroker.netbridge.wire.words import NETWORK_LINK, TargetKind
@@ -47,7 +49,9 @@ class _Party:
     supply: Supply | None = None
     """None: nothing goes by it."""
     ring: str = ""
-    """Of what goes by it, once it is wanted."""
+    """Of what goes by it."""
+    is_wanted: bool = False
+    """Something goes by it: the ring is made."""
     is_open: bool = False
     """The ring is shipped."""
 
@@ -126,17 +130,43 @@ class NetworkLinks(Closable):
     def came(self, end: End) -> None:
         """Of a link that another broker has made."""
         if not self._is_closed:
-            self._parties[end] = _Party(supply=Supply())
+            party = self._parties[end] = _Party(supply=Supply())
+            self._goes_on(end, party)
 
     def fetches(self, end: End, demand: Demand, *, is_duplex: bool) -> None:
         """A link of this broker is up."""
         if not self._is_closed:
-            self._parties[end] = _Party(demand, supply=Supply() if is_duplex else None)
+            party = self._parties[end] = _Party(demand, supply=Supply() if is_duplex else None)
             self._look()
+            if is_duplex:
+                self._goes_on(end, party)
 
     def _look(self) -> None:
         """What was wanted when a link was up last may be so no more: so look before it is told."""
         self.due = time.monotonic()
+
+    def _goes_on(self, end: End, party: _Party) -> None:
+        """What was on its way when the link was lost is so still, whatever is wanted now: it is not
+        waited for that, which would take one more round trip."""
+        party.ring = self._ring_of(end)
+        assert self._broker is not None, "a passive broker has no links"
+        self._worker.do(partial(former, self._broker, party.ring), partial(self._found, end))
+
+    def _found(self, end: End, ring: Queue | Exception | None) -> None:
+        """If it cannot be shipped, that is told once it is wanted."""
+        party = self._parties.get(end)
+        if isinstance(ring, Exception) and not isinstance(ring, Error):
+            raise ring
+        if isinstance(ring, Queue) and party is not None and not self._is_closed:
+            with suppress(Error):
+                self._open(end, party)
+                self._supply()
+
+    @staticmethod
+    def _ring_of(end: End) -> str:
+        handshake = end.machine.handshake
+        assert handshake.peer is not None, "the handshake is over"
+        return ring_of(handshake.peer.node, handshake.link.removeprefix(NETWORK_LINK))
 
     def heard(self, end: End, frame: Frame) -> None:
         party = self._parties.get(end)
@@ -154,21 +184,18 @@ class NetworkLinks(Closable):
             self._wanted(end, party, party.supply)
 
     def _wanted(self, end: End, party: _Party, supply: Supply) -> None:
-        handshake = end.machine.handshake
-        assert handshake.peer is not None, "it is up"
         if supply.is_duplex and party.demand is None:
             party.demand = Demand(Terms(supply.prefetch))
             self._look()
-        if not party.ring:
-            link = handshake.link.removeprefix(NETWORK_LINK)
-            party.ring = ring_of(handshake.peer.node, link)
+        if not party.is_wanted:
+            party.is_wanted = True
             assert self._broker is not None, "a passive broker has no links"
             self._worker.do(partial(made, self._broker, party.ring), partial(self._made, end))
         self._supply()
 
     def _made(self, end: End, ring: object) -> None:
         party = self._parties.get(end)
-        if self._is_closed or party is None:
+        if self._is_closed or party is None or party.is_open:
             return
         try:
             if isinstance(ring, Exception):
@@ -182,7 +209,7 @@ class NetworkLinks(Closable):
     def _open(self, end: End, party: _Party) -> None:
         handshake = end.machine.handshake
         assert self._broker is not None
-        assert handshake.peer is not None
+        assert handshake.peer is not None, "the handshake is over"
         shipped = Shipped(party.ring, handshake.peer.node.hex(), TargetKind.NODE)
         source = Source(
             self._broker, self._thread.sleeper, handshake.link, shipped, lambda: end.news(0),

@@ -68,6 +68,11 @@ def made(broker: Broker, ring: str) -> Queue:
     return queue
 
 
+def former(broker: Broker, ring: str) -> Queue | None:
+    """If it is there."""
+    return made(broker, ring) if ring in broker._catalog.queue_names().values() else None
+
+
 class Supplying(Closable):
     def __init__(self, broker: Broker, tell: Callable[[Mapping[str, Any]], None]) -> None:
         self._broker, self._tell = broker, tell

@@ -92,13 +92,22 @@ class NetworksBroker(Broker):
             end.say(encode(each))
 
     def came(self, end: PeerEnd) -> None:
-        self.parties[end] = Party(supply=Supply())
+        at = self.parties[end] = Party(supply=Supply())
+        self._goes_on(end, at)
 
     def goes(self, end: PeerEnd) -> None:
         fetches = next(each for each in self.fetches if each.link == end.link)
         supply = Supply() if fetches.is_duplex else None
         at = self.parties[end] = Party(self._demands[end.link], supply=supply)
         self._says(end, at, self._demands[end.link])
+        if fetches.is_duplex:
+            self._goes_on(end, at)
+
+    def _goes_on(self, end: PeerEnd, at: Party) -> None:
+        """With what was on its way, whatever is wanted now."""
+        if self._ring_of(end) in self.node.store.memory.rings:
+            at.ring = self._ring_of(end)
+            self.works(partial(self._opens, end, at))
 
     def gone(self, end: PeerEnd) -> None:
         at = self.parties.pop(end, None)
@@ -123,8 +132,11 @@ class NetworksBroker(Broker):
             at.demand = Demand(Terms(supply.prefetch, exclude=(KEPT,)))
             self._says(end, at, at.demand)
         if not at.ring:
-            at.ring = f"$link.{end.peer}.{end.link}"
+            at.ring = self._ring_of(end)
             self.works(partial(self._opens, end, at))
+
+    def _ring_of(self, end: PeerEnd) -> str:
+        return f"$link.{end.peer}.{end.link}"
 
     def _opens(self, end: PeerEnd, at: Party) -> None:
         store = self.node.store

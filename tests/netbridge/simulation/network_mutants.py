@@ -40,7 +40,7 @@ MUTANTS: Final = (
     Mutant("to-those-that-do-not-want-it", supply, "turns", "if queue in each.queues", ""),
     Mutant("one-turn-for-all-links", supply, "turns", "consumers + number", "consumers"),
     Mutant("it-travels-again", broker, "is_fetched", "not message.has_travelled and", ""),
-    Mutant("a-ring-for-each-life", NetworksBroker, "_wanted",
+    Mutant("a-ring-for-each-life", NetworksBroker, "_ring_of",
            "{end.peer}.{end.link}", "{end.peer}.{end.link}.{self.life}"),
     # --- each message once
     FORGETFUL,
@@ -72,10 +72,11 @@ MUTANTS: Final = (
 )  # fmt: skip
 SHOWN_BY: Final = {
     "static-and-on-demand": 27,
+    "to-those-that-do-not-want-it": 26,
     "what-is-appended-is-not-told": 19,
     "known-messages-are-taken-again": 19,
     "confirmed-before-it-is-synced": 62,
-    "confirmed-when-it-is-appended": 40,
+    "confirmed-when-it-is-appended": 67,
     "released-when-it-is-sent": 53,
 }
 """The first seed that objects, where not one of the first does."""
