@@ -9,7 +9,7 @@
 #include "ring/ring.h"
 #include "vhost/vhost.h"
 
-#define FORCE_OF_BROKER 2 /* in the place of 1: netbridge/clustered/groups.py */
+#define FORCE_OF_BROKER 2 /* in the place of 1: ipc/instance/leaving.py */
 
 void queue_remove(sb_connection *connection, int64_t reference)
 {
@@ -59,6 +59,9 @@ static int64_t delete_locked(sb_connection *connection, const char *name, int64_
     if (has_routes(name) && force != FORCE_OF_BROKER)
         return fail(SB_INVALID, "queue '%s' has where the groups of the cluster go: the broker "
                     "deletes it when its file has no [grouping.NAME] any more", name);
+    if (goes_to_successor(name) && force != FORCE_OF_BROKER && !condition)
+        return fail(SB_INVALID, "queue '%s' has what is acknowledged in an open transaction of a "
+                    "program on another host: the broker deletes it when that has ended", name);
     int64_t reference = sb_row_reference(catalog, L_QUEUES, row);
     int64_t users = participant_others(connection, reference);
     if (users > 0 && !force)

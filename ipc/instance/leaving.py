@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from shmbroker.core.layout import QUEUE_FLAGS_AT, QUEUE_TEMPORARY
+from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import NotFound
+from shmbroker.ipc.base.names import name_bytes
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.instance.store import Store
 from shmbroker.ipc.queue.queue import Queue
@@ -21,6 +23,8 @@ OWN: Final = "$"
 HELD: Final = "$held."
 """How a queue begins that has what is acknowledged in a transaction of a program on another host
 (netbridge/serving/travelling.py)."""
+FORCE_OF_BROKER: Final = 2
+"""Nobody else deletes some of its own queues: ipc/catalog/delete_queue.c."""
 SPARE: Final = ".spare"
 """Of files that are to become segments of the journal: a backup has some ready."""
 
@@ -47,6 +51,12 @@ def that_go(broker: Broker) -> Iterator[Queue]:
             queue = broker.queue(row.name)
             if not followed_by(queue):
                 yield queue
+
+
+def delete_own(broker: Broker, name: str) -> None:
+    """A queue that programs cannot delete; NotFound."""
+    code = lib.sb_delete_queue(broker._connection, name_bytes(name), FORCE_OF_BROKER)
+    broker._check(code, f"deleting queue {name!r}")
 
 
 def count_in(queue: Queue) -> int:

@@ -39,12 +39,15 @@ int64_t sb_browse_ahead(sb_queue *queue, int64_t position, sb_message *message, 
 }
 
 /* What is on its way to another node was confirmed, and leaves the queue once that node has it;
- * where groups go is known to the broker alone. */
+ * where groups go, and when a transaction has ended, is known to the broker alone. */
 static int64_t of_broker_code(const sb_queue *queue, const char *refused)
 {
     if (has_routes(queue->name))
         return fail(SB_INVALID, "queue '%s' has where the groups of the cluster go: it is never %s",
                     queue->name, refused);
+    if (goes_to_successor(queue->name))
+        return fail(SB_INVALID, "queue '%s' has what is acknowledged in an open transaction of a "
+                    "program on another host: it is never %s", queue->name, refused);
     if (!leads_to_node(queue->name))
         return SB_OK;
     return fail(SB_INVALID, "queue '%s' has what goes to another node of the cluster: it is never "
@@ -86,7 +89,9 @@ int64_t sb_purge(sb_queue *queue)
 
 int64_t sb_pause(sb_queue *queue, int64_t paused)
 {
-    int64_t code = paused ? SB_OK : of_broker_code(queue, "resumed");
+    int64_t code = SB_OK;
+    if (!paused || goes_to_successor(queue->name))
+        code = of_broker_code(queue, paused ? "paused" : "resumed");
     if (code != SB_OK)
         return code;
     lane *in = lane_enter(queue, &code);

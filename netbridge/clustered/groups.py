@@ -17,8 +17,8 @@ from typing import Any, Final
 from shmbroker.core.layout import CONFIRM_EFFECTIVE
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import Empty, Error, QueueFull
-from shmbroker.ipc.base.names import name_bytes
 from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.instance.leaving import delete_own
 from shmbroker.ipc.queue.grouped import ASKED, ROUTES, SEPARATOR, TIMEOUT, USES
 from shmbroker.ipc.queue.queue import Queue as Ring
 from shmbroker.netbridge.broker.gates import TOWARDS
@@ -56,8 +56,6 @@ ASKED_SLOTS: Final = 1 << 10
 ASKED_TOGETHER: Final = 256
 GONE_SECONDS: Final = 1.0
 """So long the note stays that a group has no route."""
-FORCE_OF_BROKER: Final = 2
-"""Nobody else deletes queues of routes: ipc/catalog/delete_queue.c."""
 A_MESSAGE: int = lib.SB_A_MESSAGE
 
 
@@ -70,8 +68,7 @@ def forget_routes(broker: Broker) -> None:
     there = set(broker._catalog.queue_names().values())
     for name in (ROUTES, ASKED, KEPT):  # the first one says that there is a handler
         if name in there:
-            code = lib.sb_delete_queue(broker._connection, name_bytes(name), FORCE_OF_BROKER)
-            broker._check(code, f"deleting queue {name!r}")
+            delete_own(broker, name)
 
 
 class Groups:

@@ -39,6 +39,7 @@ from shmbroker.netbridge.remote.body import named, told, unpacked
 from shmbroker.netbridge.serving.alarms import Alarm
 from shmbroker.netbridge.serving.confirms import in_time, wait_for_all
 from shmbroker.netbridge.serving.hands import TakenBatch
+from shmbroker.netbridge.serving.naming import allowed
 from shmbroker.netbridge.serving.producer import LEVEL_NUMBERS, LEVEL_WORDS
 from shmbroker.netbridge.wire.frame import Command
 from shmbroker.netbridge.wire.words import Verb
@@ -233,7 +234,7 @@ class Commit:
     def _destination(self, kind: str, name: str) -> Queue | Exchange:
         broker = self.served.own()
         if kind == "queue":
-            queue = broker.queue(name)
+            queue = broker.queue(allowed(name))
             self.queues.append(queue)
             self._note([queue])
             return queue

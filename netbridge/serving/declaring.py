@@ -11,6 +11,7 @@ from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.netbridge.remote.body import asked, named, told
 from shmbroker.netbridge.serving.answer import Answer
+from shmbroker.netbridge.serving.naming import queue_named
 from shmbroker.netbridge.wire.frame import Command
 from shmbroker.netbridge.wire.words import Verb
 
@@ -33,7 +34,7 @@ def settings_of(fields: Fields) -> Fields:
 
 def declare(broker: Broker, fields: Fields) -> Answer:
     if "queue" in fields:
-        name = named(fields, "queue")
+        name = queue_named(fields)
         if fields.get("opens"):
             return Answer(body=described(broker.queue(name)))
         slots, settings = fields.get("slots"), settings_of(fields)
@@ -65,7 +66,7 @@ def unbind(broker: Broker, fields: Fields) -> Answer:
 
 
 def _ends(fields: Fields) -> tuple[str, str]:
-    return named(fields, "exchange"), named(fields, "destination")
+    return named(fields, "exchange"), queue_named(fields, "destination")
 
 
 def _binding(fields: Fields) -> Fields:
@@ -80,7 +81,7 @@ def _binding(fields: Fields) -> Fields:
 def delete(broker: Broker, fields: Fields) -> Answer:
     force = bool(fields.get("force"))
     if "queue" in fields:
-        broker.delete_queue(named(fields, "queue"), force=force)
+        broker.delete_queue(queue_named(fields), force=force)
     elif "exchange" in fields:
         broker.delete_exchange(named(fields, "exchange"), force=force)
     else:

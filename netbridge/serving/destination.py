@@ -18,6 +18,7 @@ from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.sink.sink import ORIGIN_BYTES, Poured, Sink
 from shmbroker.netbridge.carrier.reached import is_durable, queues_behind, serving
 from shmbroker.netbridge.serving.confirms import Waits, wait_for_all
+from shmbroker.netbridge.serving.naming import allowed
 
 
 def origin_of(session: bytes, producer: int) -> bytes:
@@ -90,7 +91,7 @@ class ToQueue(_Stream):
         self, broker: Broker, shared: Broker, name: str, origin: bytes, waits: Waits
     ) -> None:
         """`shared`: the connection by which confirms are waited for."""
-        self._queue = broker.queue(name)
+        self._queue = broker.queue(allowed(name))
         self._waits = waits
         self.may_confirm = is_durable(self._queue._queue)
         self._waited_for = serving(shared, name) if self.may_confirm else self._queue

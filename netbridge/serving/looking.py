@@ -25,6 +25,7 @@ from shmbroker.netbridge.remote.body import asked, named, told
 from shmbroker.netbridge.serving.answer import Answer
 from shmbroker.netbridge.serving.commit import MARKS
 from shmbroker.netbridge.serving.declaring import checked
+from shmbroker.netbridge.serving.naming import is_held, queue_named
 from shmbroker.netbridge.wire.frame import Command
 
 TAKEN, UNCONFIRMED, TAKEN_BY_SHIFT = 1, 2, 8
@@ -89,13 +90,17 @@ def looked(broker: Broker, command: Command) -> Answer:
     fields = told(command.body)
     at = fields.get("at")
     if "queue" in fields:
-        queue = broker.queue(named(fields, "queue"))
+        queue = broker.queue(queue_named(fields))
         if at == "value":
             return Answer(body=asked(found=_value(queue, named(fields, "key"))))
         look = checked("look", at, OF_A_QUEUE)
         return Answer(body=asked(found=look(queue)))
     checked("look", at, dict.fromkeys(OF_THE_VHOST))
-    found = [each for each in getattr(broker, str(at))() if getattr(each, "name", "") != MARKS]
+    found = [
+        each
+        for each in getattr(broker, str(at))()
+        if (name := getattr(each, "name", "")) != MARKS and not is_held(name)
+    ]
     return Answer(body=asked(found=[asdict(each) for each in found]))
 
 
@@ -105,7 +110,7 @@ def looked(broker: Broker, command: Command) -> Answer:
 def browsed(broker: Broker, command: Command) -> Answer:
     """A page: so many messages, or so many bytes, and where the next page begins."""
     fields = told(command.body)
-    queue = broker.queue(named(fields, "queue"))
+    queue = broker.queue(queue_named(fields))
     ring = ring_of(queue) if fields.get("scheduled") else queue._queue
     if not ring:
         return Answer()

@@ -7,9 +7,10 @@ from typing import Any
 
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.queue.queue import Queue
-from shmbroker.netbridge.remote.body import asked, named, told
+from shmbroker.netbridge.remote.body import asked, told
 from shmbroker.netbridge.serving.answer import Answer
 from shmbroker.netbridge.serving.declaring import checked
+from shmbroker.netbridge.serving.naming import queue_named
 from shmbroker.netbridge.wire.frame import Command
 
 Fields = dict[str, Any]
@@ -17,7 +18,7 @@ Fields = dict[str, Any]
 
 def _moved(queue: Queue, fields: Fields) -> Answer:
     """Without waiting for room: others wait for the worker."""
-    other = queue._broker.queue(named(fields, "other"))
+    other = queue._broker.queue(queue_named(fields, "other"))
     moves = queue.move_to if fields["does"] == "move_to" else queue.copy_to
     return Answer(value=moves(other, fields.get("limit"), fields.get("selector"), timeout=0))
 
@@ -47,10 +48,10 @@ DOES: dict[str, Callable[[Queue, Fields], Answer]] = {
 def operated(broker: Broker, command: Command) -> Answer:
     fields = told(command.body)
     does = checked("operate", fields.get("does"), DOES)
-    answer: Answer = does(broker.queue(named(fields, "queue")), fields)
+    answer: Answer = does(broker.queue(queue_named(fields)), fields)
     return answer
 
 
 def cancelled(broker: Broker, command: Command) -> Answer:
-    queue = broker.queue(named(told(command.body), "queue"))
+    queue = broker.queue(queue_named(told(command.body)))
     return Answer(code=int(queue.cancel_scheduled(command.value)))

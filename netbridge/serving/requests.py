@@ -21,6 +21,7 @@ from shmbroker.netbridge.carrier.sleeper import ANY, ROOM
 from shmbroker.netbridge.remote.body import asked, named, told
 from shmbroker.netbridge.serving.alarms import Alarm
 from shmbroker.netbridge.serving.answer import Answer
+from shmbroker.netbridge.serving.naming import queue_named
 from shmbroker.netbridge.serving.producer import until
 from shmbroker.netbridge.wire.frame import Command
 
@@ -131,7 +132,7 @@ class Requests:
         replies = self._replies
         if replies is None:
             return Answer()
-        queue = broker.queue(named(told(command.body), "queue"))
+        queue = broker.queue(queue_named(told(command.body)))
         return Answer(value=int(take_back(queue, replies.name, command.value)))
 
     def forget(self, served: Served) -> None:
@@ -173,7 +174,7 @@ class Requests:
 def reply(broker: Broker, command: Command) -> None:
     """Of the worker: into the queue of whoever has asked."""
     fields = told(command.body)
-    name = named(fields, "queue")
+    name = queue_named(fields)
     properties = dict(fields.get("properties") or {})
     pack(properties)
     properties[CORRELATION] = fields.get("correlation")

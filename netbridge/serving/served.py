@@ -43,6 +43,7 @@ from shmbroker.netbridge.serving.declaring import (
 from shmbroker.netbridge.serving.destination import ToExchange, ToQueue, origin_of
 from shmbroker.netbridge.serving.hands import Batch, Hands
 from shmbroker.netbridge.serving.looking import browsed, looked
+from shmbroker.netbridge.serving.naming import queue_named
 from shmbroker.netbridge.serving.operating import cancelled, operated
 from shmbroker.netbridge.serving.orders import check
 from shmbroker.netbridge.serving.producer import LEVEL_WORDS, Producer, until
@@ -209,7 +210,7 @@ class Served:
 
         def opened() -> Queue:
             self.service.requests.opened()
-            return self.own().queue(named(fields, "queue"))
+            return self.own().queue(queue_named(fields))
 
         def came(queue: Queue) -> None:
             if not self.session.is_over:
@@ -239,9 +240,9 @@ class Served:
         own, text = self.own(), fields.get("selector")
         if fields.get("looks"):
             start = fields.get("start", "now")
-            return Watcher(self, command.target, own, named(fields, "queue"), start, text)
+            return Watcher(self, command.target, own, queue_named(fields), start, text)
         by_name = "subscription" in fields
-        queue = subscription(own, fields) if by_name else own.queue(named(fields, "queue"))
+        queue = subscription(own, fields) if by_name else own.queue(queue_named(fields))
         selection = None if text is None else Selection(text)
         consuming = Consuming(
             queue, fields.get("priority", 0), fields.get("exclusive", False), selection
@@ -264,7 +265,7 @@ class Served:
         selector = fields.get("selector")
 
         def opened() -> Get:
-            queue = self.own().queue(named(fields, "queue"))
+            queue = self.own().queue(queue_named(fields))
             return Get(self, command, queue, None if selector is None else Selection(selector))
 
         def came(get: Get) -> None:
@@ -291,7 +292,7 @@ class Served:
         settle = lib.sb_ack if command.verb is Verb.ACK else lib.sb_reject
 
         def settled() -> bool:
-            queue = self.own().queue(named(fields, "queue"))
+            queue = self.own().queue(queue_named(fields))
             message = ffi.new("sb_message *")
             codes = []
             for position in positions:
@@ -365,7 +366,7 @@ class Served:
             told = in_time(service.alarms, until(command), confirmed)
             service.confirms(queue._queue, level).wait(max(0, where), told)
 
-        self.in_worker(command, lambda: serving(service.broker, named(fields, "queue")), came)
+        self.in_worker(command, lambda: serving(service.broker, queue_named(fields)), came)
 
     def operate(self, command: Command) -> None:
         does = told(command.body).get("does")

@@ -24,7 +24,7 @@ from shmbroker.core.layout import MARK_PRIORITY_MASK, MARK_PRIORITY_SHIFT, NAME_
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.errors import Error, InvalidArgument, NotFound
 from shmbroker.ipc.connection.broker import Broker
-from shmbroker.ipc.instance.leaving import HELD
+from shmbroker.ipc.instance.leaving import HELD, delete_own
 from shmbroker.ipc.message.message import expiry_of
 from shmbroker.ipc.queue.moving import pass_over
 from shmbroker.ipc.queue.queue import Queue
@@ -286,12 +286,12 @@ class Arriving:
             _, session, number, _ = _words(name)
             if name in self._claimed or self._whole(f"{session}.{number}"):
                 self._claimed.discard(name)  # all that was to come has come
-                broker.delete_queue(name, force=True)
+                delete_own(broker, name)
             return
         try:
             to = serving(broker, queue_of(name))
         except NotFound:  # with its messages
-            broker.delete_queue(name, force=True)
+            delete_own(broker, name)
         else:
             pass_over(held, to, None, None, 0, copies=False, flags=True)
 

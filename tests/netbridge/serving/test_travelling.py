@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import shmbroker
-from shmbroker import TransactionRolledBack
+from shmbroker import InvalidArgument, TransactionRolledBack
 from shmbroker.ipc.broker.journaler import Journaler
 from shmbroker.ipc.instance.leaving import HELD
 from shmbroker.netbridge.link.times import LinkTimes
@@ -137,3 +137,28 @@ def test_one_of_a_queue_with_a_long_name_does_not_travel(leaver: Leaver) -> None
     assert bodies(long) == [b"1"]
     with pytest.raises(TransactionRolledBack):
         transaction.commit()
+
+
+def test_nobody_else_has_the_queues_in_which_it_is(leaver: Leaver) -> None:
+    broker = leaver.at.broker
+    broker.declare_queue("orders", slots=64).publish(b"1")
+    _, transaction = works(leaver)
+    leaver.leaves()
+    [name] = leaver.held()
+    held = broker.queue(name)
+    for refused in (held.pause, held.resume, held.purge, held.delete):
+        with pytest.raises(InvalidArgument, match="in an open transaction of a program on another"):
+            refused()
+    other = leaver.program()
+    for named in (
+        lambda: other.queue(name),
+        lambda: other.declare_queue(name),
+        lambda: other.delete_queue(name, force=True),
+        lambda: other.bind("news", name, "a"),
+        lambda: other.declare_queue(HELD.removesuffix(".")),
+    ):
+        with pytest.raises(InvalidArgument, match="is the broker's own"):
+            named()
+    assert {each.name for each in other.queues()} == {"orders"}
+    transaction.commit()
+    until(lambda: not leaver.held())
