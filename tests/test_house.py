@@ -134,6 +134,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/replicated/backups.py": set(),
     "netbridge/replicated/checking.py": set(),
     "netbridge/replicated/deaths.py": set(),
+    "netbridge/replicated/draining.py": {"threading"},
     "netbridge/replicated/diverged.py": set(),
     "netbridge/replicated/instance.py": {"threading", "time"},
     "netbridge/replicated/ordered.py": set(),

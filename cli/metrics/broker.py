@@ -24,6 +24,7 @@ from shmbroker.ipc.instance.status import DOWN, RUN, Status
 from shmbroker.ipc.instance.store import journal_of
 from shmbroker.ipc.instance.whole import read_whole
 from shmbroker.netbridge.cluster.handler import STATES as GROUPING
+from shmbroker.netbridge.member.draining import Phase
 from shmbroker.netbridge.member.standing import State as Standing
 from shmbroker.netbridge.pair.told import State as PairState
 from shmbroker.netbridge.serving.programs import PROGRAMS
@@ -120,7 +121,9 @@ def of_member(
     state = replication.partition(":")[0].partition(",")[0]
     if state.startswith(Standing.SYNCING.value):  # with its progress
         state = Standing.SYNCING.value
-    sheet.put_one("replication_state", state, (each.value for each in Standing), *labels)
+    phases = (each.value for each in Phase if each is not Phase.NONE)
+    states = (*(each.value for each in Standing), *phases)
+    sheet.put_one("replication_state", state, states, *labels)
     sheet.put_one("durability_level", str(told["level"]), LEVELS, *labels)
     sheet.put("in_sync_members", len(told["in-sync"]), *labels)
     for each in told["replicas"]:

@@ -111,6 +111,10 @@ class Owner:
         history = history_of(self._config.store)
         return Identity(node, self._incarnation, self._config.name, standing, epoch, history)
 
+    def leaves(self) -> None:
+        """It waits no more, and does not serve: programs find nobody here."""
+        self._orders.put(lambda: self._end(at_once=True))
+
     def gives_away(self, parts: Callable[[str], None]) -> Left | None:
         """Only a member of a cluster does."""
         return None

@@ -17,7 +17,7 @@ from shmbroker.netbridge.plan.uri import Single
 
 TABLE: Final = "ha.scale-down"
 POLICY: Final = "live-only"
-SHARED: Final = "shared-store"
+WITH_BACKUPS: Final = ("shared-store", "replication")
 HOUR: Final = 3600.0
 ENDLESS: Final = -1
 COMMIT_INTERVAL_MAX: Final = 1_000_000
@@ -73,11 +73,10 @@ def scale_down(
         return None
     values = {each.name: each.value_of(each.default) for each in SCALE_DOWN if each.default}
     values = {each.name: None for each in SCALE_DOWN} | values | dict(given)
-    if policy != POLICY and (policy, role) != (SHARED, "backup"):
-        there = " (a member of a replicated node that drains is not there yet)"
+    if policy != POLICY and (policy not in WITH_BACKUPS or role != "backup"):
         raise Refused(
-            f'[{TABLE}] needs ha.policy = "{POLICY}", or a backup of a shared store'
-            + (there if policy == "replication" else "")
+            f'[{TABLE}] needs ha.policy = "{POLICY}", or ha.role = "backup" with '
+            f"{' or '.join(WITH_BACKUPS)}"
         )
     if values["connectors"] is not None and values["discovery-group"] is not None:
         raise Refused(f"[{TABLE}] has connectors and discovery-group: say one of them")

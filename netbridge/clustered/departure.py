@@ -54,6 +54,7 @@ TOLD_SECONDS: Final = 1.0
 """Then the others know that nothing more is to be sent here."""
 HELD_SECONDS: Final = 10.0
 """So long programs that come there wait for what is acknowledged in their transactions."""
+STOPPED: Final = "it was stopped before everything was moved"
 Ends = Callable[[Node, str, str], list[Row]]
 """Programs on other hosts go, told of this node, its name and its address: what that one is told of
 their transactions."""
@@ -104,7 +105,11 @@ class Departure:
         self._reached_at = time.monotonic()
         self._ids: IdsTold | None = None
         self._pause = threading.Event()
-        """Never set: a wait for it ends with its time."""
+        """Set when it is to end: else a wait for it ends with its time."""
+
+    def stop(self) -> None:
+        """From another thread: it ends soon, and what was not moved stays."""
+        self._pause.set()
 
     def run(self, parts: Callable[[str], None], ends: Ends) -> Left:
         """`parts`: programs in shared memory go."""
@@ -113,7 +118,7 @@ class Departure:
             node, uri = self._target()
             self._go(node, uri, parts, ends)
         except ConnectionClosed:  # our own: the broker ends, as by a second stop
-            return self._failed("it was stopped before everything was moved")
+            return self._failed(STOPPED)
         except (Stuck, Error, OSError) as error:
             if self._drains:  # it tries again, if nobody else does
                 self._pause.wait(max(0.0, began + FOUND_SECONDS - time.monotonic()))
@@ -157,7 +162,8 @@ class Departure:
 
     @property
     def _is_over(self) -> bool:
-        return self._late is not None and time.monotonic() >= self._late
+        is_late = self._late is not None and time.monotonic() >= self._late
+        return is_late or self._pause.is_set()
 
     def _go(self, node: Node, uri: str, parts: Callable[[str], None], ends: Ends) -> None:
         self._opens(node)
@@ -336,6 +342,8 @@ class Departure:
     def _check(self, node: Node, waiting: Mapping[str, int]) -> None:
         """Stuck: it has no time left, or nobody gets what is here."""
         now = time.monotonic()
+        if self._pause.is_set():
+            raise Stuck(STOPPED)
         if self._is_over:
             raise Stuck(f"ha.scale-down.timeout ({self._wanted.timeout:g}s) is over")
         messages = self._members.messages

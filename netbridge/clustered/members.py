@@ -299,6 +299,7 @@ class Members(Closable):
             self._worker.do(self._looking.close, lambda _: None)
             self._looks_at = math.inf
             self._messages.stops()
+            self.successor.is_leaving = False
         elif standing.is_live and not was_live:
             self._looks_at = time.monotonic()
         self._does(self.machine.becomes(standing.node, standing.epoch, is_live=standing.is_live))

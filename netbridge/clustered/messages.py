@@ -80,6 +80,7 @@ class Messages:
 
     def stops(self) -> None:
         self._node = b""
+        self._is_leaving, self._stays = False, []
         self._redistributes_at = math.inf
 
     @property

@@ -48,6 +48,10 @@ class Begin:
     epoch: int
     copies: tuple[Copy, ...]
     is_forced: bool = False
+    empties: bool = False
+    """With a journal that has nothing else: what was in it is at another node."""
+    is_closed: bool = False
+    """No program is let in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +107,13 @@ class Serve:
 
 
 @dataclass(frozen=True, slots=True)
+class Drain:
+    """Give all that is here to another node; then `gave`."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
 class StopServing:
     """Programs are told that it moved, here or to nobody yet."""
 
@@ -138,6 +149,7 @@ class Alert(Enum):
     FORCED = "forced"
     ISOLATED = "isolated"
     REACHES = "not isolated"
+    DRAINED = "drained"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,5 +160,5 @@ class Line:
 
 Action = (
     Tell | TellVoter | Ask | Promote | Begin | Write | Hold | GoOn | WriteLeft | Ship
-    | StopShipping | Follow | Unfollow | Serve | StopServing | End | Line
+    | StopShipping | Follow | Unfollow | Serve | Drain | StopServing | End | Line
 )  # fmt: skip

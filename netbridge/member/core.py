@@ -77,6 +77,8 @@ class Core(ABC):
         self.handed_to = past.handed_to
         self.is_parked = past.is_parked
         self.is_forced = past.is_forced
+        self.has_drained = past.has_drained
+        self.is_closed = past.is_closed and options.drains
         self.epoch = past.last.epoch
         """That it serves in, or the newest that its journal begins."""
         self.links: set[str] = set()

@@ -1,7 +1,8 @@
 """A member of a replicated node: events and a time in, actions out.
 
-`passive.py` is what it does while it does not serve, `serving.py` while it does.  Times are seconds
-of one clock that only rises and counts time spent asleep.
+`passive.py` is what it does while it does not serve, `serving.py` while it does, `draining.py`
+while it gives all away instead.  Times are seconds of one clock that only rises and counts time
+spent asleep.
 
 Its journal tells it: `wrote` (a frame was appended here), `began` (that was `Began`), `synced`,
 `took` and `copied` (frames of the live it follows), `left`.  Of replicas it is told: `can_count`,
@@ -15,8 +16,8 @@ from dataclasses import replace
 from shmbroker.netbridge.election.candidate import Electorate
 from shmbroker.netbridge.member.action import Action, Alert, End
 from shmbroker.netbridge.member.core import NEVER
+from shmbroker.netbridge.member.draining import Draining
 from shmbroker.netbridge.member.said import Dropped, Hello, Said
-from shmbroker.netbridge.member.serving import Serving
 from shmbroker.netbridge.member.standing import (
     ENDING,
     FOLLOWING,
@@ -27,7 +28,7 @@ from shmbroker.netbridge.member.standing import (
 )
 
 
-class Member(Serving):
+class Member(Draining):
     fresh_node = b""
     """The node id of a node that it founds."""
 
@@ -139,6 +140,11 @@ class Member(Serving):
         if self.candidate is not None:
             self._vote(self.candidate.voters_are(electorate, now), now)
         self.voters_told(now)
+        return self.done()
+
+    def gave(self, epoch: int, now: float, *, is_whole: bool) -> list[Action]:
+        """`Drain` has ended."""
+        self.has_given(epoch, is_whole=is_whole, now=now)
         return self.done()
 
     # --- people, and the host -----------------------------------------------------------------

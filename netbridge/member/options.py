@@ -47,6 +47,8 @@ class MemberOptions:
     """`network-check`: whether it is isolated is found out, and it is until then."""
     handover_timeout: float = 60.0
     backup_timeout: float = 0.0
+    drains: bool = False
+    """[ha.scale-down]: it gives all to another node, and waits for its original."""
 
     def rank(self, member: str) -> int:
         """Who goes first."""

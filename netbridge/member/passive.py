@@ -11,6 +11,7 @@ HELD     --all on the list are met, and none is newer--> BEGINNING
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from shmbroker.netbridge.election.question import Copy, Grant
@@ -85,6 +86,10 @@ class Passive(Core):
 
     # --- starting -----------------------------------------------------------------------------
 
+    @property
+    @abstractmethod
+    def begins_anew(self) -> bool: ...
+
     def start(self, now: float) -> list[Action]:
         self.look_until = now + self.look_seconds
         return self.done()
@@ -106,9 +111,9 @@ class Passive(Core):
             newer = max(self._partners, key=lambda hello: hello.epoch)
             self._hold(f"{newer.last.holder} has begun epoch {newer.epoch}")
             self.retry_at = now + self.options.retry_wait
-        elif not self.others and self.last.holder == self.me:
+        elif not self.others and self.last.holder == self.me and not self.begins_anew:
             self._begin(Grant(self.epoch, self.me, (Copy(self.me),)))
-        elif self.is_parked and self.last.holder == self.me:
+        elif self.last.holder == self.me and (self.is_parked or not self.others):
             self._serve_again(now)
         else:
             self._in_doubt(now)
@@ -214,7 +219,9 @@ class Passive(Core):
         self.retry_at = self.closing_until = NEVER
         self.is_forced = is_forced
         self.becomes(State.BEGINNING)
-        self.does(Begin(grant.epoch, grant.copies, is_forced))
+        self.is_closed |= self.has_drained and self.options.drains
+        empties, is_closed = self.has_drained, self.is_closed
+        self.does(Begin(grant.epoch, grant.copies, is_forced, empties, is_closed))
 
     def goes_on(self, now: float) -> None:
         """It is isolated no more, and who serves meanwhile is met first."""
@@ -317,6 +324,8 @@ class Passive(Core):
                 if any(copy.member == self.me for copy in record.copies):
                     self.has_left = False
             if isinstance(record, Began):
+                if record.holder != self.me:
+                    self.has_drained = self.is_closed = False
                 self.is_forced = record.is_forced
                 self.handed_to, self.is_parked = "", False
             elif isinstance(record, HandedOver):

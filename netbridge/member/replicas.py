@@ -223,7 +223,7 @@ class Replicating(Passive):
         if not self.serves_already:
             self.serves_already = True
             self.log(Alert.TOOK_OVER, f"epoch {self.epoch}")
-            self.does(Serve(self.epoch))
+            self._serve()
             wait = self.options.backup_timeout
             self.holds_until = now + wait if wait else 0.0
         elif not self.counted and not was_alone:
@@ -243,6 +243,9 @@ class Replicating(Passive):
         if member in self.followers and self.followers[member].stream == stream:
             self.followers[member].can_count = True
             self._progress(now)
+
+    def _serve(self) -> None:
+        self.does(Serve(self.epoch))
 
     def _progress(self, now: float) -> None:
         if self.state not in SERVING:
@@ -466,7 +469,7 @@ class Replicating(Passive):
         self.drop_vote()
         self.granted = grant = self.as_holder(grant)
         self.began_at = 0
-        self.does(Begin(grant.epoch, grant.copies))
+        self.does(Begin(grant.epoch, grant.copies, is_closed=self.is_closed))
 
     def replica_proven_dead(self, member: str, now: float) -> None:
         """On this host: it can serve nobody, so nobody has to be asked."""

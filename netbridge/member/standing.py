@@ -112,3 +112,7 @@ class Past:
     handed_to: str = ""
     is_parked: bool = False
     is_forced: bool = False
+    has_drained: bool = False
+    """All that it has is at another node."""
+    is_closed: bool = False
+    """Its epoch began with nothing, after that."""

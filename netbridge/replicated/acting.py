@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from shmbroker.ipc.base.errors import DiskFull, Error
@@ -26,6 +27,7 @@ from shmbroker.netbridge.election.voters import Voters
 from shmbroker.netbridge.member.action import (
     Action,
     Begin,
+    Drain,
     End,
     Follow,
     GoOn,
@@ -56,12 +58,12 @@ from shmbroker.netbridge.member.standing import (
     State,
     Voted,
 )
-from shmbroker.netbridge.member.written import number_of, place_of, position_of
+from shmbroker.netbridge.member.written import number_of, position_of
 from shmbroker.netbridge.replica.following import Carrier, Following
 from shmbroker.netbridge.replica.warm import Warm
 from shmbroker.netbridge.replicated.aside import DIVERGED, Aside
 from shmbroker.netbridge.replicated.backups import Backups
-from shmbroker.netbridge.replicated.checking import has_frame
+from shmbroker.netbridge.replicated.checking import Checking
 from shmbroker.netbridge.replicated.deaths import Deaths
 from shmbroker.netbridge.replicated.options import reloaded
 from shmbroker.netbridge.replicated.process import Process, now
@@ -105,13 +107,12 @@ class Acting(Carrier):
         self.following: Following | None = None
         self.served: Served | None = None
         past, self.written = store.past(warm)
-        self._known: tuple[Position, bool] = Position(), False
+        self._worker = Worker(thread.call, WORKERS)
+        self._checking = Checking(store, self._worker)
         self.machine = Member(
-            options, past, self._has_frame, boot=boot, life=os.urandom(8).hex(), now=now()
+            options, past, self._checking.has, boot=boot, life=os.urandom(8).hex(), now=now()
         )
         self.machine.fresh_node = os.urandom(16)
-        self._boot = boot
-        self._worker = Worker(thread.call, WORKERS)
         self._aside = Aside(self, store, self._worker, process.line)
         self._waiting: deque[Action] = deque()
         self._is_busy = self._is_blocked = self._may_ask = False
@@ -272,7 +273,7 @@ class Acting(Carrier):
     def member_said(self, member: str, what: Said) -> None:
         heard = lambda: self.does(self.machine.heard(member, what, now()))  # noqa: E731
         if isinstance(what, Join) and what.is_whole and what.last.number and self.served:
-            self._turns.wait(member, lambda go_on: self._look_for(what.last, heard, go_on))
+            self._turns.wait(member, lambda go_on: self._checking.look_for(what.last, heard, go_on))
         elif isinstance(what, InSync):
             self._when_applied(member, heard)  # the list that it is on has come before
             self._aside.tell()
@@ -302,21 +303,6 @@ class Acting(Carrier):
     def member_refused(self, member: str, why: str) -> None:
         self._refused = member, why
         self.does([])
-
-    def _look_for(
-        self, last: Position, then: Callable[[], None], go_on: Callable[[], None]
-    ) -> None:
-        """Whether our journal has the frame: that is looked up in its files."""
-
-        def found(told: bool | Exception) -> None:
-            self._known = last, told is True
-            then()
-            go_on()
-
-        self._worker.do(lambda: has_frame(self.store.journal, place_of(last)), found, of="history")
-
-    def _has_frame(self, position: Position) -> bool:
-        return not position.number or self._known == (position, True)
 
     def _member_died(self, member: str) -> None:
         self._when_applied(member, lambda: self.does(self.machine.died(member, now())))
@@ -370,8 +356,9 @@ class Acting(Carrier):
             self.note(record)
             return
         self.store.copied(node=self.machine.node, left=None)
-        of_another = self.written.holder not in ("", self.machine.me)
-        self.written = self.written.after(record)
+        former = self.written
+        of_another = former.holder not in ("", self.machine.me)
+        self.written = former.after(record)
         warm, self.warm = self.warm, None
         assert warm is not None
         standing = packed(self.written)
@@ -379,11 +366,12 @@ class Acting(Carrier):
         awaits = has_others or self.machine.is_withholding(now())
 
         def work() -> Served:
-            warm.founds(self.machine.node)
+            has = self.store.emptied(warm, former, begin.epoch) if begin.empties else warm
+            has.founds(self.machine.node)
             return Served(
-                self.thread, self.store, warm, begin.epoch, standing, self, self._backups,
+                self.thread, self.store, has, begin.epoch, standing, self, self._backups,
                 self._tell, visible=lambda: self.process.prepares(self.machine.node, begin.epoch),
-                awaits_backups=awaits, of_another=of_another,
+                awaits_backups=awaits, of_another=of_another, is_closed=begin.is_closed,
             )  # fmt: skip
 
         def begun(served: Served) -> None:
@@ -393,6 +381,17 @@ class Acting(Carrier):
                 self.journal_told()
 
         self._meanwhile(work, begun)
+
+    def _drain(self, drain: Drain) -> None:
+        machine, epoch = self.machine, drain.epoch
+
+        def gave(is_whole: bool) -> None:
+            if is_whole:
+                self.store.mark(drained=epoch)
+            self.thread.call(lambda: self.does(machine.gave(epoch, now(), is_whole=is_whole)))
+
+        if self.served is not None:
+            self.process.drains(self.served.broker, gave)
 
     # --- its journal --------------------------------------------------------------------------
 
@@ -416,6 +415,8 @@ class Acting(Carrier):
         while self._notes and self._notes[0][0] <= told.synced:
             _, record = self._notes.popleft()
             if isinstance(record, Began):
+                closed = record.epoch if machine.is_closed else 0
+                self._worker.do(partial(self.store.begun, closed), lambda _: None, of="begun")
                 self._began_at = told.number
                 last = self.own(told.number)
                 self.does(machine.has_begun(last))
@@ -460,12 +461,6 @@ class Acting(Carrier):
         self._meanwhile(lambda: self.store.mark(left=age), lambda _: self.does(self.machine.left()))
 
     # --- those that follow --------------------------------------------------------------------
-
-    def _ship(self, ship: Ship) -> None:
-        self._backups.ship(ship)
-
-    def _stop_shipping(self, stop: StopShipping) -> None:
-        self._backups.stop(stop.member)
 
     def lag(self, member: str) -> Mapping[str, object]:
         return self.served.followers.lag(member) if self.served is not None else {}
@@ -591,10 +586,11 @@ STEPS: dict[type[Any], Callable[[Acting, Any], None]] = {
     Hold: Acting._hold,
     GoOn: Acting._hold,
     WriteLeft: Acting._write_left,
-    Ship: Acting._ship,
-    StopShipping: Acting._stop_shipping,
+    Ship: lambda acting, ship: acting._backups.ship(ship),
+    StopShipping: lambda acting, stop: acting._backups.stop(stop.member),
     Follow: Acting._follow,
     Unfollow: Acting._unfollow,
     Serve: lambda acting, serve: acting.process.serves(acting.machine.node, serve.epoch),
+    Drain: Acting._drain,
     StopServing: Acting._stop_serving,
 }

@@ -10,7 +10,7 @@ from shmbroker.netbridge.broker.owner import Owner
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.clustered.members import Members, Standing, Tell
 from shmbroker.netbridge.clustered.setup import keep_lives, setup, show
-from shmbroker.netbridge.member.standing import SERVING, State
+from shmbroker.netbridge.member.standing import State
 from shmbroker.netbridge.replicated.acting import Acting
 from shmbroker.netbridge.replicated.votes import Votes
 
@@ -27,7 +27,7 @@ class InCluster:
         machine = acting.machine
         if not machine.node:
             return
-        standing = Standing(machine.node, machine.epoch, machine.state in SERVING)
+        standing = Standing(machine.node, machine.epoch, machine.is_of_cluster)
         former = self._standing
         if standing != former:
             self._standing = standing

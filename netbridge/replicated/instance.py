@@ -18,6 +18,7 @@ from typing import Any, Final
 from shmbroker.ipc.base.errors import Error, InvalidArgument
 from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.broker.journaler import keep_memory
+from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.instance import (
     interpreter,
     listed,
@@ -51,6 +52,7 @@ from shmbroker.netbridge.member.option import Replication
 from shmbroker.netbridge.member.standing import SERVING
 from shmbroker.netbridge.replicated import options, shown
 from shmbroker.netbridge.replicated.acting import Acting
+from shmbroker.netbridge.replicated.draining import Draining
 from shmbroker.netbridge.replicated.in_cluster import InCluster, joined
 from shmbroker.netbridge.replicated.ordered import order
 from shmbroker.netbridge.replicated.process import now
@@ -103,6 +105,7 @@ class ReplicatedInstance:
         self.owner.fails = lambda why: self._inbox.put(lambda: self._failed(why))
         self._programs = Programs(self.owner, group)
         self._in_cluster: InCluster | None = None
+        self._draining: Draining | None = None
         self._voters: Voters | None = None
         self._reaching: Reaching | None = None
         self._acting: Acting
@@ -148,7 +151,9 @@ class ReplicatedInstance:
             picked = Chosen(NOBODY, Lives(self._in_cluster.members))
         self._acting = acting = Acting(
             thread, self._store, warm,
-            options.member(config, found, None if picked is None else picked.electorate),
+            options.member(
+                config, self._network, None if picked is None else picked.electorate
+            ),
             self, process.boot(), self._lines.tell,
         )  # fmt: skip
         listens = [
@@ -205,13 +210,27 @@ class ReplicatedInstance:
     # --- of the network thread: what the member does --------------------------------------------
 
     def prepares(self, node: bytes, epoch: int) -> None:
-        self.owner.prepare(node, epoch)
+        if not self._acting.machine.options.drains:
+            self.owner.prepare(node, epoch)
 
     def serves(self, node: bytes, epoch: int) -> None:
         self.owner.begin(node, epoch)
         listed.make_in_background(self.config, self.log)
 
+    def drains(self, broker: Broker, gave: Callable[[bool], None]) -> None:
+        wanted, cluster, joined = self._network.scale_down, self._network.cluster, self._in_cluster
+        assert wanted is not None, "the machine drains"
+        assert cluster is not None, "the configuration was checked"
+        assert joined is not None, "it is in a cluster"
+        self.owner.leaves()
+        self._draining = Draining(
+            self.config, cluster.name, wanted, joined.members, self._lines.tell, broker, gave
+        )
+
     def stops_serving(self, *, at_once: bool) -> None:
+        draining, self._draining = self._draining, None
+        if draining is not None:
+            draining.end()
         self.owner.end(at_once=at_once)
 
     def refusal(self, epoch: int, node: bytes, old_live: str) -> str | None:

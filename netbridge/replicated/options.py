@@ -10,7 +10,7 @@ from shmbroker.netbridge.config.colocated import group_of
 from shmbroker.netbridge.config.config import Acceptor, Network
 from shmbroker.netbridge.election.candidate import Electorate, Patience
 from shmbroker.netbridge.member.option import Replication
-from shmbroker.netbridge.member.options import STOP_CONFIRMING, MemberOptions
+from shmbroker.netbridge.member.options import CONTINUE_ALONE, STOP_CONFIRMING, MemberOptions
 from shmbroker.netbridge.replica.terms import ReplicationTerms
 from shmbroker.netbridge.security.credential import Credential, Credentials
 from shmbroker.netbridge.wire.words import ReplicaAck, Role
@@ -42,6 +42,7 @@ def checked(config: Config, network: Network) -> Replication:
                 f"[acceptors.{each.name}] has the role replica, and {', '.join(others)} as well: "
                 "members have an acceptor of their own",
             )
+    drains(config, network, found)
     return found
 
 
@@ -124,7 +125,31 @@ def _patience(found: Replication, rank: int) -> Patience:
     return Patience(found.vote_retries, found.vote_retry_wait, found.quorum_vote_wait, rank)
 
 
-def member(config: Config, found: Replication, electorate: Electorate | None) -> MemberOptions:
+def drains(config: Config, network: Network, found: Replication) -> bool:
+    """ConfigError: it takes over, but does not give away what it has, as these options are."""
+    wanted = network.scale_down
+    if wanted is None or not wanted.is_enabled:
+        return False
+    if found.on_partition == CONTINUE_ALONE:
+        raise refused(
+            config,
+            f'[ha.scale-down] does not go with ha.replication.on-partition = "{CONTINUE_ALONE}": '
+            "the live that is back would serve once more what went to another node",
+        )
+    if found.activation != "auto":
+        raise refused(config, '[ha.scale-down] needs ha.replication.activation = "auto"')
+    if found.min_insync > 1:
+        raise refused(
+            config,
+            f"[ha.scale-down] does not go with ha.replication.min-insync = {found.min_insync}: a "
+            "backup that gives all away is alone meanwhile",
+        )
+    return True
+
+
+def member(config: Config, network: Network, electorate: Electorate | None) -> MemberOptions:
+    found = network.replication
+    assert found is not None, "ha.policy is replication"
     names = tuple(name for name, _ in config.members)
     is_first = names[0] == config.name
     return MemberOptions(
@@ -145,5 +170,6 @@ def member(config: Config, found: Replication, electorate: Electorate | None) ->
         activates=found.activation == "auto",
         ack_outlives_boot=found.replica_ack == "disk",
         max_replicas=found.max_replicas,
+        drains=drains(config, network, found),
         **_reloadable_options(found),
     )

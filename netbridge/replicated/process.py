@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Protocol
+
+from shmbroker.ipc.connection.broker import Broker
 
 
 class Process(Protocol):
@@ -13,6 +16,9 @@ class Process(Protocol):
         """In the worker: its vhost is there, and it is about to serve."""
 
     def serves(self, node: bytes, epoch: int) -> None: ...
+
+    def drains(self, broker: Broker, gave: Callable[[bool], None]) -> None:
+        """Give all to another node.  `gave`: in a thread of its own, whether that was done."""
 
     def stops_serving(self, *, at_once: bool) -> None:
         """In the worker: returns when programs of other hosts are out."""

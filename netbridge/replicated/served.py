@@ -14,6 +14,7 @@ from shmbroker.ipc.broker.journaler import Journaler
 from shmbroker.ipc.broker.serving import Serving
 from shmbroker.ipc.broker.store_writer import StoreWriter
 from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.instance import moving
 from shmbroker.ipc.paging.pager import Pager
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.thread import NetworkThread
@@ -149,11 +150,12 @@ class Served:
         visible: Callable[[], None],
         awaits_backups: bool,
         of_another: bool,
+        is_closed: bool = False,
     ) -> None:
         """What the member has is served from now on, and `standing` is synced.
 
         `visible`: called when its vhost is there, and not synced yet.  `of_another`: another member
-        was live before, so what is not replicated is left out.
+        was live before, so what is not replicated is left out.  `is_closed`: programs get Moved.
         """
         self._thread, self._store, self._watches, self._tell = thread, store, watches, tell
         self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -181,6 +183,9 @@ class Served:
         self.broker, self.journaler = warm.take_over(
             epoch, begins, visible, of_another=of_another
         )
+        if is_closed:
+            moving.remains(self.broker)
+            moving.departs(store.config.vhost, "")
         self._pager = Pager(self.broker, store.pages, epoch=epoch, fence=store.fence)
         self._threads = [
             threading.Thread(target=self._follow, args=(each,), daemon=True)

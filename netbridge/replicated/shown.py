@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from shmbroker.netbridge.member.draining import Phase
 from shmbroker.netbridge.member.machine import Member
 from shmbroker.netbridge.member.standing import SERVING, State
 from shmbroker.netbridge.member.written import place_of
@@ -23,7 +24,10 @@ STATES: Final = {
 def state_of(machine: Member) -> str:
     if machine.state in STATES:
         return STATES[machine.state]
-    return "live" if machine.state in SERVING else "passive"
+    if machine.phase is Phase.DRAINING:
+        return STATES[State.HANDING_OVER]
+    is_live = machine.state in SERVING and machine.phase is Phase.NONE
+    return "live" if is_live else "passive"
 
 
 def replication_of(machine: Member, progress: str = "") -> str:
@@ -31,6 +35,9 @@ def replication_of(machine: Member, progress: str = "") -> str:
     state, why = machine.state, machine.why
     if state in (State.LIVE, State.ALONE) and machine.is_isolated:
         return f"{State.SUSPENDED.value}: {machine.isolation}"
+    if state in (State.LIVE, State.ALONE) and machine.phase is not Phase.NONE:
+        waits = f", waits for {machine.original}" if machine.phase is Phase.DRAINED else ""
+        return f"{machine.phase.value}{waits}"
     if state is State.LIVE:
         is_guarded = machine.options.electorate is None or machine.options.votes
         return "in sync" if is_guarded else "in sync, unguarded"

@@ -8,6 +8,7 @@ journal/    oldreplica.N
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,9 +19,9 @@ from shmbroker.ipc.base.trust import check_folder, make_folder, opened
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.lock import ofd
 from shmbroker.ipc.instance.whole import read_whole, write_whole
-from shmbroker.netbridge.member.codec import written
+from shmbroker.netbridge.member.codec import packed, written
 from shmbroker.netbridge.member.standing import Past, Position
-from shmbroker.netbridge.member.written import Written, position_of
+from shmbroker.netbridge.member.written import Written, number_of, position_of
 from shmbroker.netbridge.replica.terms import ReplicationTerms
 from shmbroker.netbridge.replica.warm import JOURNAL, Warm, begin_copy, end_copy, set_aside
 
@@ -40,6 +41,12 @@ class Marks:
     is_whole: bool = True
     left: tuple[int, int] | None = None
     """The age of what was written, when this member left in good order."""
+    drained: int = 0
+    """All that its journal has of this epoch, and before, is at another node."""
+    closed: int = 0
+    """This epoch began with nothing, after that."""
+    standing: bytes = b""
+    """What its journal said when it was emptied, as long as that has nothing again."""
 
 
 class Store:
@@ -76,6 +83,8 @@ class Store:
             return Marks(
                 bytes.fromhex(found["node"]), bool(found["whole"]),
                 None if left is None else (int(left[0]), int(left[1])),
+                int(found.get("drained", 0)), int(found.get("closed", 0)),
+                bytes.fromhex(found.get("standing", "")),
             )  # fmt: skip
         except (KeyError, TypeError, ValueError) as error:
             raise StoreRefused(f"{self.path / FILE} is damaged: {error}") from None
@@ -85,7 +94,11 @@ class Store:
         with self._lock:
             marks = replace(self.marks, **changed)
             if marks != self.marks:
-                content = {"node": marks.node.hex(), "whole": marks.is_whole, "left": marks.left}
+                content = {
+                    "node": marks.node.hex(), "whole": marks.is_whole, "left": marks.left,
+                    "drained": marks.drained, "closed": marks.closed,
+                    "standing": marks.standing.hex(),
+                }  # fmt: skip
                 write_whole(self.path / FILE, content, synced=True)
                 self.marks = marks
 
@@ -93,6 +106,24 @@ class Store:
         """Its journal is whole: in this order, for what is marked as half is not kept."""
         end_copy(self.path)
         self.mark(is_whole=True, **changed)
+
+    def emptied(self, warm: Warm, said: Written, epoch: int) -> Warm:
+        """All that its journal has is elsewhere: it has nothing when this epoch begins.
+
+        `said`: by its journal, until then.
+        """
+        warm.close()
+        self.mark(standing=packed(said), closed=epoch)
+        given = set_aside(self.path)  # at once, so that no part of it is ever read
+        if given is not None:
+            shutil.rmtree(given)
+        for each in self.pages.glob("*"):
+            each.unlink(missing_ok=True)
+        return self.warm()
+
+    def begun(self, closed: int) -> None:
+        """Its journal says again what it is.  `closed`: an epoch without programs, or 0."""
+        self.mark(standing=b"", closed=closed or self.marks.closed)
 
     # --- its journal --------------------------------------------------------------------------
 
@@ -121,10 +152,15 @@ class Store:
     def past(self, warm: Warm) -> tuple[Past, Written]:
         """What a member finds when it starts."""
         marks, found = self.marks, written_in(warm)
+        last = last_of(warm, found)
+        if not last.number and marks.is_whole and marks.standing:
+            found = written(marks.standing)
+            last = Position(found.epoch, found.holder, number_of(found.epoch, 0))
         has_left = marks.left is not None and found.age <= marks.left
         past = Past(
-            marks.node, last_of(warm, found), found.copies, marks.is_whole, has_left,
+            marks.node, last, found.copies, marks.is_whole, has_left,
             found.handed_to, found.is_parked, found.is_forced,
+            0 < found.epoch == marks.drained, 0 < found.epoch == marks.closed,
         )  # fmt: skip
         return past, found
 

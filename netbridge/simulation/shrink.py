@@ -8,7 +8,7 @@ from shmbroker.netbridge.simulation.cluster import run as cluster
 from shmbroker.netbridge.simulation.networks import run as networks
 from shmbroker.netbridge.simulation.pair import run as pair
 from shmbroker.netbridge.simulation.queue_replicas import run as queue_replicas
-from shmbroker.netbridge.simulation.replication import lives
+from shmbroker.netbridge.simulation.replication import drains, lives
 from shmbroker.netbridge.simulation.replication import run as replication
 from shmbroker.netbridge.simulation.run import Outcome
 from shmbroker.netbridge.simulation.sessions import run as sessions
@@ -18,6 +18,7 @@ WORLDS = {
     "sessions": sessions,
     "replication": replication,
     "lives": lives,
+    "drains": drains,
     "pair": pair,
     "queue_replicas": queue_replicas,
     "cluster": cluster,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from shmbroker.netbridge.election.question import Copy
 from shmbroker.netbridge.history.event import Queue
 from shmbroker.netbridge.member.standing import (
     Began,
@@ -74,6 +75,12 @@ class Marks:
     is_whole: bool = True
     left_at: int = -1
     """Its record that it has left stands behind this frame."""
+    drained: int = 0
+    """All that it has of this epoch, and before, is at another node."""
+    closed: int = 0
+    """This epoch began with nothing, after that."""
+    standing: tuple[Position, tuple[Copy, ...]] | None = None
+    """What it said when it was emptied, as long as it has nothing again."""
 
 
 @dataclass(slots=True)
@@ -125,7 +132,12 @@ class Log:
 
         self.disk.write(effect)
 
-    def mark(self, told: Callable[[], None] = lambda: None, **changes: bool | bytes | int) -> None:
+    def emptied(self) -> None:
+        """What was here is elsewhere."""
+        self.frames, self.synced = [], 0
+        self._generation += 1
+
+    def mark(self, told: Callable[[], None] = lambda: None, **changes: object) -> None:
         self.marks = replace(self.marks, **changes)  # type: ignore[arg-type]
         marks = self.marks
 
@@ -176,7 +188,13 @@ class Log:
                 past = replace(past, handed_to=record.to)
             elif isinstance(record, Parked):
                 past = replace(past, is_parked=True)
-        return past
+        if not self.frames and marks.is_whole and marks.standing is not None:
+            last, copies = marks.standing
+            past = replace(past, last=replace(last, number=0, chain=0), copies=copies)
+        epoch = past.last.epoch
+        return replace(
+            past, has_drained=0 < epoch == marks.drained, is_closed=0 < epoch == marks.closed
+        )
 
 
 def records(frames: Sequence[Frame]) -> tuple[Record, ...]:

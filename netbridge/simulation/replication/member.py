@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from shmbroker.netbridge.election.candidate import Ask
 from shmbroker.netbridge.election.question import Answer, Renewed, Stale
-from shmbroker.netbridge.history.event import Answered
+from shmbroker.netbridge.history.event import Answered, Queue
 from shmbroker.netbridge.member.action import (
     Action,
     Alert,
     Begin,
+    Drain,
     End,
     Follow,
     GoOn,
@@ -29,6 +31,7 @@ from shmbroker.netbridge.member.action import (
     Write,
     WriteLeft,
 )
+from shmbroker.netbridge.member.draining import Phase
 from shmbroker.netbridge.member.machine import Member
 from shmbroker.netbridge.member.options import MemberOptions
 from shmbroker.netbridge.member.said import Hello, Join, Said
@@ -54,6 +57,11 @@ from shmbroker.netbridge.wire.words import Level
 
 COPY_SECONDS = 0.02, 0.3
 PROMOTE_SECONDS = 0.001, 0.1
+DRAIN_SECONDS = 0.001, 0.1
+TOGETHER = 8
+"""So many messages at most are given away at once."""
+LOST_TARGETS = 3
+"""In one of so many turns nobody takes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +96,11 @@ class MemberProcess(Process):
         watch: Watch,
         ended: Callable[[bool], None],
         set_aside: Callable[[list[Frame]], None],
+        gives: Callable[[Queue, str], None],
     ) -> None:
+        """`gives`: a message to another node."""
         super().__init__(host, log.disk)
-        self.set_aside = set_aside
+        self.set_aside, self.gives = set_aside, gives
         self.log = log
         self.watch = watch
         self.ended = ended
@@ -233,6 +243,9 @@ class MemberProcess(Process):
             self.watch.serves(self.name, self.log, self.machine.began_at)
             self.rings = Rings(self.log.frames)
             self.watch.takeovers += 1
+        elif isinstance(action, Drain):
+            self.watch.serves(self.name, self.log, self.machine.began_at)
+            self.host.later(world.between(*DRAIN_SECONDS), partial(self._gives, action.epoch))
         elif isinstance(action, StopServing):
             # programs have the rings in their memory still, and wait for confirms
             self.ends = None
@@ -263,6 +276,23 @@ class MemberProcess(Process):
     # --- its journal --------------------------------------------------------------------------
 
     def _begin(self, begin: Begin) -> None:
+        if begin.empties and self.ends is None:
+            standing = self.log.last, self.machine.copies
+            if self.log.marks.standing is not None and not self.log.frames:
+                standing = self.log.marks.standing
+            begins = self._on_host(partial(self._begins_empty, begin))
+            self.log.mark(begins, standing=standing, closed=begin.epoch)
+        else:
+            self._begins(begin)
+
+    def _begins_empty(self, begin: Begin) -> None:
+        granted = self.machine.granted
+        if granted is not None and granted.epoch == begin.epoch and self.ends is None:
+            self.watch.empties(self.log)
+            self.log.emptied()
+            self._begins(begin)
+
+    def _begins(self, begin: Begin) -> None:
         self.watch.may_split |= begin.is_forced  # a person has decided
         self.watch.begins(self.name, begin.epoch, self.log)
         record = Began(begin.epoch, self.name, begin.copies, begin.is_forced)
@@ -327,11 +357,40 @@ class MemberProcess(Process):
             number, record = self.notes.popleft()
             last = self.log.frames[number - 1].position
             if isinstance(record, Began):
+                closed = record.epoch if machine.is_closed else self.log.marks.closed
+                self.log.mark(standing=None, closed=closed)
                 self.does(machine.has_begun(last))
             else:
                 self.does(machine.appended(last, record, clock))
             self.does(machine.has_synced(number, clock))
         self._confirm()
+
+    # --- giving all away ----------------------------------------------------------------------
+
+    def _gives(self, epoch: int) -> None:
+        """Some of it goes to another node, which has it for good before it is gone here."""
+        machine, world = self.machine, self.host.world
+        if machine.phase is not Phase.DRAINING or machine.epoch != epoch:
+            return
+        again = partial(self._gives, epoch)
+        if not machine.may_write() or self.disk.fails:
+            self.host.later(world.between(*DRAIN_SECONDS), again)
+            return
+        left = Rings(self.log.frames).queues
+        here = [(queue, name) for queue, names in left.items() for name in names]
+        if world.random.randrange(LOST_TARGETS) == 0:
+            self.does(machine.gave(epoch, self.host.clock, is_whole=False))
+        elif here:
+            some = here[: world.random.randrange(1, TOGETHER)]
+            for queue, name in some:
+                self.gives(queue, name)
+            self._append(tuple(Taken(queue, name) for queue, name in some))
+            self.host.later(world.between(*DRAIN_SECONDS), again)
+        else:
+            self.log.mark(self._on_host(partial(self._gave, epoch)), drained=epoch)
+
+    def _gave(self, epoch: int) -> None:
+        self.does(self.machine.gave(epoch, self.host.clock, is_whole=True))
 
     # --- a replica, at both ends --------------------------------------------------------------
 

@@ -60,6 +60,8 @@ class Cast:
     """Its voters are the other lives of a cluster, and not witnesses."""
     is_checked: bool = False
     """Members look whether they reach the gateway."""
+    drains: bool = False
+    """Backups give all to another node."""
 
     @property
     def needed(self) -> int:
@@ -100,6 +102,8 @@ class Scene(Stage):
         self.voters: dict[str, VoterProcess] = {}
         self.history = History()
         self.aside: set[str] = set()
+        self.elsewhere: dict[Queue, list[str]] = {}
+        """What was given to another node, and nobody consumes there."""
         self.queues = {name: Queue(name, 1) for name in QUEUES}
         self.clients: list[Client] = [
             Publisher(self, "p1", "orders"),
@@ -154,6 +158,7 @@ class Scene(Stage):
             max_replicas=cast.max_replicas,
             handover_timeout=1.5,
             is_checked=cast.is_checked,
+            drains=cast.drains and rank > 0,
         )
 
     def _starts(self, host: Host) -> None:
@@ -170,7 +175,7 @@ class Scene(Stage):
             )
             process = made(
                 host, self.logs[name], self._options(name), f"{name} {self.boots[name]}",
-                self.watch, lambda is_failure: self._ended(host), self._set_aside,
+                self.watch, lambda is_failure: self._ended(host), self._set_aside, self._gives,
             )  # fmt: skip
             self.members[name] = process
         process.begin()
@@ -217,6 +222,12 @@ class Scene(Stage):
             self.aside |= {getattr(op, "message", "") for frame in frames for op in frame.ops} - {
                 ""
             }
+
+    def _gives(self, queue: Queue, message: str) -> None:
+        """To the other node, which knows what has come there."""
+        there = self.elsewhere.setdefault(queue, [])
+        if message not in there:
+            there.append(message)
 
     # --- lines --------------------------------------------------------------------------------
 
@@ -333,6 +344,8 @@ class Scene(Stage):
     @property
     def is_whole(self) -> bool:
         """One serves, as many as may follow, and nobody waits for an answer."""
+        if any(each.rings is None for each in self.lives):  # it gives all away
+            return False
         if any(client.is_busy or client.acking for client in (*self.clients, self.founder)):
             return False
         states = [each.machine.state for each in self.members.values() if each.host.is_up]
@@ -360,6 +373,9 @@ class Scene(Stage):
         for each in self.members.values():  # one that has no place still has its tail
             self._set_aside(not_in(live.log.frames, each.log.frames))
         self.history.remains = {queue: list(names) for queue, names in rings.queues.items()}
+        for queue, given in self.elsewhere.items():
+            if self.queues[queue.name] == queue:  # else it may be deleted
+                self.history.remains[queue] = [*given, *self.history.remains.get(queue, ())]
         self.history.set_aside = frozenset(self.aside)
         wrong = check(self.history, AFTER_A_SPLIT if self.may_split else RULES)
         if wrong:

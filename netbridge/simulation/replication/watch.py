@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from shmbroker.netbridge.election.ledger import Ledger
 from shmbroker.netbridge.election.question import Answer, Ballot, Grant, Question, Step, Verdict
-from shmbroker.netbridge.member.standing import Began
+from shmbroker.netbridge.member.standing import Began, Position
 from shmbroker.netbridge.simulation.network import Message
 from shmbroker.netbridge.simulation.replication.log import Frame, Log
 from shmbroker.netbridge.simulation.world import Wrong
@@ -22,6 +22,9 @@ class Watch:
         self.decided: dict[int, Grant] = {}
         self.begun: dict[int, str] = {}
         self.would: dict[tuple[str, int], set[str]] = defaultdict(set)
+        self.given: set[Position] = set()
+        """Frames of journals that were emptied: what was in them is at another node."""
+        self.drained = 0
         self.newest: Frame | None = None
         """The last frame that was confirmed and has to last."""
         self.logs: Mapping[str, Log] = {}
@@ -92,13 +95,22 @@ class Watch:
         later = [grant for e, grant in self.decided.items() if e > epoch and grant.holder != member]
         begun = [name for e, name in self.begun.items() if e > epoch and name != member]
         for holder in [*(grant.holder for grant in later), *begun]:
-            if not self.logs[holder].has(frame.position):
+            if not self.logs[holder].has(frame.position) and frame.position not in self.given:
                 raise Wrong(
                     f"{member} confirms frame {frame.number} in epoch {epoch}; {holder} has a "
                     "higher one, and not the frame"
                 )
+        if frame.position in self.given:
+            return
         if is_lasting and (self.newest is None or frame.number > self.newest.number):
             self.newest = frame
+
+    def empties(self, log: Log) -> None:
+        """All that it has is at another node."""
+        self.drained += 1
+        self.given |= {frame.position for frame in log.frames}
+        if self.newest is not None and self.newest.position in self.given:
+            self.newest = None
 
     def delivers(self, member: str, epoch: int) -> None:
         if self.may_split:

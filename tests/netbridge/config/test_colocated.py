@@ -121,7 +121,6 @@ on-promote = ["fence"]
         (GOOD + "[ha.colocated.backup]\nscale-down = 7", "scale-down is a table with options"),
         (GOOD + "[ha.colocated.live.scale-down]\nconnectors = ['north']",
          "scale-down is none that may stand here"),
-        (GOOD + REPLICATED + DRAINS + 'connectors = ["north"]', "is not there yet"),
         (GOOD + "live = 7", "a table with options of [ha] and [ha.replication]"),
         (GOOD + '[ha]\npolicy = "live-only"', 'needs ha.policy = "shared-store" or'),
         (GOOD + "request-backup = true" + REPLICATED.replace('"east=', '"east2='),
@@ -187,6 +186,7 @@ def test_who_runs_it_may_be_who_gets_what_its_live_had(tmp_path: Path) -> None:
     assert found.commit_interval == 100
     given = hosted(tmp_path, GOOD + DRAINS + 'connectors = ["north"]')
     assert given["ha.scale-down.connectors"] == ["north"]
+    loaded(tmp_path, GOOD + REPLICATED + DRAINS + 'connectors = ["east"]')
 
 
 def test_a_port_that_there_is_not(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from shmbroker.ipc.instance.config.config import FILE, ConfigError
 from shmbroker.netbridge.cluster.scale_down import ScaleDown, order_of
 from shmbroker.netbridge.config.config import load
+from shmbroker.netbridge.replicated.options import checked, member
 
 CLUSTER = """
 [connectors]
@@ -35,6 +36,25 @@ registry = "lan"
 )
 TABLE = '[ha.scale-down]\nconnectors = ["north"]\n'
 GOOD = CLUSTER + TABLE
+PEER = '[ha.replication]\non-partition = "stop-confirming"\n'
+MEMBER = (
+    GOOD.replace(
+        '"live-only"',
+        '"replication"\nrole = "backup"\nmembers = ["a=tcp://one:61620", "b=tcp://two:61620"]',
+    )
+    + PEER
+    + """
+[instance]
+name = "b"
+[acceptors.members]
+uri = "tcp://*:61620"
+roles = ["replica"]
+[credentials.members]
+password = "battery staple horse"
+role = "replica"
+"""
+)
+"""A backup of a replicated node."""
 
 
 def loaded(folder: Path, text: str) -> ScaleDown | None:
@@ -52,6 +72,32 @@ def test_any_member_of_a_cluster_whose_members_are_found(tmp_path: Path) -> None
 def test_a_backup_of_a_shared_store_may_drain(tmp_path: Path) -> None:
     found = loaded(tmp_path, GOOD.replace('"live-only"', '"shared-store"\nrole = "backup"'))
     assert found == ScaleDown(("tcp://two:61619",), "", None, None)
+
+
+def test_a_backup_of_a_replicated_node_may_drain(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text(MEMBER)
+    config, network = load(tmp_path)
+    assert network.scale_down == ScaleDown(("tcp://two:61619",), "", None, None)
+    assert member(config, network, None).drains
+    (tmp_path / FILE).write_text(MEMBER.replace(TABLE, TABLE + "enabled = false\n"))
+    assert not member(*load(tmp_path), None).drains
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (MEMBER.replace("stop-confirming", "continue-alone"), "would serve once more what went"),
+        (MEMBER.replace(PEER, PEER + 'activation = "command"\n'), 'activation = "auto"'),
+        (MEMBER.replace(PEER, PEER + "max-replicas = 2\nmin-insync = 2\n"), "min-insync = 2: a"),
+    ],
+)
+def test_a_member_that_could_not_drain_does_not_start(
+    tmp_path: Path, text: str, complaint: str
+) -> None:
+    (tmp_path / FILE).write_text(text)
+    with pytest.raises(ConfigError) as error:
+        checked(*load(tmp_path))
+    assert complaint in str(error.value)
 
 
 def test_defaults(tmp_path: Path) -> None:
@@ -78,7 +124,8 @@ def test_what_is_said(tmp_path: Path) -> None:
         (CLUSTER + "[ha.scale-down]\n", "does not say to whom"),
         (GOOD.replace('["north"]\n[ha]', '["north"]\nmax-hops = 0\n[ha]'), "max-hops is not 0"),
         ('[ha]\npolicy = "live-only"\n[ha.scale-down]\ngroup-name = "a"', "needs a [cluster.NAME]"),
-        (GOOD.replace("live-only", "shared-store"), "or a backup of a shared store"),
+        (GOOD.replace("live-only", "shared-store"), 'or ha.role = "backup" with shared-store or'),
+        (GOOD.replace("live-only", "replication") + PEER, 'or ha.role = "backup" with'),
         (GOOD.replace('"live-only"', '"live-only"\nrole = "backup"'), "there is no backup"),
         (GOOD + 'discovery-group = "lan"', "has connectors and discovery-group: say one of them"),
         (CLUSTER + '[ha.scale-down]\ndiscovery-group = "lan"', "its members without discovery"),

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from shmbroker.netbridge.election.threshold import of_lives
-from shmbroker.netbridge.simulation.replication import lives
+from shmbroker.netbridge.member.draining import Draining
+from shmbroker.netbridge.simulation.replication import drains, lives
 from shmbroker.netbridge.simulation.replication.fault import KINDS
 from shmbroker.netbridge.simulation.replication.in_cluster import ClusterMember
 from shmbroker.netbridge.simulation.replication.run import faults_of, simulate
@@ -31,6 +32,8 @@ SHOWN_BY_AN_OLD_LIST = 22001691
 SHOWN_BY_BOTH_IN_DOUBT = 23005696
 SHOWN_BY_ASKING_BEFORE = 24000151
 SEEDS_OF_LIVES = 200
+SEEDS_OF_DRAINS = 100
+SHOWN_BY_DRAINS = 30
 PARTS_OF_LIVES = 4
 ISOLATED_SEEDS = 40
 
@@ -48,6 +51,28 @@ def test_seeds_with_lives_of_a_cluster_as_voters(part: int) -> None:
     for seed in range(first, first + SEEDS_OF_LIVES // PARTS_OF_LIVES):
         outcome = lives.simulate(seed)
         assert not outcome.wrong, explained(outcome, "lives")
+
+
+def test_seeds_with_backups_that_give_all_to_another_node() -> None:
+    """Each message is at that node, or at this one, whoever is live."""
+    scenes: list[Scene] = []
+    for seed in range(SEEDS_OF_DRAINS):
+        outcome = drains.simulate(seed, scenes=scenes)
+        assert not outcome.wrong, explained(outcome, "drains")
+    assert sum(each.watch.drained for each in scenes) > 5
+    assert sum(len(given) for each in scenes for given in each.elsewhere.values()) > 20
+
+
+def test_a_backup_that_empties_its_journal_before_all_is_elsewhere_is_caught() -> None:
+    given = Draining.has_given
+
+    def too_soon(self: Draining, epoch: int, *, is_whole: bool, now: float) -> None:
+        given(self, epoch, is_whole=True, now=now)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Draining, "has_given", too_soon)
+        assert "is lost" in drains.simulate(SHOWN_BY_DRAINS).wrong
+    assert not drains.simulate(SHOWN_BY_DRAINS).wrong
 
 
 def test_a_member_that_counts_only_the_lives_that_it_has_met_is_caught() -> None:
