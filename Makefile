@@ -55,7 +55,7 @@ crash: $(VENV)/installed  ## Kill producers, consumers and brokers; account for 
 	$(BIN)/python -m tests.crash queue_replicas --kills 200
 	SHOWING_STRIDE=200 $(BIN)/python -m pytest tests/ipc/queue_replica/test_killed_showing.py
 	SHMBROKER_LONG=1 SHMBROKER_REPLICA_KILLS=50 $(BIN)/python -m pytest tests/netbridge/queue_replicated
-	SHMBROKER_LONG=1 $(BIN)/python -m pytest tests/netbridge/clustered/test_colocated.py tests/netbridge/clustered/test_draining.py tests/netbridge/clustered/test_held_killed.py
+	SHMBROKER_LONG=1 $(BIN)/python -m pytest tests/netbridge/clustered/test_colocated.py tests/netbridge/clustered/test_draining.py tests/netbridge/clustered/test_draining_members.py tests/netbridge/clustered/test_hosted_draining.py tests/netbridge/clustered/test_held_killed.py
 
 attack: $(VENV)/installed  ## Attack the broker for an hour, using only its documented interface
 	$(BIN)/python -m tests.attack --minutes 60

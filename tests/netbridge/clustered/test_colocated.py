@@ -289,11 +289,11 @@ def test_on_three_hosts_one_that_is_cut_off_is_replaced_and_released(cluster: Cl
         assert cluster.bodies("east") == [b"one coffee"]
 
 
-def add_replicated(cluster: Cluster, witness: Place, *names: str) -> None:
+def add_replicated(cluster: Cluster, witness: Place, *names: str, **more: object) -> None:
     """Lives with data of their own."""
     for name in names:
         address = f"tcp://127.0.0.1:{free_port()}"
-        more: dict[str, object] = {
+        given: dict[str, object] = {
             "store__path": "data",
             "ha__policy": "replication",
             "ha__members": [f"{name}={address}"],
@@ -307,8 +307,9 @@ def add_replicated(cluster: Cluster, witness: Place, *names: str) -> None:
             "credentials__members__password": PASSWORD,
             "credentials__members__role": "replica",
             **witness.settings,
+            **more,
         }
-        add_one(cluster, name, names, asks=names, ha__colocated__max_backups=3, **more)
+        add_one(cluster, name, names, asks=names, ha__colocated__max_backups=3, **given)
 
 
 def in_sync(cluster: Cluster, name: str) -> Path:

@@ -3,6 +3,7 @@ stays its live, closed, until its original is back."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -123,9 +124,8 @@ def test_a_live_with_old_messages_waits_for_whoever_gave_them_away(
     assert len(cluster.logged("west2", "scaled down")) == 1, "it knew that all is there"
 
 
-def test_killed_while_it_gives_all_away_it_gives_the_rest(
-    cluster: Cluster, witness: Place
-) -> None:
+@pytest.mark.skipif("SHMBROKER_LONG" not in os.environ, reason="`make crash` has it")
+def test_killed_while_it_gives_all_away_it_gives_the_rest(cluster: Cluster, witness: Place) -> None:
     drains_to(cluster, witness, "west")
     with shmbroker.connect(f"shm://{cluster.vhosts['east']}", name="test") as east:
         small = east.declare_queue("orders", durable=True, slots=64)
@@ -144,9 +144,8 @@ def test_killed_while_it_gives_all_away_it_gives_the_rest(
     assert found == numbers(0, 300)
 
 
-def test_what_nobody_takes_is_there_when_the_live_is_back(
-    cluster: Cluster, witness: Place
-) -> None:
+@pytest.mark.skipif("SHMBROKER_LONG" not in os.environ, reason="`make crash` has it")
+def test_what_nobody_takes_is_there_when_the_live_is_back(cluster: Cluster, witness: Place) -> None:
     drains_to(cluster, witness, "west")
     cluster.publishes("west", b"one coffee")
     cluster["east"].kill()

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
+import pytest
+
 import shmbroker
+from shmbroker.ipc.instance import status
 from shmbroker.ipc.instance.watch import Watch
 from tests.netbridge.clustered.conftest import PATIENCE, Cluster
 from tests.netbridge.clustered.test_colocated import (
     add_one,
+    add_replicated,
     backups_end,
     becomes,
     child,
+    in_sync,
     is_hosted,
     shows,
     started,
     story,
+    witness,
 )
 from tests.netbridge.clustered.test_draining import HOPS
 from tests.netbridge.clustered.test_scale_down import numbers
 from tests.support.log_lines import log_lines
+from tests.support.witness import Place
 
-__all__ = ["backups_end"]
+__all__ = ["backups_end", "witness"]
 
 
 def logs(cluster: Cluster, folder: Path, state: str) -> None:
@@ -66,3 +74,26 @@ def test_what_a_killed_live_had_is_at_who_runs_its_backup_which_waits(cluster: C
     with shmbroker.connect(f"shm://{cluster.vhosts['west']}", name="test") as west:
         assert "orders" not in {each.name for each in west.queues()}
     shows(cluster, "west", is_hosted)
+
+
+@pytest.mark.skipif("SHMBROKER_LONG" not in os.environ, reason="`make crash` has it")
+def test_a_copy_that_drains_waits_for_its_live_and_ends(cluster: Cluster, witness: Place) -> None:
+    drains = {"scale-down": {"connectors": ["east", "west"]}}
+    add_replicated(cluster, witness, "east", "west", **HOPS, ha__colocated__backup=drains)
+    started(cluster, "east", "west")
+    hosted = in_sync(cluster, "west")
+    with shmbroker.connect(f"shm://{cluster.vhosts['west']}", name="test") as west:
+        west.declare_queue("orders", durable=True).publish(b"one coffee")
+    cluster["west"].kill()
+    watch, late = Watch(hosted / status.RUN), time.monotonic() + PATIENCE
+    try:
+        while not status.read(hosted).replication.startswith("drained"):
+            assert time.monotonic() < late, story(cluster)
+            watch.wait(late - time.monotonic())
+    finally:
+        watch.close()
+    assert cluster.bodies("east") == [b"one coffee"]
+    cluster["west"].start().becomes("live")
+    with shmbroker.connect(f"shm://{cluster.vhosts['west']}", name="test") as west:
+        assert "orders" not in {each.name for each in west.queues()}
+    assert in_sync(cluster, "west") == hosted, "it was asked for anew"
