@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from shmbroker.core.atomics import load, load_acquire, store
-from shmbroker.core.kernel import kernel
+from shmbroker.core.kernel import exported, kernel
 from shmbroker.core.layout import (
     ARENA_COMMITTED_AT,
+    CHUNK_EXPIRY_AT,
     CHUNK_EXTENDED,
     CHUNK_EXTENSION_BYTES,
     CHUNK_HEADER_BYTES,
+    CHUNK_MARK_AT,
     CHUNK_ONCE,
     CHUNK_ONCE_BYTES,
+    CHUNK_SHAPE_AT,
     LINE_BYTES,
     MARK_FLAGS_MASK,
     MARK_FLAGS_SHIFT,
@@ -75,6 +78,25 @@ def body_offset(shape: int, mark: int) -> int:
 def chunk_bytes(shape: int, mark: int) -> int:
     """How much of the arena the chunk takes: whole lines."""
     return (body_offset(shape, mark) + shape_body(shape) + LINE_BYTES - 1) & -LINE_BYTES
+
+
+@kernel
+def is_chunk(image: int, length: int) -> int:
+    """1 if these bytes, from a file or from another host, are a whole chunk."""
+    if length < CHUNK_HEADER_BYTES:
+        return 0
+    shape, mark = load(image + CHUNK_SHAPE_AT), load(image + CHUNK_MARK_AT)
+    if shape < 0 or mark >> MARK_MAGIC_SHIFT != MARK_MAGIC:
+        return 0
+    return int(body_offset(shape, mark) + shape_body(shape) == length)
+
+
+@exported
+def chunk_expiry(image: int) -> int:
+    """When the message in this chunk expires, 0: never."""
+    if mark_flags(load(image + CHUNK_MARK_AT)) & CHUNK_EXTENDED == 0:
+        return 0
+    return load(image + CHUNK_EXPIRY_AT)
 
 
 @kernel

@@ -19,7 +19,7 @@ does all of it itself.  The owner may wake up meanwhile, find all done, and writ
 So a copy counts only if the record's serial is the same before and after, and that changes before
 anything else of the record.  What is done by an old copy changes nothing: it was done before.
 
-A moment of queues that follow others (ipc/queue_replica/showing.c) is one, too, without a record:
+A moment of queues that follow others (moment.py) is one, too, without a record:
 its word says that it is being shown, it is counted, and it happens.  Nobody can help there, so the
 journaler waits.
 
@@ -72,6 +72,7 @@ from shmbroker.core.layout import (
     TRANSACTION_OPERATIONS_AT,
     TRANSACTION_SERIAL_AT,
     TRANSACTIONS_BEGUN_AT,
+    TRANSACTIONS_PLAIN_AT,
     TRANSACTIONS_SHOWING_AT,
 )
 from shmbroker.core.transaction import (
@@ -124,6 +125,19 @@ def commit_add(record: int, reference: int, where: int, word: int) -> int:
 def commit_count(transactions: int) -> int:
     """Something is about to be seen that belongs together: its number."""
     return fetch_add(transactions + TRANSACTIONS_BEGUN_AT, 1) + 1
+
+
+@exported
+def commit_count_plain(transactions: int) -> int:
+    """One on no durable queue is decided, and about to happen: the number of those."""
+    return fetch_add(transactions + TRANSACTIONS_PLAIN_AT, 1) + 1
+
+
+@exported
+def commit_counted(transactions: int) -> int:
+    """How many were ever decided."""
+    begun = load_acquire(transactions + TRANSACTIONS_BEGUN_AT)
+    return begun + load_acquire(transactions + TRANSACTIONS_PLAIN_AT)
 
 
 @exported

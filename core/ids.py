@@ -134,6 +134,18 @@ def id_read(port: int, serial: int, into: int) -> int:
 
 
 @exported_cold
+def ids_read(port: int, serial: int, last: int, halves: int, room: int) -> int:
+    """id_read of those from this serial to the last one, at most as many as there is room for: how
+    many; the serial behind them is in the two halves that follow."""
+    count = 0
+    while serial <= last and count < room:
+        count += id_read(port, serial, halves + 16 * count)
+        serial += 1
+    store(halves + 16 * count, serial)
+    return count
+
+
+@exported_cold
 def id_count(port: int) -> int:
     """How many ids were ever noted: the serial of the last one that is sure to be there."""
     if not has_ids(port):

@@ -1058,9 +1058,13 @@ POURING_BYTES: Final = 48
 
 RECORD_HEAD_BYTES: Final = 32  # a record of the journal: ipc/journal/format.h
 RECORD_LENGTH_AT: Final = 8
+RECORD_QUEUE_AT: Final = 16
 RECORD_WHERE_AT: Final = 24
 RECORD_KIND_SHIFT: Final = 56
 RECORD_IS_MESSAGE: Final = 1
+RECORD_STANDS: Final = 64
+"""How a queue stands that others follow.  Its position is the head; its body a word, the position
+below which all is known; then a bit for each position from head on that is done with."""
 
 # --- cursor: a subscriber's place; private memory -------------------------------------------------
 CURSOR_PORT: Final = 0
@@ -1068,6 +1072,54 @@ CURSOR_POSITION: Final = 8
 CURSOR_GATE: Final = 16  # index of our gate, -1: lossy
 CURSOR_MISSED: Final = 24  # messages that a lossy cursor was too late for
 CURSOR_BYTES: Final = 32
+
+# --- originals: queues that others follow, as they are read (original.py); private memory ---------
+ORIGINALS_TRANSACTIONS: Final = 0  # address
+ORIGINALS_COMMITTED: Final = 8  # how many transactions there were when the moment was seen
+ORIGINALS_COUNT: Final = 16
+ORIGINALS_AT: Final = 24  # address of each
+
+ORIGINAL_CURSOR: Final = 0  # itself, with its port
+ORIGINAL_NUMBER: Final = CURSOR_BYTES  # in the records
+ORIGINAL_END: Final = CURSOR_BYTES + 8  # of the moment
+ORIGINAL_HEAD: Final = CURSOR_BYTES + 16  # what is done with at the moment (retired.py)
+ORIGINAL_BITS: Final = CURSOR_BYTES + 24  # address: room for a bit of each slot
+ORIGINAL_LENGTH: Final = CURSOR_BYTES + 32
+ORIGINAL_TOLD_END: Final = CURSOR_BYTES + 40  # what the reader knows, -1: nothing
+ORIGINAL_TOLD_HEAD: Final = CURSOR_BYTES + 48
+ORIGINAL_TOLD_BITS: Final = CURSOR_BYTES + 56
+ORIGINAL_TOLD_LENGTH: Final = CURSOR_BYTES + 64
+ORIGINAL_BYTES: Final = CURSOR_BYTES + 72
+
+READING_AT: Final = 0  # address of the next record
+READING_LEFT: Final = 8
+READING_RECORDS: Final = 16  # that were written
+READING_MESSAGES: Final = 24  # among them
+READING_NEEDED: Final = 32  # room for the record that comes next
+READING_LATE: Final = 40  # 1: something of the moment was gone before it was read
+READING_DAMAGED: Final = 48  # number of the queue whose message is damaged,
+READING_POSITION: Final = 56  # and where it is
+READING_MESSAGE: Final = 64
+READING_BYTES: Final = READING_MESSAGE + MESSAGE_BYTES
+
+# --- replica: a queue that is brought to moments of its original (moment.py); private memory ------
+REPLICA_PORT: Final = 0  # address
+REPLICA_NUMBER: Final = 8  # in the records
+REPLICA_LATER: Final = 16  # is added to times of expiry
+REPLICA_STAGED: Final = 24  # address of positions and chunks that are filled,
+REPLICA_COUNT: Final = 32  # so many,
+REPLICA_ROOM: Final = 40  # of so many at most
+REPLICA_NEXT: Final = 48  # all below is staged, or shown
+REPLICA_HEAD: Final = 56  # of the original, as told last
+REPLICA_END: Final = 64  # of what is known, as told last
+REPLICA_BITS: Final = 72  # address: what is done with from head on
+REPLICA_LENGTH: Final = 80
+REPLICA_COMPARED: Final = 88  # 1: nothing has come back there
+REPLICA_REVIVED: Final = 96  # 1 + the position of what did
+REPLICA_CODE: Final = 104  # why it cannot follow
+REPLICA_FAILED: Final = 112  # the position that has no place here
+REPLICA_BYTES: Final = 120
+STAGED_BYTES: Final = 16
 
 # --- spinning: whether a wait spins (spinning.py); private memory ---------------------------------
 SPINNING_PATIENCE: Final = 0  # how many more spins may be in vain

@@ -13,18 +13,15 @@ from __future__ import annotations
 
 from shmbroker.core.atomics import compare_exchange, copy, load, prefetch_write, store
 from shmbroker.core.batch import AHEAD_BYTES
-from shmbroker.core.chunk import body_offset, shape_body
+from shmbroker.core.chunk import is_chunk, mark_flags, shape_properties
 from shmbroker.core.codes import DAMAGED, DUPLICATE, EMPTY, INVALID, OK, UNDECIDED
 from shmbroker.core.kernel import kernel
 from shmbroker.core.layout import (
-    CHUNK_HEADER_BYTES,
     CHUNK_MARK_AT,
     CHUNK_ORIGIN_AT,
     CHUNK_SHAPE_AT,
     LINE_BYTES,
     MARK_DELIVERIES_MASK,
-    MARK_FLAGS_MASK,
-    MARK_FLAGS_SHIFT,
     MARK_MAGIC,
     MARK_MAGIC_SHIFT,
     MARK_PRIORITY_MASK,
@@ -34,7 +31,6 @@ from shmbroker.core.layout import (
     PORT_HEADER,
     PORT_PRODUCER,
     PORT_SLOT_MASK,
-    POSITION_MASK,
     POURING_ANSWERS,
     POURING_AT,
     POURING_CHECKS,
@@ -43,19 +39,15 @@ from shmbroker.core.layout import (
     POURING_LAST,
     RECORD_HEAD_BYTES,
     RECORD_IS_MESSAGE,
-    RECORD_KIND_SHIFT,
-    RECORD_LENGTH_AT,
-    RECORD_WHERE_AT,
     RING_TAIL_AT,
-    SHAPE_LENGTH_MASK,
 )
 from shmbroker.core.producer import own_sequence_note
 from shmbroker.core.publish import place
+from shmbroker.core.record import record_bytes, record_kind, record_length, record_position
 from shmbroker.core.run import cut, cut_published
 from shmbroker.core.tail import tail_load, tail_pass
 from shmbroker.core.word import slot_at
 
-WORD_MASK = 0xFFFFFFFF
 KEPT_OF_MARK = MARK_MAGIC << MARK_MAGIC_SHIFT | MARK_PRIORITY_MASK << MARK_PRIORITY_SHIFT
 """How often a message was delivered elsewhere, and how old it was there, does not count here."""
 SLOTS_AHEAD = 4
@@ -65,17 +57,9 @@ SLOTS_AHEAD = 4
 @kernel
 def is_plain_chunk(chunk: int, length: int, checks: int) -> int:
     """1 if these bytes are a chunk that needs no more than a copy."""
-    if length < CHUNK_HEADER_BYTES:
+    if not is_chunk(chunk, length) or mark_flags(load(chunk + CHUNK_MARK_AT)):
         return 0
-    shape = load(chunk + CHUNK_SHAPE_AT)
-    mark = load(chunk + CHUNK_MARK_AT)
-    if shape < 0 or mark >> MARK_MAGIC_SHIFT != MARK_MAGIC:
-        return 0
-    if (mark >> MARK_FLAGS_SHIFT) & MARK_FLAGS_MASK:
-        return 0
-    if checks != 0 and shape & SHAPE_LENGTH_MASK:
-        return 0
-    return int(body_offset(shape, mark) + shape_body(shape) == length)
+    return int(checks == 0 or shape_properties(load(chunk + CHUNK_SHAPE_AT)) == 0)
 
 
 @kernel
@@ -107,8 +91,8 @@ def poured(port: int, pouring: int, answer: int) -> int:
     store(answers, answer)
     store(pouring + POURING_ANSWERS, answers + 8)
     at = load(pouring + POURING_AT)
-    length = load(at + RECORD_LENGTH_AT) & WORD_MASK
-    store(pouring + POURING_AT, at + RECORD_HEAD_BYTES + ((length + 7) & -8))
+    length = record_length(at)
+    store(pouring + POURING_AT, at + record_bytes(length))
     return answer
 
 
@@ -121,12 +105,11 @@ def pouring_next(pouring: int) -> int:
         return EMPTY
     if left < RECORD_HEAD_BYTES:
         return INVALID
-    if left < RECORD_HEAD_BYTES + (((load(at + RECORD_LENGTH_AT) & WORD_MASK) + 7) & -8):
+    if left < record_bytes(record_length(at)):
         return INVALID
-    where = load(at + RECORD_WHERE_AT)
-    if where >> RECORD_KIND_SHIFT != RECORD_IS_MESSAGE:
+    if record_kind(at) != RECORD_IS_MESSAGE:
         return UNDECIDED
-    return (where & POSITION_MASK) + 1
+    return record_position(at) + 1
 
 
 @kernel
@@ -157,7 +140,7 @@ def pour_once(port: int, pouring: int) -> int:
             poured(port, pouring, DUPLICATE)
             continue
         at = load(pouring + POURING_AT)
-        length = load(at + RECORD_LENGTH_AT) & WORD_MASK
+        length = record_length(at)
         if not is_plain_chunk(at + RECORD_HEAD_BYTES, length, load(pouring + POURING_CHECKS)):
             code = UNDECIDED
             break

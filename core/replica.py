@@ -16,9 +16,10 @@ from shmbroker.core.atomics import load, load_acquire, store, store_release
 from shmbroker.core.closed import closed_word
 from shmbroker.core.codes import FULL, INVALID, OK
 from shmbroker.core.head import head_load
-from shmbroker.core.kernel import exported_cold, kernel
+from shmbroker.core.kernel import cold, exported_cold, kernel
 from shmbroker.core.layout import (
     CLOSED,
+    DELETABLE,
     DONE,
     EPOCH_STEP,
     LAP_MASK,
@@ -39,6 +40,7 @@ from shmbroker.core.layout import (
     STATE_SHIFT,
 )
 from shmbroker.core.reclaim import reclaim
+from shmbroker.core.retired import is_retired
 from shmbroker.core.run import run_published
 from shmbroker.core.word import lap_of, slot_at, word_done, word_given_back, word_ready, word_state
 
@@ -107,7 +109,7 @@ def replica_put(port: int, word: int) -> int:
     return OK
 
 
-@exported_cold
+@kernel
 def replica_holes(port: int, position: int) -> int:
     """Nothing is between tail and this position; FULL if the ring cannot hold what is below."""
     code = OK
@@ -116,13 +118,13 @@ def replica_holes(port: int, position: int) -> int:
     return code
 
 
-@exported_cold
+@kernel
 def replica_stage(port: int, chunk: int, position: int) -> int:
     """A chunk that is reserved and filled is for the message at this position."""
     return run_published(port, chunk, position)
 
 
-@exported_cold
+@cold
 def replica_place(port: int, chunk: int, position: int) -> int:
     """A staged chunk is the message at this position, at or behind tail; it may have been delivered
     there.  FULL if the ring has no slot for it."""
@@ -147,7 +149,7 @@ def replica_done(port: int, position: int) -> int:
     return OK
 
 
-@exported_cold
+@kernel
 def replica_retire(port: int, head: int) -> int:
     """All below this position is done with there: head moves here, or the ring begins anew."""
     tail = replica_tail(port)
@@ -158,7 +160,7 @@ def replica_retire(port: int, head: int) -> int:
     return replica_begin(port, head) if head > tail else OK
 
 
-@exported_cold
+@cold
 def replica_retire_above(port: int, head: int, bits: int, length: int) -> int:
     """Of what is at or above this position all is done with whose bit is set, in so many bytes."""
     tail = min(replica_tail(port), head + 8 * length)
@@ -176,7 +178,7 @@ def replica_retire_above(port: int, head: int, bits: int, length: int) -> int:
     return OK
 
 
-@exported_cold
+@kernel
 def replica_revived(port: int, head: int, bits: int, length: int, end: int) -> int:
     """1 + a position that is done with here, and not there; 0: there is none.
 
@@ -184,13 +186,21 @@ def replica_revived(port: int, head: int, bits: int, length: int, end: int) -> i
     """
     ours = head_load(port)
     for position in range(head, min(end, replica_tail(port))):
-        bit = position - head
-        if bit < 8 * length and (load(bits + (bit >> 6 << 3)) >> (bit & 63)) & 1:
+        if is_retired(position, head, bits, length):
             continue
         word = load_acquire(slot_at(port, position))
         if position < ours or not replica_has(port, position, word):
             return position + 1
     return 0
+
+
+@exported_cold
+def replica_deletable(port: int, deletable: int) -> int:
+    """Anybody may delete it, or not again; nothing changes once it is detached."""
+    closed = load(port + PORT_HEADER) + RING_CLOSED_AT
+    if load(closed) != 0:
+        store_release(closed, DELETABLE if deletable else CLOSED)
+    return OK
 
 
 @exported_cold

@@ -276,11 +276,11 @@ static int64_t due_again(restored *queue, char *chunk, const char *body)
 
 int64_t applier_chunk(restored *queue, sb_port *port, const void *body, int64_t length)
 {
-    int64_t chunk = chunk_reserved_for(port, body, length);
+    int64_t chunk = sb_port_loan_copied(port, body, length);
     if (chunk < 0)
         return chunk;
     char *to = (char *)sb_port_arena_data(port) + chunk;
-    int64_t expiry = expiry_of_chunk(to);
+    int64_t expiry = sb_chunk_expiry(to);
     if (expiry)
         word_store(to, L_CHUNK_EXPIRY_AT, expiry + queue->later > 0 ? expiry + queue->later : 1);
     if (queue->is_schedule && due_again(queue, to, sb_port_loan_body(port, chunk)) != SB_OK) {

@@ -37,7 +37,6 @@
 #include "journal/end.h"
 #include "journal/format.h"
 #include "journal/journal.h"
-#include "queue_replica/queue_replica.h"
 #include "repair/repair.h"
 #include "vhost/vhost.h"
 
@@ -278,20 +277,26 @@ static int64_t has_begun(sb_journaler *journaler, int64_t epoch)
     return SB_OK;
 }
 
-int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, int64_t epoch,
-                           const sb_replay *replay)
+int64_t sb_journaler_lock(sb_journaler *journaler, sb_connection *connection)
 {
     if (journaler->runs)
         return fail(SB_INVALID, "the journaler runs already");
     if (!participant_lock_journal(connection))
         return fail(SB_IN_USE, "another broker writes the journal of vhost '%s' already",
                     connection->vhost);
+    return SB_OK;
+}
+
+void sb_journaler_unlock(sb_connection *connection)
+{
+    participant_unlock_journal(connection);
+}
+
+int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, int64_t epoch,
+                           const sb_replay *replay)
+{
+    int64_t code;
     journaler->connection = connection;
-    int64_t code = moments_finish(connection);
-    if (code != SB_OK) {
-        participant_unlock_journal(connection);
-        return code;
-    }
     participant_repairs(connection);
     journaler->whole = journaler->durable = commit_gate_whole(connection);
     if (unplaced_was_left(connection))

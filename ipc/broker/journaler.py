@@ -14,6 +14,7 @@ from shmbroker.ipc.base.errors import error_for
 from shmbroker.ipc.base.names import name_bytes, path_bytes
 from shmbroker.ipc.broker.store_writer import StoreWriter
 from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.queue_replica import moment
 
 Progress = Callable[[int, int], object]
 """Told of the bytes that were read, and of how many."""
@@ -135,6 +136,13 @@ class Journaler(StoreWriter):
     def start(self, broker: Broker, epoch: int, restored: Restored | None = None) -> None:
         """Write the journal of this vhost, as the one with this epoch."""
         replay = ffi.NULL if restored is None else restored.replay
+        locked = lib.sb_journaler_lock(self._writer, broker._connection)
+        _check(locked, f"journal {self.folder}")
+        try:
+            moment.finish(broker)
+        except BaseException:
+            lib.sb_journaler_unlock(broker._connection)
+            raise
         code = lib.sb_journaler_start(self._writer, broker._connection, epoch, replay)
         _check(code, f"journal {self.folder}")
 

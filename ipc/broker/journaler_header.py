@@ -16,9 +16,13 @@ int64_t sb_journaler_prepared(sb_journaler *journaler);
 /* Begin a segment with this epoch, in a thread of its own: the start that follows, which has no
  * replay, waits for it. */
 int64_t sb_journaler_begin(sb_journaler *journaler, int64_t epoch);
-/* Adopt the gates of all durable queues, and write what is new from now on, in a thread of its own.
- * replay: of the whole journal, if it was read just now, else NULL.  If there is no room for a
- * segment, it has started as well, and waits (SB_DISK_FULL). */
+/* Be who writes the journal of this vhost, until it is unlocked, or the journaler has ended.
+ * SB_IN_USE: another broker is. */
+int64_t sb_journaler_lock(sb_journaler *journaler, sb_connection *connection);
+void sb_journaler_unlock(sb_connection *connection);
+/* Locked: adopt the gates of all durable queues, and write what is new from now on, in a thread of
+ * its own.  replay: of the whole journal, if it was read just now, else NULL.  If there is no room
+ * for a segment, it has started as well, and waits (SB_DISK_FULL). */
 int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, int64_t epoch,
                            const sb_replay *replay);
 /* Before it starts.  fence: a file that begins with the epoch of who may write, as 16 hexadecimal

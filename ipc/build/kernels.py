@@ -26,10 +26,12 @@ from shmbroker.core import (  # noqa: F401
     ids,
     latest,
     like,
+    moment,
     names,
     once,
     open_number,
     origin,
+    original,
     packed,
     paging,
     port,
@@ -40,9 +42,11 @@ from shmbroker.core import (  # noqa: F401
     purge,
     put_aside,
     reclaim,
+    record,
     repair,
     replica,
     restore,
+    retired,
     route,
     row,
     run,
@@ -57,6 +61,7 @@ from shmbroker.core import (  # noqa: F401
     word,
 )
 from shmbroker.core.kernel import KERNELS
+from shmbroker.ipc.queue_replica import staging  # noqa: F401
 from shmbroker.ipc.ring import (
     recording,  # noqa: F401
     verbs,  # noqa: F401

@@ -61,6 +61,11 @@ PARAMETER_TYPES = {
     "program": "const void *",
     "subject": "const sb_subject *",
     "memory": "int64_t *",
+    "image": "const void *",
+    "originals": "int64_t *",
+    "reading": "int64_t *",
+    "replica": "int64_t *",
+    "replicas": "int64_t *",
 }
 RESULT_TYPES = {"loan_body": "void *", "received": "sb_message *", "arena_data": "void *"}
 

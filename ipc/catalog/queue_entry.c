@@ -153,7 +153,7 @@ int64_t queue_add(sb_connection *connection, const char *name, int64_t slots, co
     code = sb_queue_put(catalog, row, name, (int64_t)strlen(name), slots, flags, realtime_ns(),
                         identity[0], identity[1]);
     if (flags & L_QUEUE_DURABLE)
-        follower_rouse(connection, L_FOLLOWER_JOURNALER);
+        sb_follower_rouse(connection, L_FOLLOWER_JOURNALER);
     followers_rouse(connection);
     return code;
 }

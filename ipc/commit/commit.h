@@ -38,13 +38,8 @@ int64_t commit_at_once(sb_connection *connection, operation *operations, int64_t
 
 /* --- gate.c ----------------------------------------------------------------------------------- */
 
-/* Before one on durable queues is decided. */
-void commit_gate_wait(sb_connection *connection);
 /* After all of it has happened: the number to wait for.  Our commit mutex is held. */
 int64_t commit_gate_passed(sb_connection *connection, int64_t stamp);
-/* Until those up to this number have this level, L_CONFIRM_*. */
-int64_t commit_gate_await(sb_connection *connection, int64_t stamp, int64_t level,
-                          int64_t timeout_ns);
 /* The level that they have. */
 int64_t commit_gate_level(sb_connection *connection, int64_t stamp);
 
@@ -53,17 +48,9 @@ int64_t commit_gate_level(sb_connection *connection, int64_t stamp);
 /* duties.at_a_moment */
 int64_t commit_moment(sb_connection *connection, int64_t (*see)(void *), void *context);
 
-/* The same of those on queues that are not durable, too; SB_EMPTY: one was half way all the time,
- * as it waits for room, or stands still. */
-int64_t commit_any_moment(sb_connection *connection, bool is_durable, int64_t (*see)(void *),
-                          void *context);
-
 /* --- gate.c, of all transactions -------------------------------------------------------------- */
 
-/* One on no durable queue is decided, and about to happen. */
-void commit_count_plain(sb_connection *connection);
-/* How many were ever decided; and whether one is half way. */
-int64_t commit_count_of_all(sb_connection *connection);
+/* Whether one is half way. */
 bool commit_is_under_way(sb_connection *connection);
 
 /* --- gate.c, for the journaler ---------------------------------------------------------------- */

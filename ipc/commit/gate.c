@@ -40,7 +40,7 @@ static int64_t address_of(sb_connection *connection, int64_t at)
 
 /* --- who commits ------------------------------------------------------------------------------ */
 
-void commit_gate_wait(sb_connection *connection)
+void sb_commit_gate_wait(sb_connection *connection)
 {
     _Atomic int64_t *closed = word_of(connection, L_TRANSACTIONS_CLOSED_AT);
     if (!atomic_load(closed))
@@ -67,7 +67,7 @@ static int64_t await_word(sb_connection *connection, int64_t at, int64_t stamp, 
     int64_t seen, code;
     while ((seen = atomic_load(word_of(connection, at))) < stamp) {
         int64_t now = sb_system_clock(), left = deadline - now;
-        follower_rouse(connection, L_FOLLOWER_JOURNALER);
+        sb_follower_rouse(connection, L_FOLLOWER_JOURNALER);
         if (atomic_load(&connection->closed) != SB_OK)
             return atomic_load(&connection->closed);
         if (left <= 0)
@@ -80,8 +80,8 @@ static int64_t await_word(sb_connection *connection, int64_t at, int64_t stamp, 
     return SB_OK;
 }
 
-int64_t commit_gate_await(sb_connection *connection, int64_t stamp, int64_t level,
-                          int64_t timeout_ns)
+int64_t sb_commit_gate_await(sb_connection *connection, int64_t stamp, int64_t level,
+                             int64_t timeout_ns)
 {
     int64_t deadline = monotonic_deadline(timeout_ns), code = SB_OK;
     if (level < 0)
@@ -104,14 +104,14 @@ int64_t commit_gate_level(sb_connection *connection, int64_t stamp)
 int64_t commit_gate_passed(sb_connection *connection, int64_t stamp)
 {
     if (stamp)
-        follower_rouse(connection, L_FOLLOWER_JOURNALER);
+        sb_follower_rouse(connection, L_FOLLOWER_JOURNALER);
     return stamp;
 }
 
 void commit_gate_copied(sb_connection *connection)
 {
     sb_commit_count(connection->transactions.memory);
-    follower_rouse(connection, L_FOLLOWER_JOURNALER);
+    sb_follower_rouse(connection, L_FOLLOWER_JOURNALER);
 }
 
 int64_t commit_gate_begun(sb_connection *connection)
@@ -127,17 +127,6 @@ int64_t commit_gate_whole(sb_connection *connection)
 int64_t commit_gate_confirmed(sb_connection *connection)
 {
     return atomic_load(word_of(connection, L_TRANSACTIONS_CONFIRMED_AT));
-}
-
-int64_t commit_count_of_all(sb_connection *connection)
-{
-    return sb_commit_begun(connection->transactions.memory) +
-           atomic_load(word_of(connection, L_TRANSACTIONS_PLAIN_AT));
-}
-
-void commit_count_plain(sb_connection *connection)
-{
-    atomic_fetch_add(word_of(connection, L_TRANSACTIONS_PLAIN_AT), 1);
 }
 
 bool commit_is_under_way(sb_connection *connection)

@@ -55,11 +55,12 @@ static int64_t see_between(void *context)
 {
     const struct timespec nap = {0, NAP_NS};
     const look *at = context;
+    void *transactions = at->connection->transactions.memory;
     do {
-        int64_t counted = commit_count_of_all(at->connection);
+        int64_t counted = sb_commit_counted(transactions);
         if (!commit_is_under_way(at->connection)) {
             int64_t code = at->see(at->context);
-            if (code != SB_OK || counted == commit_count_of_all(at->connection))
+            if (code != SB_OK || counted == sb_commit_counted(transactions))
                 return code;
         }
         nanosleep(&nap, NULL);
@@ -67,9 +68,12 @@ static int64_t see_between(void *context)
     return SB_EMPTY;
 }
 
-int64_t commit_any_moment(sb_connection *connection, bool is_durable, int64_t (*see)(void *),
-                          void *context)
+int64_t sb_commit_any_moment(sb_connection *connection, int64_t is_durable,
+                             int64_t (*see)(void *), void *context)
 {
+    int64_t code = usable_code(connection);
+    if (code != SB_OK)
+        return code;
     look at = {.connection = connection, .see = see, .context = context,
                .late = sb_system_clock() + BETWEEN_NS};
     return is_durable ? commit_moment(connection, see_between, &at) : see_between(&at);

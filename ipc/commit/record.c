@@ -55,7 +55,7 @@ static int64_t turn_to(place *here, int64_t reference)
     turn_away(here);
     int64_t code = queue_find(connection, reference, &here->queue);
     if (code == SB_OK)
-        code = port_to_look(here->queue, &here->port);
+        code = sb_port_to_look(here->queue, &here->port);
     if (code == SB_DAMAGED || code == SB_NOT_A_SEGMENT || code == SB_OTHER_VERSION ||
         code == SB_TRUNCATED || code == SB_WRONG_ARENA || code == SB_INVALID) {
         log_note(connection, "a transaction leaves out a queue: %s", sb_strerror(code));
@@ -161,7 +161,7 @@ int64_t record_finish(sb_connection *connection, int64_t id)
         if (is_durable && id != connection->id)
             sb_commit_count(connection->transactions.memory); /* it may have died before it was */
         else if (is_committed && id != connection->id)
-            commit_count_plain(connection);
+            sb_commit_count_plain(connection->transactions.memory);
         int64_t code = walk(connection, record,
                             is_committed ? L_STEP_ACKNOWLEDGE : L_STEP_RETURN, id);
         if (code != SB_OK)
@@ -263,7 +263,7 @@ static int64_t prepare_in(attempt *made, party *with, int64_t now_ns)
     sb_queue *queue = with->queue;
     int64_t code = read_only_code(queue);
     if (code == SB_OK)
-        code = port_to_look(queue, &port);
+        code = sb_port_to_look(queue, &port);
     int64_t pledged = code != SB_OK ? code
                                     : sb_port_commit_pledge(&port, made->record, queue->reference,
                                                        made->leases, made->places);
@@ -315,7 +315,7 @@ static void take_back(attempt *made)
         sb_port port;
         if (!queue_look_late(with->queue))
             continue; /* it was deleted, with all that was prepared in it */
-        if (port_to_look(with->queue, &port) != SB_OK) {
+        if (sb_port_to_look(with->queue, &port) != SB_OK) {
             queue_looked(with->queue);
             continue;
         }
@@ -344,10 +344,10 @@ static int64_t decide(attempt *made, sb_queue **full)
                                                          : explained_commit(*full, code);
     }
     if (word_load(made->record, L_TRANSACTION_DURABLE_AT))
-        commit_gate_wait(connection);
+        sb_commit_gate_wait(connection);
     connection->stamp = sb_commit_decide(connection->transactions.memory, made->record, far);
     if (!connection->stamp)
-        commit_count_plain(connection);
+        sb_commit_count_plain(connection->transactions.memory);
     connection->commits++;
     record_finish(connection, connection->id);
     return SB_OK;

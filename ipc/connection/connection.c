@@ -236,6 +236,11 @@ void *sb_participants(sb_connection *connection)
     return connection->participants.memory;
 }
 
+void *sb_transactions(sb_connection *connection)
+{
+    return connection->transactions.memory;
+}
+
 void *sb_arena(sb_connection *connection, int64_t *bytes)
 {
     int64_t data_at = sb_arena_data_at(word_load(connection->arena.memory, L_ARENA_BLOCKS_AT));

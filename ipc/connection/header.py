@@ -95,6 +95,11 @@ int64_t sb_participant_lives(sb_connection *connection, int64_t id);
 int64_t sb_participant_disconnect(sb_connection *connection, int64_t id, int64_t joined);
 void *sb_catalog(sb_connection *connection);
 void *sb_participants(sb_connection *connection);
+void *sb_transactions(sb_connection *connection);
+/* A line in the vhost's log. */
+void sb_note(sb_connection *connection, const char *text);
+/* Who follows with this bell (L_FOLLOWER_JOURNALER, ...) looks again, if it sleeps. */
+void sb_follower_rouse(sb_connection *connection, int64_t follower);
 /* The memory of all messages: one's body lies at its offset. */
 void *sb_arena(sb_connection *connection, int64_t *bytes);
 /* How much of it each participant holds; `shares` has room for 4096, by id. */

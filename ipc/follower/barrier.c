@@ -15,7 +15,7 @@ static bool begin(sb_queue *queue, sb_port *port, int64_t *code)
     *code = change_code(queue->connection);
     if (*code != SB_OK || !queue_look(queue, code))
         return false;
-    *code = port_to_look(queue, port);
+    *code = sb_port_to_look(queue, port);
     if (*code != SB_OK)
         queue_looked(queue);
     return *code == SB_OK;

@@ -162,7 +162,7 @@ int64_t sb_gates(sb_queue *queue, sb_gate *gates, int64_t room)
     sb_port port;
     if (!queue_look(queue, &code))
         return code;
-    code = port_to_look(queue, &port);
+    code = sb_port_to_look(queue, &port);
     int64_t tail = code == SB_OK ? sb_port_true_tail(&port) : code;
     for (int64_t each = 0; tail >= 0 && each < gates_high(queue) && count < room; each++)
         count += describe(queue, each, tail, &gates[count]);

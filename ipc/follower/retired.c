@@ -2,7 +2,6 @@
 
 #define _GNU_SOURCE
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/base.h"
 #include "follower/follower.h"
@@ -15,9 +14,13 @@ int64_t retired_head(const sb_queue *queue)
     return word_load(queue->ring.memory, L_RING_HEAD_AT) & L_POSITION_MASK;
 }
 
-static bool is_done(const sb_queue *queue, int64_t position)
+/* So that a set that is as before is known without a copy of it. */
+static uint64_t digest_of(const retired_set *of)
 {
-    return (slot_word(queue, position) >> L_STATE_SHIFT & L_STATE_MASK) == L_DONE;
+    uint64_t digest = ((uint64_t)of->head + 1) * DIGEST_PRIME;
+    for (int64_t at = 0; at < of->length; at++)
+        digest = (digest ^ of->bits[at]) * DIGEST_PRIME;
+    return digest;
 }
 
 /* Head itself is looked at afterwards. */
@@ -25,26 +28,21 @@ int64_t retired_look(retired_set *of, const sb_queue *queue, sb_port *port, int6
 {
     while (sb_port_reclaim(port) > 0)
         continue;
-    int64_t head = retired_head(queue), bytes = (end - head + 7) / 8;
+    int64_t head = retired_head(queue), words = (end - head + 63) / 64;
     of->head = head;
     of->length = 0;
-    if (bytes <= 0 || end - head > queue->slots)
+    if (words <= 0 || end - head > queue->slots)
         return SB_OK;
-    if (bytes > of->room) {
-        unsigned char *room = realloc(of->bits, (size_t)bytes);
+    if (8 * words > of->room) {
+        unsigned char *room = realloc(of->bits, (size_t)words * 8);
         if (!room)
             return fail_system("memory for what is retired");
         of->bits = room;
-        of->room = bytes;
+        of->room = 8 * words;
     }
-    memset(of->bits, 0, (size_t)bytes);
-    of->digest = ((uint64_t)head + 1) * DIGEST_PRIME;
-    for (int64_t position = head; position < end; position++)
-        if (is_done(queue, position)) {
-            int64_t bit = position - head;
-            of->bits[bit / 8] |= (unsigned char)(1 << bit % 8);
-            of->digest = (of->digest ^ (uint64_t)position) * DIGEST_PRIME;
-            of->length = bit / 8 + 1;
-        }
+    of->length = sb_port_retired_look(port, head, end, (int64_t)(intptr_t)of->bits);
+    while (of->length > 0 && of->bits[of->length - 1] == 0)
+        of->length--;
+    of->digest = digest_of(of);
     return SB_OK;
 }

@@ -17,7 +17,7 @@ static int64_t explain_full(sb_queue *queue, bool counts_bytes)
     sb_port port;
     if (setting(queue, L_SETTING_INBOX_OF_AT))
         return inbox_explain(queue);
-    if (port_to_look(queue, &port) == SB_OK) {
+    if (sb_port_to_look(queue, &port) == SB_OK) {
         window = sb_port_window(&port);
         bytes = sb_port_bytes_held(&port);
     }

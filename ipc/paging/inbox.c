@@ -149,8 +149,8 @@ bool inbox_is_empty(sb_queue *queue)
     sb_port port, in;
     sb_queue *inbox = queue->pages ? beside_handle(queue, &queue->inbox, &INBOX, &code) : NULL;
     return !inbox || (sb_paging_seen(inbox->ring.memory) == 0 &&
-                      port_to_look(queue, &port) == SB_OK &&
-                      port_to_look(inbox, &in) == SB_OK &&
+                      sb_port_to_look(queue, &port) == SB_OK &&
+                      sb_port_to_look(inbox, &in) == SB_OK &&
                       inbox_count(&in, inbox_passed(inbox, &port)) == 0);
 }
 
@@ -255,7 +255,7 @@ int64_t inbox_purge(sb_queue *queue)
     int64_t code;
     sb_port port;
     sb_queue *inbox = inbox_of(queue, false, &code);
-    if (!inbox || (code = port_to_look(inbox, &port)) != SB_OK)
+    if (!inbox || (code = sb_port_to_look(inbox, &port)) != SB_OK)
         return code;
     char *ring = inbox->ring.memory;
     _Atomic int64_t *below = (_Atomic int64_t *)(ring + L_RING_PURGE_AT);

@@ -72,12 +72,12 @@ static int64_t put_in_ring(paged *each, const paged_message *message)
     int64_t bytes = (message->length + L_LINE_BYTES - 1) & -L_LINE_BYTES;
     if (!has_room_for(each, bytes))
         return SB_FULL;
-    int64_t chunk = chunk_reserved_for(&each->out, message->chunk, message->length);
+    int64_t chunk = sb_port_loan_copied(&each->out, message->chunk, message->length);
     if (chunk == SB_ARENA_FULL || chunk == SB_NO_MEMORY)
         return SB_FULL;
     if (chunk < 0)
         return chunk;
-    int64_t expiry = expiry_of_chunk(message->chunk);
+    int64_t expiry = sb_chunk_expiry(message->chunk);
     if (expiry && message->later) {
         char *copied = (char *)sb_port_loan_body(&each->out, chunk) - L_CHUNK_HEADER_BYTES;
         expiry = expiry + message->later > 0 ? expiry + message->later : 1;

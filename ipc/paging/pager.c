@@ -260,7 +260,7 @@ void pager_end(sb_connection *connection)
     if (!pager)
         return;
     atomic_store(&pager->stopping, 1);
-    follower_rouse(connection, L_FOLLOWER_PAGER);
+    sb_follower_rouse(connection, L_FOLLOWER_PAGER);
     if (pthread_equal(pthread_self(), pager->thread))
         return; /* we were disconnected as a slow consumer, and it found out: it is about to end */
     connection->pager = NULL;

@@ -55,7 +55,7 @@ static int64_t give_back_or_dead_letter(sb_port *port, sb_message *message)
         if (code == SB_OK || code == SB_REVOKED)
             return code;
     }
-    int64_t expiry = expiry_of_chunk(message->chunk), code = sb_port_give_back(port, message);
+    int64_t expiry = sb_chunk_expiry(message->chunk), code = sb_port_give_back(port, message);
     if (code == SB_OK && expiry)
         expiry_note(queue, expiry);
     return code;

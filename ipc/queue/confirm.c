@@ -213,7 +213,7 @@ int64_t sb_confirm_level(sb_queue *queue)
         return L_CONFIRM_SHM;
     if (!queue_look(queue, &code))
         return code;
-    code = port_to_look(queue, &port);
+    code = sb_port_to_look(queue, &port);
     if (code == SB_OK)
         code = sb_port_confirm_level(&port, L_CONFIRM_EFFECTIVE);
     queue_looked(queue);

@@ -319,10 +319,6 @@ int64_t sb_get_fitting(sb_queue *queue, sb_message *messages, int64_t count, int
 int64_t sb_queue_reference(sb_queue *queue);
 /* What is new for as long as the vhost is there: the key of its hashes. */
 void sb_queue_identity(sb_queue *queue, int64_t identity[2]);
-/* Hashes of the ids that are remembered, behind this serial, which moves: how many of two halves
- * each.  And of its named producers: hashes of their names, and their last numbers. */
-int64_t sb_ids_after(sb_queue *queue, int64_t *serial, int64_t *halves, int64_t room);
-int64_t sb_producers(sb_queue *queue, int64_t *pairs, int64_t room);
 /* How far messages have passed from one queue to another, for who looks at signals meanwhile. */
 typedef struct sb_passage {
     int64_t most, deadline;

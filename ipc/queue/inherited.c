@@ -133,47 +133,6 @@ int64_t inherited_number(sb_queue *queue, const void *name, int64_t length)
     return last;
 }
 
-/* --- at the node that leaves ------------------------------------------------------------------ */
-
-int64_t sb_ids_after(sb_queue *queue, int64_t *serial, int64_t *halves, int64_t room)
-{
-    sb_port port;
-    int64_t code, count = 0;
-    if (!queue_look(queue, &code))
-        return code;
-    code = port_to_look(queue, &port);
-    int64_t tail = code == SB_OK ? sb_port_true_tail(&port) : code;
-    int64_t last = tail < 0 ? 0 : sb_port_id_count(&port);
-    int64_t first = last - setting(queue, L_RING_IDS_AT) + 1;
-    int64_t next = *serial + 1 > first ? *serial + 1 : first;
-    for (; next <= last && count < room; next++)
-        count += sb_port_id_read(&port, next, (int64_t)(intptr_t)(halves + 2 * count)) == 1;
-    *serial = next - 1;
-    queue_looked(queue);
-    return tail < 0 ? tail : count;
-}
-
-int64_t sb_producers(sb_queue *queue, int64_t *pairs, int64_t room)
-{
-    sb_port port;
-    int64_t code, count = 0;
-    if (!queue_look(queue, &code))
-        return code;
-    code = port_to_look(queue, &port);
-    for (int64_t each = 1; each < L_PRODUCERS && code >= 0 && count < room; each++) {
-        const char *entry = (const char *)queue->ring.memory + L_RING_PRODUCERS_AT +
-                            each * L_PRODUCER_BYTES;
-        int64_t identity = word_load(entry, L_PRODUCER_IDENTITY_AT);
-        if (identity <= 0)
-            continue;
-        code = sb_port_producer_last(&port, each);
-        pairs[2 * count] = identity;
-        pairs[2 * count++ + 1] = code;
-    }
-    queue_looked(queue);
-    return code < 0 ? code : count;
-}
-
 void sb_queue_identity(sb_queue *queue, int64_t identity[2])
 {
     identity[0] = queue->key[0];

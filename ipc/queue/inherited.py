@@ -6,11 +6,20 @@ lower bits, and one of producers.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from shmbroker.core.layout import INHERITED_BYTES, PRODUCERS
+from shmbroker.core.layout import (
+    INHERITED_BYTES,
+    PRODUCER_BYTES,
+    PRODUCER_IDENTITY_AT,
+    PRODUCERS,
+    RING_IDS_AT,
+    RING_PRODUCERS_AT,
+)
 from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.ring.look import address_of, looking, port_to, ring_word
 
 if TYPE_CHECKING:
     from shmbroker.ipc.queue.queue import Queue
@@ -67,15 +76,31 @@ def _by_bits(pairs: bytes, bits: int) -> Table | None:
 
 
 def _ids(queue: Queue) -> Iterator[bytes]:
-    serial, halves = ffi.new("int64_t *"), ffi.new("int64_t[]", 2 * AT_ONCE)
-    while count := _checked(queue, lib.sb_ids_after(queue._queue, serial, halves, AT_ONCE)):
-        yield bytes(ffi.buffer(halves, count * PAIR))
+    """Their hashes, the oldest first."""
+    with looking(queue):
+        port = port_to(queue)
+        _checked(queue, lib.sb_port_true_tail(port))  # notes the ids of all that was published
+        last = lib.sb_port_id_count(port)
+        serial = max(1, last - ring_word(port, RING_IDS_AT) + 1)
+        halves = ffi.new("int64_t[]", 2 * AT_ONCE + 1)
+        while serial <= last:
+            count = lib.sb_port_ids_read(port, serial, last, address_of(halves), AT_ONCE)
+            serial = int(halves[2 * count])
+            yield bytes(ffi.buffer(halves, count * PAIR))
 
 
 def _producers(queue: Queue) -> bytes:
-    pairs = ffi.new("int64_t[]", 2 * PRODUCERS)
-    count = _checked(queue, lib.sb_producers(queue._queue, pairs, PRODUCERS))
-    return bytes(ffi.buffer(pairs, count * PAIR))
+    """Hashes of their names, and their last numbers."""
+    pairs = []
+    with looking(queue):
+        port = port_to(queue)
+        for each in range(1, PRODUCERS):
+            entry = RING_PRODUCERS_AT + each * PRODUCER_BYTES
+            identity = ring_word(port, entry + PRODUCER_IDENTITY_AT)
+            if identity > 0:
+                last = _checked(queue, lib.sb_port_producer_last(port, each))
+                pairs.append(struct.pack("<qq", identity, last))
+    return b"".join(pairs)
 
 
 def _checked(queue: Queue, code: Any) -> int:

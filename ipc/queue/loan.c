@@ -105,7 +105,7 @@ static int64_t loan_offer(sb_queue *queue, lane *in, const sb_loan *loan, const 
 static int64_t loan_copy(sb_queue *queue, lane *in, sb_loan *loan, const char *chunk,
                          int64_t timeout_ns)
 {
-    int64_t mark = word_load(chunk, L_CHUNK_MARK_AT), expiry = expiry_of_chunk(chunk);
+    int64_t mark = word_load(chunk, L_CHUNK_MARK_AT), expiry = sb_chunk_expiry(chunk);
     const sb_message lies = {.chunk = chunk, .mark = mark,
                              .shape = word_load(chunk, L_CHUNK_SHAPE_AT)};
     sb_outgoing copy = {.body = loan->body, .length = loan->length,
@@ -130,7 +130,7 @@ int64_t sb_loan_publish(sb_queue *queue, sb_loan *loan, int64_t timeout_ns)
     if (!in)
         return code;
     char *chunk = (char *)(intptr_t)*port_field(&in->port, L_PORT_DATA) + loan->chunk;
-    int64_t expiry = expiry_of_chunk(chunk);
+    int64_t expiry = sb_chunk_expiry(chunk);
     word_store(chunk, L_CHUNK_PUBLISHED_AT, realtime_ns());
     code = is_paging(queue) ? SB_FULL : loan_offer(queue, in, loan, chunk);
     if (code == SB_FULL && queue->pages)

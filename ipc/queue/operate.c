@@ -17,7 +17,7 @@ int64_t sb_browse(sb_queue *queue, int64_t position, sb_message *message, void *
     sb_port port;
     if (!queue_look(queue, &code))
         return code;
-    code = port_to_look(queue, &port);
+    code = sb_port_to_look(queue, &port);
     if (code == SB_OK)
         code = sb_port_peek_whole(&port, position, message, buffer, capacity);
     queue_looked(queue);
@@ -31,7 +31,7 @@ int64_t sb_browse_ahead(sb_queue *queue, int64_t position, sb_message *message, 
     sb_port port;
     if (!queue_look(queue, &code))
         return code;
-    code = port_to_look(queue, &port);
+    code = sb_port_to_look(queue, &port);
     if (code == SB_OK)
         code = sb_port_peek_ahead(&port, position, message, buffer, capacity);
     queue_looked(queue);

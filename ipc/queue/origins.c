@@ -38,7 +38,7 @@ static int64_t add_all(listing *of, sb_queue *queue)
 {
     sb_origin told;
     sb_port port;
-    int64_t before = of->count, found, code = port_to_look(queue, &port);
+    int64_t before = of->count, found, code = sb_port_to_look(queue, &port);
     int64_t tail = code == SB_OK ? sb_port_true_tail(&port) : code;
     for (int64_t each = L_PRODUCERS; tail >= 0; each++) {
         found = sb_port_origin_tell(&port, each, (int64_t *)&told);

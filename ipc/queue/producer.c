@@ -29,7 +29,7 @@ int64_t sb_producer_open(sb_queue *queue, const void *name, int64_t length)
         return fail(SB_INVALID, "the connection only observes: connect to publish or take");
     if (!queue_look(queue, &code))
         return code;
-    code = port_to_look(queue, &port);
+    code = sb_port_to_look(queue, &port);
     if (code == SB_OK)
         code = sb_port_producer_find(&port, producer_hash(queue->key, name, length));
     int64_t last = code > 0 ? inherited_number(queue, name, length) : 0;

@@ -100,12 +100,12 @@ static int64_t count_all(sb_queue *queue, sb_queue_statistics *told)
 {
     int64_t passed;
     sb_port port, in;
-    int64_t code = port_to_look(queue, &port);
+    int64_t code = sb_port_to_look(queue, &port);
     if (code != SB_OK)
         return code;
     sb_queue *inbox = queue->pages ? inbox_of(queue, false, &code) : NULL;
     count_ring(queue, inbox, &port, told, &passed);
-    if (inbox && port_to_look(inbox, &in) == SB_OK) {
+    if (inbox && sb_port_to_look(inbox, &in) == SB_OK) {
         told->paged = inbox_count(&in, passed);
         told->paged_bytes = word_load(inbox->ring.memory, L_RING_PAGED_BYTES_AT);
         told->missing = word_load(inbox->ring.memory, L_COUNTER_MISSING_AT);
@@ -130,7 +130,7 @@ int64_t sb_changes(sb_queue *queue, sb_queue_changes *told)
     sb_port port;
     if (!queue_look(queue, &code))
         return code;
-    code = port_to_look(queue, &port);
+    code = sb_port_to_look(queue, &port);
     if (code == SB_OK)
         *told = (sb_queue_changes){
             .head = word_load(queue->ring.memory, L_RING_HEAD_AT) & L_POSITION_MASK,
@@ -146,7 +146,7 @@ int64_t sb_changes(sb_queue *queue, sb_queue_changes *told)
 bool queue_is_empty(sb_queue *queue)
 {
     sb_port port;
-    return port_to_look(queue, &port) == SB_OK && sb_port_slots_in(&port, L_READY) == 0 &&
+    return sb_port_to_look(queue, &port) == SB_OK && sb_port_slots_in(&port, L_READY) == 0 &&
            sb_port_slots_in(&port, L_LEASED) == 0 && schedule_is_empty(queue) &&
            inbox_is_empty(queue);
 }

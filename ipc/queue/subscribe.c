@@ -81,7 +81,7 @@ static int64_t cursor_wait_in(sb_queue *queue, sb_cursor *cursor, int64_t deadli
  * expired. */
 static bool is_to_see(const sb_message *message, const void *copied)
 {
-    int64_t expiry = expiry_of_chunk(copied);
+    int64_t expiry = sb_chunk_expiry(copied);
     return ((message->word >> L_STATE_SHIFT) & L_STATE_MASK) != L_DONE &&
            (expiry <= 0 || expiry > sb_system_clock());
 }

@@ -1,18 +1,20 @@
-/* How a queue becomes a replica, and ceases to be one.
+/* How a queue becomes a replica, and the file with the moment that is being shown.
  *
  * A replica is a new ring from its beginning: it begins at a position of the original, is closed
  * (core/closed.py), and its page of settings says what it follows.  So whoever finds the queue,
  * after whatever death, finds a replica, and knows of what. */
 
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "catalog/catalog.h"
-#include "commit/commit.h"
-#include "queue_replica/queue_replica.h"
 #include "ring/ring.h"
 #include "vhost/vhost.h"
+
+#define MOMENT_BYTES 4096 /* of a file that was made just now */
 
 /* What a replica cannot be so far. */
 static int64_t check(const sb_queue *queue, int64_t flags)
@@ -74,60 +76,28 @@ int64_t sb_replica_declare(sb_connection *connection, const char *name, int64_t 
     return code;
 }
 
-int64_t sb_replica_of(sb_queue *queue, void *buffer, int64_t capacity)
+/* Somebody else may make it meanwhile. */
+static int64_t moment_make(const char *path)
 {
-    int64_t length;
-    if (!queue_look(queue, &length))
-        return length;
-    length = setting(queue, L_SETTING_REPLICA_OF_AT);
-    if (setting(queue, L_SETTING_REPLICA_AT) == 0)
-        length = 0;
-    else if (length < 0 || length > L_REPLICA_OF_BYTES_MAX)
-        length = SB_DAMAGED;
-    else if (length > capacity)
-        length = SB_TOO_SMALL;
-    else
-        memcpy(buffer, (const char *)queue->ring.memory + L_SETTING_REPLICA_OF_AT + 8,
-               (size_t)length);
-    queue_looked(queue);
-    return length;
-}
-
-int64_t sb_replica_deletable(sb_queue *queue, int64_t deletable)
-{
-    int64_t code;
-    if (!queue_look(queue, &code))
-        return code;
-    if (word_load(queue->ring.memory, L_RING_CLOSED_AT))
-        word_store(queue->ring.memory, L_RING_CLOSED_AT, deletable ? L_DELETABLE : L_CLOSED);
-    queue_looked(queue);
-    return SB_OK;
-}
-
-int64_t sb_replica_detach(sb_queue *queue)
-{
-    sb_port port;
-    int64_t code;
-    if (!queue_look(queue, &code))
-        return code;
-    code = port_to_look(queue, &port);
-    if (code == SB_OK && queue->last_value) {
-        code = sb_port_latest_repair(&port);
-        code = code < 0 ? code : SB_OK;
-    }
+    segment made;
+    int64_t code = segment_make(&made, path, MOMENT_BYTES, MOMENT_BYTES);
     if (code == SB_OK)
-        code = sb_port_replica_open(&port);
-    expiry_unknown(queue);
-    if (code == SB_OK && queue->durable) {
-        /* the journaler declares it anew, in the next frame (broker/snapshot.c) */
-        code = sb_commit_count(queue->connection->transactions.memory);
-        follower_rouse(queue->connection, L_FOLLOWER_JOURNALER);
-    }
-    queue_looked(queue);
-    return code;
+        code = segment_name(&made, path);
+    segment_detach(&made);
+    return code == SB_EXISTS ? SB_OK : code;
 }
 
-int64_t sb_replica_detached(sb_connection *connection, int64_t stamp, int64_t timeout_ns)
+int64_t sb_moment_open(sb_connection *connection, int64_t makes, int64_t *opened)
 {
-    return commit_gate_await(connection, stamp, -1, timeout_ns);
+    char path[NAME_ROOM];
+    int file = -1;
+    int64_t code = SB_OK;
+    vhost_path(path, connection->home, "moment");
+    bool is_there = access(path, F_OK) == 0;
+    if (!is_there && makes)
+        code = moment_make(path);
+    if (code == SB_OK && (is_there || makes))
+        code = trusted_segment(path, O_RDWR, &connection->whose, &file);
+    *opened = file;
+    return code;
 }

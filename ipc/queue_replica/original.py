@@ -1,22 +1,49 @@
-"""Reading queues that others follow, without gates (ipc/queue_replica/original.c)."""
+"""Reading queues that others follow, without gates (core/original.py)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from mmap import mmap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from shmbroker.core.codes import EMPTY, TOO_SMALL
+from shmbroker.core.codes import DAMAGED, EMPTY, NOT_FOUND, OK, TOO_SMALL
+from shmbroker.core.layout import (
+    CURSOR_POSITION,
+    ORIGINAL_BITS,
+    ORIGINAL_BYTES,
+    ORIGINAL_CURSOR,
+    ORIGINAL_NUMBER,
+    ORIGINAL_TOLD_BITS,
+    ORIGINAL_TOLD_END,
+    ORIGINALS_AT,
+    ORIGINALS_COMMITTED,
+    ORIGINALS_COUNT,
+    ORIGINALS_TRANSACTIONS,
+    READING_AT,
+    READING_BYTES,
+    READING_DAMAGED,
+    READING_LATE,
+    READING_LEFT,
+    READING_MESSAGES,
+    READING_NEEDED,
+    READING_POSITION,
+    READING_RECORDS,
+)
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import error_for
+from shmbroker.ipc.queue.inherited import identity_of
+from shmbroker.ipc.ring.look import WORD, address_of, head_of, looking, port_to
 
 if TYPE_CHECKING:
     from shmbroker.ipc.connection.broker import Broker
     from shmbroker.ipc.queue.queue import Queue
 
-ROOM = 1 << 20
+WHAT: Final = "queues that others follow"
+ROOM: Final = 1 << 20
+BITS: Final = 64
+"""In a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,73 +66,172 @@ class Stands:
     slots: int
     next: int
     """What is read next."""
-    pages: bool
+
+
+class Original:
+    """One queue, from this position on; while it is looked at."""
+
+    def __init__(self, queue: Queue, number: int, position: int) -> None:
+        self.queue = queue
+        self.is_durable = bool(lib.sb_is_durable(queue._queue))
+        self.port = port_to(queue)
+        words = lib.sb_queue_slots(queue._queue) // BITS + 1
+        self._bits, self._told = (ffi.new("int64_t[]", words) for _ in range(2))
+        self.memory = memory = ffi.new("int64_t[]", ORIGINAL_BYTES // WORD)
+        cursor = ffi.cast("sb_cursor *", memory + ORIGINAL_CURSOR // WORD)
+        _check(lib.sb_cursor_open_lossy(cursor, self.port, 0))
+        memory[ORIGINAL_NUMBER // WORD] = number
+        memory[ORIGINAL_BITS // WORD] = address_of(self._bits)
+        memory[ORIGINAL_TOLD_BITS // WORD] = address_of(self._told)
+        memory[ORIGINAL_TOLD_END // WORD] = -1
+        at = (ORIGINAL_CURSOR + CURSOR_POSITION) // WORD
+        memory[at] = max(memory[at], position)
+
+    @property
+    def next(self) -> int:
+        return int(self.memory[(ORIGINAL_CURSOR + CURSOR_POSITION) // WORD])
 
 
 class Originals(Closable):
     """Of one thread at a time.  Close it before its broker."""
 
     def __init__(self, broker: Broker, *, room: int = ROOM) -> None:
-        made = ffi.new("sb_original **")
-        _check(lib.sb_original_open(broker._connection, made))
-        self._original: Any = made[0]
+        broker._check_open()
+        self._broker = broker
+        self._transactions = lib.sb_transactions(broker._connection)
+        # a mapping: memory that was not used before, of which only what is written takes room
         self._room = ffi.from_buffer("int64_t[]", mmap(-1, room))
-        self._batch = ffi.new("sb_original_batch *")
-        self._queues: dict[int, Queue] = {}
+        self._reading = ffi.new("int64_t[]", READING_BYTES // WORD)
+        self._see = ffi.cast("int64_t (*)(void *)", ffi.addressof(lib, "sb_originals_see"))
+        self._members: dict[int, Original] = {}
+        self._all = self._listed()
+        self._in_moment = False
+        """One was seen, and not all of it is read."""
+        self.is_held = False
+        """Nothing was read because a transaction stands half way."""
+
+    def _listed(self, committed: int = 0) -> Any:
+        """All of them, as the kernels want them."""
+        made = ffi.new("int64_t[]", ORIGINALS_AT // WORD + len(self._members))
+        made[ORIGINALS_TRANSACTIONS // WORD] = address_of(self._transactions)
+        made[ORIGINALS_COMMITTED // WORD] = committed
+        made[ORIGINALS_COUNT // WORD] = len(self._members)
+        for index, each in enumerate(self._members.values()):
+            made[ORIGINALS_AT // WORD + index] = address_of(each.memory)
+        return made
 
     def add(self, queue: Queue, number: int, position: int) -> None:
         """Under this number, from this position on."""
-        _check(lib.sb_original_add(self._original, queue._queue, number, position))
-        self._queues[number] = queue
+        self.drop(number)
+        with looking(queue):
+            if self._broker.participant:
+                lib.sb_queue_serve(queue._queue)  # it keeps nobody from deleting it
+            self._members[number] = Original(queue, number, position)
+        self._all = self._listed()
+        self._in_moment = False  # the newcomer belongs to the next one
 
     def drop(self, number: int) -> None:
-        lib.sb_original_drop(self._original, number)
-        self._queues.pop(number, None)
+        if self._members.pop(number, None) is not None:
+            self._all = self._listed(self._all[ORIGINALS_COMMITTED // WORD])
 
     def stands(self, number: int) -> Stands:
         """NotFound: it was deleted."""
-        place = ffi.new("sb_original_place *")
-        _check(lib.sb_original_stands(self._original, number, place))
-        halves = (half.to_bytes(8, "little", signed=True) for half in (place.high, place.low))
-        return Stands(
-            b"".join(halves), place.head, place.tail, place.slots, place.next, bool(place.pages)
-        )
-
-    @property
-    def is_held(self) -> bool:
-        """Nothing was read because a transaction stands half way."""
-        return bool(self._batch.held)
+        one = self._members.get(number)
+        if one is None:
+            raise error_for(NOT_FOUND, WHAT, detail="no queue with this number is read")
+        with looking(one.queue):
+            tail = _check(lib.sb_port_original_end(one.port))
+            slots = lib.sb_queue_slots(one.queue._queue)
+            return Stands(identity_of(one.queue), head_of(one.port), tail, slots, one.next)
 
     def read(self) -> Read | None:
         """What has changed since, or None."""
-        return self._read(self._room, len(self._room) * 8)
+        return self._read(self._room, len(self._room) * WORD)
 
     def _read(self, buffer: Any, room: int) -> Read | None:
-        batch = self._batch
-        batch.buffer, batch.room = buffer, room
-        code: int = lib.sb_original_read(self._original, batch)
-        if code == EMPTY:
+        reading, begun = self._reading, address_of(buffer)
+        reading[READING_AT // WORD], reading[READING_LEFT // WORD] = begun, room
+        reading[READING_RECORDS // WORD] = reading[READING_MESSAGES // WORD] = 0
+        self.is_held = False
+        looked_at = self._look()
+        try:
+            code = self._see_and_write()
+        finally:
+            for each in looked_at:
+                lib.sb_queue_looked(each.queue._queue)
+        if code == TOO_SMALL and reading[READING_RECORDS // WORD] == 0:
+            needed = int(reading[READING_NEEDED // WORD]) + 4096
+            return self._read(ffi.new("int64_t[]", needed // WORD), needed & -WORD)
+        if code not in (EMPTY, TOO_SMALL):
+            _check(code)
+        if reading[READING_RECORDS // WORD] == 0:
             return None
-        if code == TOO_SMALL:
-            needed = int(batch.needed) + 4096
-            return self._read(ffi.new("int64_t[]", needed // 8), needed & -8)
-        _check(code)
-        memory = memoryview(ffi.buffer(buffer, batch.bytes))
-        return Read(memory, batch.messages, bool(batch.whole), bool(batch.more))
+        memory = memoryview(ffi.buffer(buffer, reading[READING_AT // WORD] - begun))
+        messages = int(reading[READING_MESSAGES // WORD])
+        is_whole = code == OK and self._is_whole
+        return Read(memory, messages, is_whole, code == TOO_SMALL)
+
+    def _look(self) -> list[Original]:
+        """Those whose ring is gone are left out: who reads is told by `stands`."""
+        looked_at, gone = [], []
+        for number, each in self._members.items():
+            if lib.sb_queue_look(each.queue._queue) == OK:
+                looked_at.append(each)
+            else:
+                gone.append(number)
+        for number in gone:
+            self.drop(number)
+        return looked_at
+
+    def _see_and_write(self) -> int:
+        """OK: the moment is read to its end.  EMPTY: there is none.  TOO_SMALL: there is more."""
+        if not self._in_moment:
+            code = int(
+                lib.sb_commit_any_moment(
+                    self._broker._connection,
+                    any(each.is_durable for each in self._members.values()),
+                    self._see,
+                    self._all,
+                )
+            )
+            if code != OK:
+                self.is_held = code == EMPTY
+                return code
+            self._in_moment = True
+            self._reading[READING_LATE // WORD] = 0
+        code = int(lib.sb_originals_write(self._all, self._reading))
+        while code == DAMAGED:
+            number, position = (
+                int(self._reading[at // WORD]) for at in (READING_DAMAGED, READING_POSITION)
+            )
+            name = self._members[number].queue.name
+            note = f"queue '{name}': message {position} is damaged, and not in replicas"
+            lib.sb_note(self._broker._connection, note.encode())
+            code = int(lib.sb_originals_write(self._all, self._reading))
+        self._in_moment = code == TOO_SMALL
+        return code
+
+    @property
+    def _is_whole(self) -> bool:
+        """No transaction that was committed meanwhile can be seen in half."""
+        if not self._reading[READING_LATE // WORD]:
+            return True
+        counted = lib.sb_commit_counted(self._transactions)
+        return bool(counted == self._all[ORIGINALS_COMMITTED // WORD])
 
     def close(self) -> None:
-        if self._original is not None:
-            lib.sb_original_close(self._original)
-            self._original = None
-            self._queues.clear()
+        self._members.clear()
+        self._all = self._listed()
 
 
 def copied(queue: Queue, below: int) -> None:
     """Confirms of what is published to this queue wait for replicas that have all below this
     position; -1: for none."""
-    _check(lib.sb_original_copied(queue._queue, below))
+    with looking(queue):
+        _check(lib.sb_port_copied_below(port_to(queue), below))
 
 
-def _check(code: int) -> None:
+def _check(code: int) -> int:
     if code < 0:
-        raise error_for(code, "queues that others follow", ffi.errno, detail_of(code))
+        raise error_for(code, WHAT, ffi.errno, detail_of(code))
+    return code

@@ -44,7 +44,7 @@ int64_t sb_take_back(sb_queue *queue)
     sb_port port;
     if (!queue_look(queue, &code))
         return code;
-    code = port_to_look(queue, &port);
+    code = sb_port_to_look(queue, &port);
     int64_t count = code == SB_OK ? take_all_back(queue, &port, 0) : 0;
     queue_looked(queue);
     return code == SB_OK ? count : code;
@@ -87,7 +87,7 @@ static int64_t take_from(sb_connection *connection, int64_t reference, int64_t i
     if (queue_find(connection, reference, &queue) != SB_OK)
         return 0; /* deleted since */
     int64_t count = 0;
-    if (port_to_look(queue, &port) == SB_OK) {
+    if (sb_port_to_look(queue, &port) == SB_OK) {
         count = take_all_back(queue, &port, id);
         expiry_unknown(queue);
         sb_port_wake_all(&port); /* who waits there looks whether it is to leave */

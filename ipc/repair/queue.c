@@ -16,7 +16,7 @@ int64_t queue_repair(sb_queue *queue, int64_t dead, bool publishes)
 {
     sb_port port;
     uint64_t alive[L_PARTICIPANTS / 64];
-    int64_t code = port_to_look(queue, &port);
+    int64_t code = sb_port_to_look(queue, &port);
     if (code != SB_OK)
         return code;
     memset(alive, 0xFF, sizeof alive);

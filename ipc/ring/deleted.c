@@ -50,6 +50,17 @@ bool queue_look(sb_queue *queue, int64_t *code)
     return false;
 }
 
+int64_t sb_queue_look(sb_queue *queue)
+{
+    int64_t code;
+    return queue_look(queue, &code) ? SB_OK : code;
+}
+
+void sb_queue_looked(sb_queue *queue)
+{
+    queue_looked(queue);
+}
+
 static void put_into(sb_queue *queue, sb_queue **list)
 {
     queue->next = *list;

@@ -11,7 +11,7 @@ bool doomed_if_empty(sb_queue *queue)
     sb_port port;
     sb_deletion_mark(queue->ring.memory);
     /* in this order: what a transaction has placed is seen when its series is free */
-    if (port_to_look(queue, &port) == SB_OK && !sb_port_series_is_held(&port) &&
+    if (sb_port_to_look(queue, &port) == SB_OK && !sb_port_series_is_held(&port) &&
         queue->connection->duties->is_empty(queue))
         return true;
     sb_deletion_unmark(queue->ring.memory);

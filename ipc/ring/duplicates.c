@@ -342,7 +342,7 @@ int64_t sb_producer_sequence(sb_queue *queue, int64_t producer)
     int64_t code;
     if (!queue_look(queue, &code))
         return code;
-    code = port_to_look(queue, &port);
+    code = sb_port_to_look(queue, &port);
     if (code == SB_OK)
         code = sb_port_producer_last(&port, producer);
     queue_looked(queue);

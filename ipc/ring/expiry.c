@@ -10,14 +10,6 @@ bool aside_is_due(sb_queue *queue)
     return sb_aside_is_due(queue->ring.memory, sb_system_clock());
 }
 
-int64_t expiry_of_chunk(const void *chunk)
-{
-    int64_t mark = word_load(chunk, L_CHUNK_MARK_AT);
-    if (!(mark & L_CHUNK_EXTENDED << L_MARK_FLAGS_SHIFT))
-        return 0;
-    return word_load(chunk, L_CHUNK_EXPIRY_AT);
-}
-
 int64_t message_expiry(const sb_message *message)
 {
     if (!(message->mark & L_CHUNK_EXTENDED << L_MARK_FLAGS_SHIFT))

@@ -41,7 +41,7 @@ static int64_t let_go(sb_queue *queue, int64_t bucket, int64_t owner)
     int64_t code;
     if (!queue_look(queue, &code))
         return code;
-    code = port_to_look(queue, &port);
+    code = sb_port_to_look(queue, &port);
     if (code == SB_OK)
         code = sb_port_groups_free(&port, bucket, owner);
     if (code > 0)
@@ -69,7 +69,7 @@ static void rank_set(sb_queue *queue, int64_t rank)
 static int64_t become_exclusive(sb_queue *queue)
 {
     sb_port port;
-    int64_t code = port_to_look(queue, &port);
+    int64_t code = sb_port_to_look(queue, &port);
     if (code != SB_OK)
         return code;
     word_store(&port, L_PORT_RANK, L_RANK_EXCLUSIVE);
@@ -98,7 +98,7 @@ static int64_t consume_begin(sb_queue *queue, int64_t priority, int64_t exclusiv
     if (rank > atomic_load(&queue->rank)) {
         sb_port port;
         rank_set(queue, rank);
-        if ((code = port_to_look(queue, &port)) == SB_OK)
+        if ((code = sb_port_to_look(queue, &port)) == SB_OK)
             sb_port_groups_touch(&port); /* our lanes look again at what they have passed over */
     }
     return SB_OK;

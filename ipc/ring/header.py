@@ -82,6 +82,13 @@ int64_t sb_ring_remove(const char *name);
 /* Make a port of no queue, which answers SB_CLOSED; what a port in this memory held is not
  * returned. */
 int64_t sb_port_end(sb_port *port);
+/* A port for who looks at a ring, or repairs it, outside of all lanes: it owns no memory, unless
+ * chunks are reserved with it.  Whoever uses it looks at the queue meanwhile. */
+int64_t sb_port_to_look(sb_queue *queue, sb_port *port);
+/* Its ring stays mapped until sb_queue_looked.  SB_NOT_FOUND: it was deleted; or why the connection
+ * cannot be used. */
+int64_t sb_queue_look(sb_queue *queue);
+void sb_queue_looked(sb_queue *queue);
 
 /* The system calls of kernels. */
 int64_t sb_system_allocate(int64_t file, int64_t offset, int64_t length);

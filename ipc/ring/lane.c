@@ -92,7 +92,7 @@ lane *lane_search(sb_queue *queue, int64_t *code)
     return lane_make(queue, code);
 }
 
-int64_t port_to_look(sb_queue *queue, sb_port *port)
+int64_t sb_port_to_look(sb_queue *queue, sb_port *port)
 {
     sb_connection *connection = queue->connection;
     int64_t code = sb_port_open(port, queue->ring.memory, queue->ring.bytes,
@@ -113,7 +113,7 @@ void queue_shut(sb_queue *queue)
         return;
     }
     sb_port port;
-    bool wakes = port_to_look(queue, &port) == SB_OK;
+    bool wakes = sb_port_to_look(queue, &port) == SB_OK;
     int64_t count = atomic_load(&queue->lanes_made);
     for (int64_t index = 0; index < count; index++)
         word_store(&atomic_load(&queue->lanes[index])->port, L_PORT_STOP, 1);

@@ -55,7 +55,7 @@ bool last_value_carry(sb_queue *queue, sb_port *port, const void *key, int64_t k
             break;
         if (sb_port_carry(port, &message) != SB_OK)
             break;
-        int64_t expiry = expiry_of_chunk(message.chunk);
+        int64_t expiry = sb_chunk_expiry(message.chunk);
         if (expiry)
             expiry_note(queue, expiry);
     }
@@ -71,7 +71,7 @@ static int64_t value_in(sb_queue *queue, const void *key, int64_t key_length, sb
                     queue->name);
     if (key_length <= 0)
         return fail(SB_INVALID, "a value has a key, and it is not empty");
-    int64_t code = port_to_look(queue, &port);
+    int64_t code = sb_port_to_look(queue, &port);
     while (code >= 0) {
         int64_t position = sb_port_latest_find(&port, key, key_length);
         if (position < 0)
@@ -82,7 +82,7 @@ static int64_t value_in(sb_queue *queue, const void *key, int64_t key_length, sb
             continue;
         }
         if (code >= 0 && capacity >= L_CHUNK_HEADER_BYTES + L_CHUNK_EXTENSION_BYTES) {
-            int64_t expiry = expiry_of_chunk(buffer);
+            int64_t expiry = sb_chunk_expiry(buffer);
             if (expiry > 0 && expiry <= sb_system_clock())
                 return SB_EMPTY;
         }

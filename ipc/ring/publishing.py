@@ -12,9 +12,10 @@ from shmbroker.core.batch import (
     publish_once,
 )
 from shmbroker.core.carry import carried_mark, carry_on, carry_take
-from shmbroker.core.chunk import body_offset
+from shmbroker.core.chunk import body_offset, is_chunk
 from shmbroker.core.codes import (
     INVALID,
+    JOURNAL_DAMAGED,
     NEEDS_COMMIT,
     OK,
     TOO_LARGE,
@@ -170,6 +171,18 @@ def loan_any(port: int, outgoing: int, extension: int, once: int) -> int:
 def loan_with(port: int, outgoing: int, extension: int) -> int:
     """loan for a message with a key, properties, a priority, or an extension of 32 bytes."""
     return loan_any(port, outgoing, extension, 0)
+
+
+@exported_cold
+def loan_copied(port: int, image: int, length: int) -> int:
+    """A chunk on loan that is a copy of one in a file or a frame; JOURNAL_DAMAGED: that is none."""
+    if not is_chunk(image, length):
+        return JOURNAL_DAMAGED
+    shape = shape_of(length - CHUNK_HEADER_BYTES, 0, 0)  # the header is copied over with the rest
+    chunk = shape if shape < 0 else reserve_any(port, shape, PLAIN_MARK)
+    if chunk >= 0:
+        copy(load(port + PORT_DATA) + chunk, image, length)
+    return chunk
 
 
 @exported_cold

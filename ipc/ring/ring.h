@@ -210,9 +210,6 @@ static inline lane *lane_enter(sb_queue *queue, int64_t *code)
     lane_leave(first);
     return lane_refuse(queue);
 }
-/* A port for one look or repair, outside of all lanes: it owns no memory. */
-int64_t port_to_look(sb_queue *queue, sb_port *port);
-
 typedef int64_t (*wait_for)(sb_port *port, int64_t deadline);
 /* The word of the slot of a position. */
 static inline int64_t slot_word(const sb_queue *queue, int64_t position)
@@ -343,8 +340,6 @@ static inline void expiry_unknown(sb_queue *queue)
 {
     sb_expiry_unknown(queue->ring.memory);
 }
-/* When the message in a chunk expires, 0 never. */
-int64_t expiry_of_chunk(const void *chunk);
 /* Whether a message that was taken has expired. */
 bool is_expired(const sb_message *message);
 /* There may be such messages, and queue_expire would try them again. */
@@ -360,12 +355,6 @@ int64_t due_word(const sb_queue *schedule);
 void schedule_note(sb_queue *schedule, int64_t due);
 /* If this ring is a schedule: somebody may have put something into it, and not noted it. */
 void schedule_unknown(sb_queue *ring);
-
-/* --- copy_chunk.c ----------------------------------------------------------------------------- */
-
-/* A chunk of this port, reserved and filled with the bytes of another: its offset.  They come from
- * a file: SB_JOURNAL_DAMAGED if they contradict themselves. */
-int64_t chunk_reserved_for(sb_port *port, const void *from, int64_t length);
 
 /* --- last_value.c ----------------------------------------------------------------------------- */
 

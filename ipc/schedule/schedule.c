@@ -398,7 +398,7 @@ int64_t sb_cancel_scheduled(sb_queue *queue, int64_t id)
 static int64_t count_in(sb_queue *schedule)
 {
     sb_port port;
-    return schedule && port_to_look(schedule, &port) == SB_OK ? live_in(&port) : 0;
+    return schedule && sb_port_to_look(schedule, &port) == SB_OK ? live_in(&port) : 0;
 }
 
 int64_t schedule_count(sb_queue *queue)

@@ -35,7 +35,7 @@ int64_t stream_last(const outlet *of)
 static int64_t open_in_table(const outlet *table, int64_t above)
 {
     sb_port port;
-    int64_t code = port_to_look(table->queue, &port);
+    int64_t code = sb_port_to_look(table->queue, &port);
     return code == SB_OK ? sb_port_number_open_above(&port, table->origin, above) : code;
 }
 
@@ -45,7 +45,7 @@ static bool is_last_open(const outlet *marks)
 {
     sb_port port;
     int64_t listed = 0, open = 0;
-    if (port_to_look(marks->queue, &port) != SB_OK)
+    if (sb_port_to_look(marks->queue, &port) != SB_OK)
         return false;
     while ((open = open_in_table(marks, open)) > 0)
         listed++;
@@ -112,7 +112,7 @@ int64_t gap_opened(const outlet *of, outlet *table, int64_t sequence)
 {
     sb_port port;
     sb_connection *connection = of->queue->connection;
-    int64_t last = stream_last(of), code = port_to_look(table->queue, &port);
+    int64_t last = stream_last(of), code = sb_port_to_look(table->queue, &port);
     if (code != SB_OK)
         return code;
     code = sb_port_numbers_settle(&port, table->origin);
@@ -164,7 +164,7 @@ static int64_t append_to(outlet *of, outlet *table, stretch *part, const char *e
         code = outlet_append_now(table, &run, deadline);
     part->at = run.at;
     part->answers = run.answers;
-    if (table->retried && port_to_look(table->queue, &port) == SB_OK)
+    if (table->retried && sb_port_to_look(table->queue, &port) == SB_OK)
         sb_port_numbers_settle(&port, table->origin);
     table->retried = 0;
     return code;
@@ -244,7 +244,7 @@ int64_t sb_sink_open_positions(sb_sink *sink, int64_t number, int64_t *positions
 static int64_t give_up_in(const outlet *table, int64_t first, int64_t last)
 {
     sb_port port;
-    int64_t number = first - 1, code = port_to_look(table->queue, &port);
+    int64_t number = first - 1, code = sb_port_to_look(table->queue, &port);
     while (code == SB_OK && (number = open_in_table(table, number)) > 0 && number <= last)
         sb_port_number_give_up(&port, table->origin, number);
     return code;

@@ -5,8 +5,9 @@ from __future__ import annotations
 from shmbroker.core.atomics import load
 from shmbroker.core.codes import NEEDS_COMMIT, OK
 from shmbroker.core.kernel import exported_cold
-from shmbroker.core.layout import POURING_AT, POURING_COUNT, POURING_END, RECORD_LENGTH_AT
-from shmbroker.core.pour import WORD_MASK, pour_once
+from shmbroker.core.layout import POURING_AT, POURING_COUNT, POURING_END
+from shmbroker.core.pour import pour_once
+from shmbroker.core.record import record_length
 from shmbroker.ipc.ring.growth import commit
 from shmbroker.ipc.ring.waiting import tell_consumers
 
@@ -19,7 +20,7 @@ def pour(port: int, pouring: int) -> int:
     while code == OK and load(pouring + POURING_AT) < load(pouring + POURING_END):
         code = pour_once(port, pouring)
         if code == NEEDS_COMMIT:
-            code = commit(port, load(load(pouring + POURING_AT) + RECORD_LENGTH_AT) & WORD_MASK)
+            code = commit(port, record_length(load(pouring + POURING_AT)))
     if load(pouring + POURING_COUNT) > before:
         tell_consumers(port)
     return code

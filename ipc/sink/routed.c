@@ -273,7 +273,7 @@ static int64_t bundle_tried(destination *to, const stretch *part, const bundle *
 static int64_t number_closed(const outlet *marks, int64_t number)
 {
     sb_port port;
-    int64_t code = port_to_look(marks->queue, &port);
+    int64_t code = sb_port_to_look(marks->queue, &port);
     if (code == SB_OK)
         sb_port_number_give_up(&port, marks->origin, number);
     return code;

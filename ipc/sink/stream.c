@@ -113,7 +113,7 @@ static int64_t entry_inherited(sb_sink *sink, sb_queue *queue, sb_port *port,
 static int64_t stream_begun(sb_sink *sink, sb_queue *queue, const int64_t identity[2], outlet *made)
 {
     sb_port port;
-    int64_t entry = port_to_look(queue, &port);
+    int64_t entry = sb_port_to_look(queue, &port);
     if (entry == SB_OK)
         entry = entry_inherited(sink, queue, &port, identity);
     if (entry == SB_IN_USE)
@@ -199,7 +199,7 @@ int64_t outlet_pass(outlet *of, int64_t sequence)
     int64_t code;
     if (!queue_look(of->queue, &code))
         return code;
-    code = port_to_look(of->queue, &port);
+    code = sb_port_to_look(of->queue, &port);
     if (code == SB_OK)
         code = sb_port_origin_pass(&port, of->origin, sequence);
     queue_looked(of->queue);
@@ -215,7 +215,7 @@ static void entry_left(const outlet *of, bool forgets)
     int64_t code;
     if (!queue_look(of->queue, &code))
         return;
-    if (port_to_look(of->queue, &port) == SB_OK) {
+    if (sb_port_to_look(of->queue, &port) == SB_OK) {
         forgets = forgets && sb_port_true_tail(&port) >= 0 && connection_lock(connection) == SB_OK;
         sb_port_origin_own(&port, of->origin, connection->id, 0, realtime_ns());
         if (forgets) {

@@ -36,4 +36,15 @@ void sb_transaction_free(sb_transaction *transaction);
 PRIVATE = """\
 /* The id of the message that was added last, if it is to be delivered later; else 0. */
 int64_t sb_transaction_scheduled(sb_transaction *transaction);
+
+/* Before one on durable queues is decided. */
+void sb_commit_gate_wait(sb_connection *connection);
+/* Until those up to this number have this level, SB_CONFIRM_*; below 0: the effective one. */
+int64_t sb_commit_gate_await(sb_connection *connection, int64_t stamp, int64_t level,
+                             int64_t timeout_ns);
+/* See something while no transaction is half way; `is_durable`: and all of those on durable queues
+ * are in the journal.  SB_EMPTY: one was half way all the time, as it waits for room, or stands
+ * still. */
+int64_t sb_commit_any_moment(sb_connection *connection, int64_t is_durable,
+                             int64_t (*see)(void *), void *context);
 """

@@ -336,7 +336,7 @@ static bool is_in_hand(sb_queue *queue, const sb_message *message)
         return false;
     bool is = ((message->word >> L_STATE_SHIFT) & L_STATE_MASK) == L_LEASED &&
            ((message->word >> L_OWNER_SHIFT) & L_OWNER_MASK) == queue->connection->id &&
-           port_to_look(queue, &port) == SB_OK &&
+           sb_port_to_look(queue, &port) == SB_OK &&
            sb_port_is_in_hand(&port, message->position, message->word);
     queue_looked(queue);
     return is;
@@ -466,7 +466,7 @@ static int64_t wait_for_room(sb_transaction *transaction, sb_queue *full, int64_
     }
     if (!queue_look(full, &code))
         return code;
-    code = port_to_look(full, &port);
+    code = sb_port_to_look(full, &port);
     if (code == SB_OK)
         code = wait_in(full, &port, sb_port_wait_for_room, deadline);
     queue_looked(full);
@@ -538,8 +538,8 @@ int64_t sb_transaction_confirm(sb_transaction *transaction, int64_t level, int64
         code = fail(SB_INVALID, "it is committed, and no queue of it has replicate 'all', so no "
                     "replica confirms it: ask for 'disk'");
     else if (transaction->stamp)
-        code = commit_gate_await(connection, transaction->stamp,
-                                 is_here && level < 0 ? L_CONFIRM_DISK : level, timeout_ns);
+        code = sb_commit_gate_await(connection, transaction->stamp,
+                                    is_here && level < 0 ? L_CONFIRM_DISK : level, timeout_ns);
     if (code == SB_OK && level < 0)
         code = await_copied(transaction, deadline);
     if (code == SB_OK && transaction->stamp)

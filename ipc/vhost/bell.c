@@ -58,7 +58,7 @@ void follower_bells_forget(sb_connection *connection, int64_t id)
     }
 }
 
-void follower_rouse(sb_connection *connection, int64_t follower)
+void sb_follower_rouse(sb_connection *connection, int64_t follower)
 {
     int64_t *bell = (int64_t *)(void *)follower_bell(connection, follower);
     if (sb_bell_ring(bell))
@@ -76,7 +76,7 @@ void followers_rouse(sb_connection *connection)
 {
     for (int64_t each = L_FOLLOWERS_FREE; each < L_FOLLOWERS; each++)
         if (atomic_load(owner_of(connection, each)))
-            follower_rouse(connection, each);
+            sb_follower_rouse(connection, each);
 }
 
 /* --- schedules -------------------------------------------------------------------------------- */

@@ -51,6 +51,11 @@ void log_note(sb_connection *connection, const char *format, ...)
     atomic_fetch_or(&connection->noted, (uint64_t)1 << index);
 }
 
+void sb_note(sb_connection *connection, const char *text)
+{
+    log_note(connection, "%s", text);
+}
+
 _Static_assert(L_LOG_ENTRIES <= 64, "a bit for each entry");
 
 int64_t sb_noted(sb_connection *connection)

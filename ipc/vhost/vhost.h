@@ -237,10 +237,9 @@ void follower_bell_return(sb_connection *connection, int64_t follower);
 char *follower_bell(sb_connection *connection, int64_t follower);
 /* This participant is dead, or leaves. */
 void follower_bells_forget(sb_connection *connection, int64_t id);
-/* This one, if it sleeps, looks again; or all that wanted a bell: the catalog has changed. */
-void follower_rouse(sb_connection *connection, int64_t follower);
 /* It has something to do for this queue. */
 void follower_told(sb_connection *connection, int64_t follower, int64_t reference);
+/* All that wanted a bell: the catalog has changed. */
 void followers_rouse(sb_connection *connection);
 
 /* Who sleeps on the bell: a bit for each schedule that it serves. */

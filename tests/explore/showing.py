@@ -42,7 +42,7 @@ def nothing_is_shown() -> int:
 
 @program
 def showing(moments: int) -> int:
-    """As ipc/queue_replica/showing.c does."""
+    """As core/moment.py does."""
     for moment in range(1, moments + 1):
         stamp = commit_show(TRANSACTIONS)
         store_release(SHOWN, moment)

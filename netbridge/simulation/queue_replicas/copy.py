@@ -1,4 +1,4 @@
-"""A replica on one link, as ipc/queue_replica/copy.c has it: what came is staged, then shown."""
+"""A replica on one link, as ipc/queue_replica/copy.py has it: what came is staged, then shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading originals without a gate, as ipc/queue_replica/original.c does.
+"""Reading originals without a gate, as core/original.py does.
 
 A moment is seen at once, and copied in pieces: what was reclaimed meanwhile is gone.
 """

@@ -12,7 +12,7 @@ import platform
 import random
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,9 @@ import pytest
 
 import shmbroker
 from shmbroker import Broker, Unconfirmed
+from shmbroker.ipc._native import lib
 from shmbroker.ipc.queue_replica.copy import Copies, declare
+from shmbroker.ipc.queue_replica.moment import Moment
 from shmbroker.ipc.queue_replica.original import Originals
 from shmbroker.ipc.vhost import vhost as vhosts
 from tests.conftest import vhost_for_a_while
@@ -32,6 +34,9 @@ from tests.support.tracer import Stepped
 STRIDE = int(os.environ.get("SHOWING_STRIDE", "3000"))
 """How many instructions from one stop to the next.  The second one is anywhere, so that many runs
 see them all; `make crash` has 200."""
+STRIDES = (40 * STRIDE, STRIDE, 40 * STRIDE)
+"""While the moment is written down, while it is shown, and while it is forgotten.  The first and
+the last are Python, whose many instructions change little in memory that others see."""
 NAMES = ("first", "second")
 SLOTS = 64
 DEPTH, CHANGED = 40, 20
@@ -56,8 +61,8 @@ class Replicas:
         self.there, self.folder, self.vhost = there, folder, vhost
         self.epoch = 0
         self.is_durable = is_durable
-        self.instructions = 0
-        """After how many it was stopped."""
+        self.instructions = 0, 0
+        """In which phase it was stopped, and after how many."""
         for name in NAMES:
             there.declare_queue(name, slots=SLOTS)
         vhosts.create(vhost, arena_bytes=64 << 20)
@@ -112,10 +117,19 @@ class Replicas:
             copies = opened.enter_context(self.copies(here))
             confirmed(copies)
             copies.take(news)
-            signal.raise_signal(signal.SIGSTOP)
-            copies.show()
-            signal.raise_signal(signal.SIGSTOP)
+            pytest.MonkeyPatch().setattr(Moment, "_shown", between_stops(Moment._shown))
+            between_stops(Copies.show)(copies)
             os._exit(0)
+
+
+def between_stops(does: Callable[..., Any]) -> Callable[..., Any]:
+    def stopped(*arguments: Any, **more: Any) -> Any:
+        signal.raise_signal(signal.SIGSTOP)
+        did = does(*arguments, **more)
+        signal.raise_signal(signal.SIGSTOP)
+        return did
+
+    return stopped
 
 
 def confirmed(copies: Copies) -> None:
@@ -127,6 +141,13 @@ def confirmed(copies: Copies) -> None:
 
 def stops(replicas: Replicas) -> Iterator[tuple[Stepped, Content, Content]]:
     """With what is there before the moment, and with it."""
+    for phase, stride in enumerate(STRIDES):
+        yield from stops_in(replicas, phase, stride)
+
+
+def stops_in(
+    replicas: Replicas, phase: int, stride: int
+) -> Iterator[tuple[Stepped, Content, Content]]:
     instructions, is_inside, times = 1, True, 0
     while is_inside:
         replicas.changes()
@@ -135,12 +156,18 @@ def stops(replicas: Replicas) -> Iterator[tuple[Stepped, Content, Content]]:
         assert before != after
         with Stepped(partial(replicas.shows, news)) as showing:
             replicas.epoch += 1
+            for _ in range(phase):
+                showing.run_to_stop()
             is_inside = showing.step(instructions)
-            replicas.instructions = instructions
+            replicas.instructions = phase, instructions
             yield showing, before, after
-        instructions += STRIDE if times else random.randrange(1, STRIDE)
+        instructions += stride if times else random.randrange(1, stride)
         times += 1
-    assert times > 3, "nothing was stepped through"
+    assert times > 1, "nothing was stepped through"
+
+
+def is_showing(broker: Broker) -> bool:
+    return bool(lib.sb_commit_is_showing(lib.sb_transactions(broker._connection)))
 
 
 def has_happened(replicas: Replicas, here: Broker, before: Content, after: Content) -> bool:
@@ -194,11 +221,12 @@ def test_the_journaler_beside_it_writes_no_half(broker: Broker, name: str, tmp_p
     replicas = Replicas(broker, tmp_path, name, is_durable=True)
     happened = []
     for showing, before, after in stops(replicas):
-        with (
-            shmbroker.connect(f"shm://{name}", name="somebody else") as other,
-            suppress(Unconfirmed),
-        ):
-            other.queue("other").publish(b"a frame", timeout=NUDGE_SECONDS)
+        with shmbroker.connect(f"shm://{name}", name="somebody else") as other:
+            if is_showing(other):
+                with suppress(Unconfirmed):
+                    other.queue("other").publish(b"a frame", timeout=NUDGE_SECONDS)
+            else:
+                other.queue("other").publish(b"a frame", timeout=PATIENCE)
         showing.kill()
         replicas.epoch += 1
         with after_the_host_died(name, tmp_path, replicas.epoch) as here:
