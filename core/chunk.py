@@ -85,7 +85,8 @@ def is_chunk(image: int, length: int) -> int:
     """1 if these bytes, from a file or from another host, are a whole chunk."""
     if length < CHUNK_HEADER_BYTES:
         return 0
-    shape, mark = load(image + CHUNK_SHAPE_AT), load(image + CHUNK_MARK_AT)
+    shape = load(image + CHUNK_SHAPE_AT)
+    mark = load(image + CHUNK_MARK_AT)
     if shape < 0 or mark >> MARK_MAGIC_SHIFT != MARK_MAGIC:
         return 0
     return int(body_offset(shape, mark) + shape_body(shape) == length)

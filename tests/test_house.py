@@ -164,7 +164,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/serving/travelling.py": {"threading", "time"},
     "netbridge/serving/watcher.py": set(),
     "netbridge/broker/voters.py": set(),
-    "netbridge/broker/witness.py": {"zmq", "time", "secrets"},
+    "netbridge/broker/witness.py": {"zmq", "time", "secrets", "threading"},
     "netbridge/witness/state.py": set(),
     "netbridge/witness/voters.py": {"time"},
     "netbridge/witness/witness.py": {"time"},
