@@ -284,7 +284,7 @@ class Arriving:
         held = serving(broker, name)
         if not len(held):
             _, session, number, _ = _words(name)
-            if name in self._claimed or self._whole(f"{session}.{number}"):
+            if self._whole(f"{session}.{number}"):
                 self._claimed.discard(name)  # all that was to come has come
                 delete_own(broker, name)
             return

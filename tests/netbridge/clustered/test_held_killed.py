@@ -140,7 +140,10 @@ def test_it_is_committed_once_or_not_at_all(cluster: Cluster, moment: str) -> No
             victim.becomes("live")
         found = is_committed(transaction)
     all_is_at_east(cluster, has_left=codes == [0] and victim is not cluster["west"])
+    late = time.monotonic() + PATIENCE
     with at(cluster, "east") as east:
-        there = sorted(bodies(east.queue("orders")))
+        while len(there := sorted(bodies(east.queue("orders")))) < len(SETTLED[True]):
+            assert time.monotonic() < late, f"{there}, committed: {found}\n{cluster.story()}"
+            time.sleep(0.05)  # it was in its queue, and not on disk yet: nothing tells
     wanted = SETTLED.values() if found is None else [SETTLED[found]]
     assert there in wanted, f"committed: {found}\n{cluster.story()}"
