@@ -46,6 +46,10 @@ from shmbroker.netbridge.wire.words import Level, TargetKind
 Steps = Iterator[Frame | Action]
 HEAD_ROOM = 4096
 """Of a frame, for its head."""
+FIRST_BYTES = 16 << 10
+"""Of the first batch of a connection; each one may be twice as large as the one before.  A frame is
+there when all of it is, and TCP begins with some 14 KB in a round trip: of one large frame the
+first message would come four round trips later."""
 UNTOLD_MAX = 64 << 20
 """Bytes that are sent and that the target has not told of.  Its credit may be larger, and if it
 never reads, they wait in this host's memory.  One message may be larger."""
@@ -96,6 +100,8 @@ class Outflow:
         self.outlet = outlet
         self.target = outlet.target
         self.part_bytes = frame_bytes - HEAD_ROOM & -8
+        self.batch_bytes = FIRST_BYTES
+        """Of the next batch, at most."""
         self.allowance = Allowance()
         self.is_opened = self.is_answered = False
         self.told = self.confirmed = outlet.confirmed
@@ -182,7 +188,7 @@ class Outflow:
             return None
         self.is_reading = True
         left = self.allowance
-        return Read(self.target, left.left_messages, min(left.left_bytes, self.part_bytes))
+        return Read(self.target, left.left_messages, min(left.left_bytes, self.batch_bytes))
 
     def read(self, batch: Batch | None) -> tuple[Frame | Action, ...]:
         self.is_reading = False
@@ -196,6 +202,7 @@ class Outflow:
             self.aside.append(batch.first)
             reason = f"too large: {size} bytes, and the target takes {self.message_bytes}"
             return (SetAside(self.target, batch.first, reason),)
+        self.batch_bytes = min(2 * self.batch_bytes, self.part_bytes)
         self.allowance.spend(batch.messages, size)
         self._untold.append((batch.end, size))
         self.untold_bytes += size

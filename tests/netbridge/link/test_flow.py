@@ -26,7 +26,7 @@ from shmbroker.netbridge.link.ending import Reason, State
 from shmbroker.netbridge.link.inflow import FEW, Poured
 from shmbroker.netbridge.link.machine import CONFIRM_SECONDS
 from shmbroker.netbridge.link.origin import origin_of
-from shmbroker.netbridge.link.outflow import HEAD_ROOM, UNTOLD_MAX, Batch
+from shmbroker.netbridge.link.outflow import FIRST_BYTES, HEAD_ROOM, UNTOLD_MAX, Batch
 from shmbroker.netbridge.link.times import NO_LIMIT, LinkTimes
 from shmbroker.netbridge.wire.frame import (
     Confirm,
@@ -184,8 +184,11 @@ def test_a_read_is_bounded_by_credit_and_by_the_frame() -> None:
     of.turn()
     assert of.of(Read) == [Read(0, 4, 1024)]
     wide = pair(times=LinkTimes(window_size=NO_LIMIT, max_frame_size=1 << 16)).opened()
+    for first in range(3):  # the first frames are small, so that the first message comes soon
+        ship(wide, first, 1)
     wide.turn()
-    assert wide.of(Read) == [Read(0, 1000, (1 << 16) - HEAD_ROOM)]
+    sizes = [each.bytes for each in wide.of(Read)]
+    assert sizes == [FIRST_BYTES, 2 * FIRST_BYTES, *2 * [(1 << 16) - HEAD_ROOM]]
 
 
 def test_what_is_not_appended_gives_no_credit() -> None:
