@@ -71,6 +71,8 @@ MEMBERS: Final = (
     Event("vote won", "It may be live, of this epoch."),
     Event("vote lost", "It may not be live: `detail`.", "who is: `shmbroker ha status DIR --all`"),
     Event("took over", "It is live, of this epoch."),
+    Event("drained", "All that it had is at another node of the cluster: `detail`.",
+          "start the member that `detail` names"),
     Event("handed over", "Another member is live; nobody: the group is parked.",
           "if it is parked: `shmbroker ha activate`"),
     Event("failback asked", "A member that was live asks for its role."),

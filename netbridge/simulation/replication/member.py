@@ -357,8 +357,10 @@ class MemberProcess(Process):
             number, record = self.notes.popleft()
             last = self.log.frames[number - 1].position
             if isinstance(record, Began):
-                closed = record.epoch if machine.is_closed else self.log.marks.closed
-                self.log.mark(standing=None, closed=closed)
+                marks = self.log.marks
+                closed = record.epoch if machine.is_closed else marks.closed
+                if (marks.standing, marks.closed) != (None, closed):
+                    self.log.mark(standing=None, closed=closed)
                 self.does(machine.has_begun(last))
             else:
                 self.does(machine.appended(last, record, clock))

@@ -11,9 +11,9 @@ import shmbroker
 from shmbroker import Broker, GroupingTimeout, InvalidArgument, Queue, aio
 from shmbroker.core.codes import INVALID, OK
 from shmbroker.ipc._native import lib
+from shmbroker.ipc.instance.leaving import FORCE_OF_BROKER
 from shmbroker.ipc.queue.grouped import ASKED, ROUTES, SEPARATOR, TIMEOUT, USES, decision_limit
 from shmbroker.ipc.sink.sink import Sink
-from shmbroker.netbridge.clustered.groups import FORCE_OF_BROKER
 from tests.support.records import chunk, record
 
 WAY = "$sf.town.00"
