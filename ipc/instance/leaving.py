@@ -23,6 +23,7 @@ OWN: Final = "$"
 HELD: Final = "$held."
 """How a queue begins that has what is acknowledged in a transaction of a program on another host
 (netbridge/serving/travelling.py)."""
+STOPPED: Final = "it was stopped before everything was moved"
 FORCE_OF_BROKER: Final = 2
 """Nobody else deletes some of its own queues: ipc/catalog/delete_queue.c."""
 SPARE: Final = ".spare"

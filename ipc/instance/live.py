@@ -275,7 +275,7 @@ class Live(Candidate):
     def _parts(self, to: str) -> None:
         """Programs go; what serves others here goes on."""
         assert self.broker is not None
-        self.left = leaving.Left(is_whole=False, why="it was stopped before everything was moved")
+        self.left = leaving.Left(is_whole=False, why=leaving.STOPPED)
         moving.remains(self.broker)
         moving.departs(self.config.vhost, to)
 

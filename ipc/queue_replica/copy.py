@@ -41,7 +41,7 @@ from shmbroker.core.layout import (
 )
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.closable import Closable
-from shmbroker.ipc.base.detail import detail_of
+from shmbroker.ipc.base.detail import checked
 from shmbroker.ipc.base.errors import Error, error_for
 from shmbroker.ipc.base.names import name_bytes
 from shmbroker.ipc.queue_replica.moment import Kept, Moment
@@ -78,7 +78,7 @@ def declare(broker: Broker, name: str, position: int, of: bytes) -> None:
     bindings = [
         each for each in broker.bindings() if (each.to, each.destination) == ("queue", name)
     ]
-    _check(
+    checked(
         lib.sb_replica_declare(broker._connection, name_bytes(name), position, of, len(of)),
         f"queue {name!r}",
     )
@@ -117,7 +117,7 @@ def detach(queue: Queue) -> int:
     with looking(queue):
         port = port_to(queue)
         if ring_word(port, SETTING_LAST_VALUE_AT):
-            _check(lib.sb_port_latest_repair(port), queue.name)
+            checked(lib.sb_port_latest_repair(port), queue.name)
         lib.sb_port_replica_open(port)
         lib.sb_expiry_unknown(ffi.cast("void *", ring_at(port)))
         if not lib.sb_is_durable(queue._queue):
@@ -130,7 +130,7 @@ def detach(queue: Queue) -> int:
 
 def detached(broker: Broker, number: int, timeout_ns: int) -> None:
     """Until that is confirmed.  Unconfirmed: not in this time."""
-    _check(lib.sb_commit_gate_await(broker._connection, number, -1, timeout_ns))
+    checked(lib.sb_commit_gate_await(broker._connection, number, -1, timeout_ns), WHAT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,9 +387,3 @@ def _head(records: bytes | memoryview, at: int) -> tuple[int, int, int]:
 
 def _contradicts() -> Error:
     return error_for(INVALID, WHAT, detail="a record of an original contradicts itself")
-
-
-def _check(code: int, what: str = WHAT) -> int:
-    if code < 0:
-        raise error_for(code, what, ffi.errno, detail_of(code))
-    return code

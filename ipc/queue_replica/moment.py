@@ -38,7 +38,7 @@ from shmbroker.core.layout import (
 )
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.closable import Closable
-from shmbroker.ipc.base.detail import detail_of
+from shmbroker.ipc.base.detail import checked
 from shmbroker.ipc.base.errors import NotFound, error_for
 from shmbroker.ipc.ring.look import WORD, address_of, looking, port_to, ring_word, word_at
 
@@ -101,7 +101,7 @@ class Moment(Closable):
         self._broker = broker
         self._transactions = lib.sb_transactions(broker._connection)
         opened = ffi.new("int64_t *")
-        _check(lib.sb_moment_open(broker._connection, makes, opened))
+        checked(lib.sb_moment_open(broker._connection, makes, opened), WHAT)
         self._file = int(opened[0])
         """-1: there is none, and it is not made."""
 
@@ -221,8 +221,3 @@ def finish(broker: Broker) -> None:
     written again."""
     with Moment(broker, makes=False) as moment:
         moment.finish()
-
-
-def _check(code: int) -> None:
-    if code < 0:
-        raise error_for(code, WHAT, ffi.errno, detail_of(code))

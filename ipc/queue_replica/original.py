@@ -31,7 +31,7 @@ from shmbroker.core.layout import (
 )
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.closable import Closable
-from shmbroker.ipc.base.detail import detail_of
+from shmbroker.ipc.base.detail import checked
 from shmbroker.ipc.base.errors import error_for
 from shmbroker.ipc.queue.inherited import identity_of
 from shmbroker.ipc.ring.look import WORD, address_of, head_of, looking, port_to
@@ -79,7 +79,7 @@ class Original:
         self._bits, self._told = (ffi.new("int64_t[]", words) for _ in range(2))
         self.memory = memory = ffi.new("int64_t[]", ORIGINAL_BYTES // WORD)
         cursor = ffi.cast("sb_cursor *", memory + ORIGINAL_CURSOR // WORD)
-        _check(lib.sb_cursor_open_lossy(cursor, self.port, 0))
+        checked(lib.sb_cursor_open_lossy(cursor, self.port, 0), WHAT)
         memory[ORIGINAL_NUMBER // WORD] = number
         memory[ORIGINAL_BITS // WORD] = address_of(self._bits)
         memory[ORIGINAL_TOLD_BITS // WORD] = address_of(self._told)
@@ -140,7 +140,7 @@ class Originals(Closable):
         if one is None:
             raise error_for(NOT_FOUND, WHAT, detail="no queue with this number is read")
         with looking(one.queue):
-            tail = _check(lib.sb_port_original_end(one.port))
+            tail = checked(lib.sb_port_original_end(one.port), WHAT)
             slots = lib.sb_queue_slots(one.queue._queue)
             return Stands(identity_of(one.queue), head_of(one.port), tail, slots, one.next)
 
@@ -163,7 +163,7 @@ class Originals(Closable):
             needed = int(reading[READING_NEEDED // WORD]) + 4096
             return self._read(ffi.new("int64_t[]", needed // WORD), needed & -WORD)
         if code not in (EMPTY, TOO_SMALL):
-            _check(code)
+            checked(code, WHAT)
         if reading[READING_RECORDS // WORD] == 0:
             return None
         memory = memoryview(ffi.buffer(buffer, reading[READING_AT // WORD] - begun))
@@ -228,10 +228,4 @@ def copied(queue: Queue, below: int) -> None:
     """Confirms of what is published to this queue wait for replicas that have all below this
     position; -1: for none."""
     with looking(queue):
-        _check(lib.sb_port_copied_below(port_to(queue), below))
-
-
-def _check(code: int) -> int:
-    if code < 0:
-        raise error_for(code, WHAT, ffi.errno, detail_of(code))
-    return code
+        checked(lib.sb_port_copied_below(port_to(queue), below), WHAT)

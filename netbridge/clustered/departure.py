@@ -21,7 +21,7 @@ from typing import Any, Final
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import ConnectionClosed, Error, NotFound
 from shmbroker.ipc.connection.broker import Broker
-from shmbroker.ipc.instance.leaving import HELD, Left, count_in, that_go
+from shmbroker.ipc.instance.leaving import HELD, STOPPED, Left, count_in, that_go
 from shmbroker.ipc.instance.moving import remains
 from shmbroker.ipc.queue.moving import pass_over
 from shmbroker.ipc.queue.queue import Queue
@@ -54,7 +54,6 @@ TOLD_SECONDS: Final = 1.0
 """Then the others know that nothing more is to be sent here."""
 HELD_SECONDS: Final = 10.0
 """So long programs that come there wait for what is acknowledged in their transactions."""
-STOPPED: Final = "it was stopped before everything was moved"
 Ends = Callable[[Node, str, str], list[Row]]
 """Programs on other hosts go, told of this node, its name and its address: what that one is told of
 their transactions."""
