@@ -20,6 +20,7 @@ import tests.support.sources  # noqa: F401
 # isort: split
 import shmbroker
 from shmbroker.ipc.vhost import vhost as vhosts
+from tests.support import stretching
 from tests.support.scheduling import Scheduling, sort_tests
 
 SHM = Path("/dev/shm")
@@ -30,6 +31,11 @@ settings.load_profile("shared")
 
 # a shell starts what runs in the background with Ctrl-C ignored, and what we start would inherit it
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if stretching.keep():
+        config.add_cleanup(stretching.forget)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -59,11 +59,13 @@ class Topics:
         heirs: Mapping[Node, Node] = NO_HEIRS,
         *,
         by_name: bool = False,
+        in_turn: Set[str] = frozenset(),
     ) -> None:
         """`bindings`: of this node.  `there`: in the order in which nodes became known; `heirs`: of
-        those that leave, or have left; `by_name`: there may be more of them."""
+        those that leave, or have left; `by_name`: there may be more of them.  `in_turn`: queues
+        that more nodes may have than are known."""
         self._mode, self._there, self._heirs = mode, there, heirs
-        self._bindings, self._by_name = tuple(bindings), by_name
+        self._bindings, self._by_name, self._in_turn = tuple(bindings), by_name, in_turn
         self._here = frozenset(each.name for each in here)
         self._holders: dict[str, list[Node]] = {}
         self._holders.update({each.name: [HERE] for each in here if each.may_be_balanced})
@@ -120,7 +122,8 @@ class Topics:
 
     def _is_one(self, queue: str) -> bool:
         """Several nodes have it, and each message goes to one of them."""
-        return self._mode in (STRICT, ON_DEMAND) and len(self._holders.get(queue, ())) > 1
+        known = len(self._holders.get(queue, ())) + (queue in self._in_turn)
+        return self._mode in (STRICT, ON_DEMAND) and queue in self._holders and known > 1
 
 
 def _taken(binding: Binding) -> tuple[str, bytes, bool]:

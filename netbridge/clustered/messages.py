@@ -180,7 +180,11 @@ class Messages:
             queues = {node: copy.queues for node, copy in there.items()}
             bindings = [each for each in here.adverts if isinstance(each, Binding)]
             by_name = heard is not None and not bound.leads_to() <= heard
-            topics = Topics(mode, here.here, bindings, there, heirs, by_name=by_name)
+            names = {name for each in queues.values() for name in each}
+            in_turn = bound.kept_in_turn(names, settled)
+            topics = Topics(
+                mode, here.here, bindings, there, heirs, by_name=by_name, in_turn=in_turn
+            )
             carried = topics.carried(here.exchanges)
             elsewhere = {each.queue for each in carried if each.to == TURNS}
             turns = {name: members(mode, name, queues, up) for name in elsewhere}

@@ -19,7 +19,7 @@ from shmbroker.ipc.sink.target import target_of, target_of_exchange
 from shmbroker.netbridge.broker.gates import TOWARDS
 from shmbroker.netbridge.cluster.balancing import HERE, TURNS
 from shmbroker.netbridge.cluster.topics import Carried
-from shmbroker.netbridge.clustered.stand_ins import stand_in
+from shmbroker.netbridge.clustered.stand_ins import STANDS_IN, stand_in
 from shmbroker.netbridge.clustered.towards import towards
 from shmbroker.netbridge.election.question import Node
 
@@ -45,14 +45,25 @@ class TopicBindings:
         self._done = done  # what is changed now moves the generation, and is looked at once more
         there = own_bindings(self._broker)
         settled_ways = {towards(self._cluster, node) for node in settled}
-        begin = f"{TOWARDS}{self._cluster}."
-        ways = {each for each in self._broker._catalog.queue_names().values()
-                if each.startswith(begin)}  # fmt: skip
-        if ways <= settled_ways:
+        if self._ways() <= settled_ways:
             settled_ways |= {each.queue for each in there if each.target == BINDING_HERE}
         ended = {each for each in there - asked if each.queue in settled_ways}
         for together in _together(asked - there, ended):
             self._change(*together)
+
+    def kept_in_turn(self, queues: Iterable[str], settled: frozenset[Node]) -> frozenset[str]:
+        """Those whose stand-in keeps its bindings: a node that is not settled may have them too."""
+        if self._ways() <= {towards(self._cluster, node) for node in settled}:
+            return frozenset()
+        bound = {each.queue for each in own_bindings(self._broker)}
+        if not any(each.startswith(STANDS_IN) for each in bound):
+            return frozenset()
+        return frozenset(each for each in queues if stand_in(each) in bound)
+
+    def _ways(self) -> set[str]:
+        begin = f"{TOWARDS}{self._cluster}."
+        names = self._broker._catalog.queue_names().values()
+        return {each for each in names if each.startswith(begin)}
 
     def leads_to(self) -> frozenset[Node]:
         """Nodes that have bindings here."""

@@ -39,8 +39,9 @@ def carried(
     mode: str = "on-demand",
     kind: str = "topic",
     heirs: Mapping[bytes, bytes] = NO_HEIRS,
+    in_turn: frozenset[str] = frozenset(),
 ) -> frozenset[Carried]:
-    topics = Topics(mode, tuple(here), bindings, there, heirs)
+    topics = Topics(mode, tuple(here), bindings, there, heirs, in_turn=in_turn)
     return topics.carried({"prices": kind, "feeds": kind})
 
 
@@ -129,6 +130,15 @@ def test_a_balanced_queue_that_is_not_here_goes_to_those_that_have_it_in_turn(mo
     assert carried(there, mode=mode) == {to(TURNS, "orders"), to(TURNS, "orders", "us.#")}
     beside = {EAST: has(bound("orders"), bound("a")), WEST: has(bound("orders"))}
     assert carried(beside, mode=mode) == {to(TURNS, "orders"), to(EAST, "a")}
+
+
+def test_a_queue_that_more_nodes_may_have_than_are_known_keeps_its_turns() -> None:
+    """Else what is published meanwhile goes to its stand-in, and to the node that is known."""
+    there = {EAST: has(bound("orders"), bound("a"), bound("latest"), own=("latest",))}
+    in_turn = frozenset({"orders", "bills"})
+    found = {to(TURNS, "orders"), to(EAST, "a"), to(EAST, "latest")}
+    assert carried(there, in_turn=in_turn) == found
+    assert carried(there, mode="off", in_turn=in_turn) == {to(EAST)}
 
 
 def test_who_has_turns_with_it() -> None:
