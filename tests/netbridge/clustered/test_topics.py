@@ -325,6 +325,7 @@ def test_a_balanced_queue_that_is_not_here_gets_them_in_turn(town: Town) -> None
 
 @in_one_mode
 def test_what_is_published_for_it_before_its_nodes_are_known_is_passed_on(town: Town) -> None:
+    """Once, also while one of its nodes is known and another is not."""
     town.publishes(town.north)
     orders = [town.subscribed(each, "orders") for each in (town.east, town.west)]
     for each in orders:
