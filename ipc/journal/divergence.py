@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from shmbroker.core.layout import POSITION_MASK, RECORD_KIND_SHIFT
 from shmbroker.ipc._native import ffi
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.journal import records
@@ -21,11 +22,9 @@ from shmbroker.ipc.journal.export import Needed
 from shmbroker.ipc.journal.place import Place
 from shmbroker.ipc.journal.replay import Record, Replay
 from shmbroker.ipc.journal.shipping import History, shipped
+from shmbroker.ipc.journal.stored import HEAD
 
 PLACE: Final = struct.Struct("=4q")
-HEAD: Final = struct.Struct("=IIIIQQ")
-KIND_SHIFT: Final = 56
-POSITION: Final = (1 << 48) - 1
 SERIAL_SHIFT: Final = 32
 Message = tuple[int, int, int]
 """Kind (MESSAGE or UNPLACED), queue, position."""
@@ -78,9 +77,9 @@ def _frame(place: Place, body: memoryview) -> Frame:
     at, copied, messages = 0, list[Place](), list[tuple[Message, int]]()
     while at < len(body):
         _, crc, length, _, queue, where = HEAD.unpack_from(body, at)
-        kind = where >> KIND_SHIFT
+        kind = where >> RECORD_KIND_SHIFT
         if kind in (records.MESSAGE, records.UNPLACED):
-            messages.append(((kind, queue, where & POSITION), crc))
+            messages.append(((kind, queue, where & POSITION_MASK), crc))
         elif kind == records.COPIED and length == PLACE.size:
             copied.append(Place(*PLACE.unpack_from(body, at + HEAD.size)))
         at += HEAD.size + (length + 7 & -8)

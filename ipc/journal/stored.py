@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from struct import Struct
+from typing import Final
 
-from shmbroker.core.layout import POSITION_BITS
+from shmbroker.core.layout import POSITION_MASK, RECORD_HEAD_BYTES, RECORD_KIND_SHIFT
 
-_HEAD = Struct("<4L2Q")
-_KIND_SHIFT = 56
+HEAD: Final = Struct("<4L2Q")
+"""CRC of what follows, CRC and length of the body, frame, queue, kind with position."""
+
+assert HEAD.size == RECORD_HEAD_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +30,8 @@ def stored(memory: memoryview) -> Iterator[Stored]:
     """For people and tests; nothing of it is needed to pass records on."""
     at = 0
     while at < len(memory):
-        _crc, _body_crc, length, _frame, queue, where = _HEAD.unpack_from(memory, at)
-        at += _HEAD.size
-        position = where & (1 << POSITION_BITS) - 1
-        number = queue - (queue >> 63 << 64)
-        yield Stored(where >> _KIND_SHIFT, number, position, bytes(memory[at : at + length]))
+        _crc, _body_crc, length, _frame, queue, where = HEAD.unpack_from(memory, at)
+        at += HEAD.size
+        kind, number = where >> RECORD_KIND_SHIFT, queue - (queue >> 63 << 64)
+        yield Stored(kind, number, where & POSITION_MASK, bytes(memory[at : at + length]))
         at += length + 7 & -8

@@ -6,7 +6,6 @@ before.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from struct import Struct
 from typing import TYPE_CHECKING, Final, Literal
 
 from shmbroker.core.codes import DAMAGED, INVALID, NOT_FOUND, OK, TEXTS, TOO_SMALL
@@ -44,6 +43,7 @@ from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.detail import checked
 from shmbroker.ipc.base.errors import Error, error_for
 from shmbroker.ipc.base.names import name_bytes
+from shmbroker.ipc.journal.stored import HEAD
 from shmbroker.ipc.queue_replica.moment import Kept, Moment
 from shmbroker.ipc.ring.look import (
     WORD,
@@ -65,8 +65,6 @@ if TYPE_CHECKING:
 WHAT: Final = "replicas of queues"
 STAGED_FIRST: Final = 256
 """There is room for so many messages, and then for twice as many."""
-RECORD: Final = Struct("<8xI4xQQ")
-"""The head of a record: length of its body, queue, kind and position."""
 
 
 def declare(broker: Broker, name: str, position: int, of: bytes) -> None:
@@ -379,7 +377,7 @@ def _behind(at: int, length: int) -> int:
 def _head(records: bytes | memoryview, at: int) -> tuple[int, int, int]:
     """Length, queue, and kind with position, of a whole record."""
     if at + RECORD_HEAD_BYTES <= len(records):
-        length, number, where = RECORD.unpack_from(records, at)
+        _, _, length, _, number, where = HEAD.unpack_from(records, at)
         if _behind(at, length) <= len(records):
             return length, number, where
     raise error_for(INVALID, WHAT, detail="a record of an original is cut off")

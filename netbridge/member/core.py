@@ -180,6 +180,11 @@ class Core(ABC):
         return frozenset(copy.member for copy in self.copies) - {self.me}
 
     @property
+    def awaited(self) -> str:
+        """Without whom it does not begin, for people: who is alone on the list needs only votes."""
+        return ", ".join(sorted(self.others)) or "its voters"
+
+    @property
     def has_met_all(self) -> bool:
         """On the list, and nobody serves, or has more, or may get more."""
         if not self.is_listed or not self.others <= self.peers.keys():

@@ -155,7 +155,7 @@ class Passive(Core):
     def _hold_in_doubt(self, now: float) -> None:
         why = "" if self.is_eligible else "its host was restarted; "
         why = "it has left in good order; " if self.has_left else why
-        self._hold(f"{why}waits for {', '.join(sorted(self.others))} (epoch {self.epoch})")
+        self._hold(f"{why}waits for {self.awaited} (epoch {self.epoch})")
         self.retry_at = now + self.options.retry_wait
         self._compare(now)
 
@@ -439,7 +439,7 @@ class Passive(Core):
         if self.purpose is Purpose.HAND_BACK:
             return
         if self.purpose is Purpose.START:
-            self._hold(f"waits for {', '.join(sorted(self.others))} (epoch {self.epoch})")
+            self._hold(f"waits for {self.awaited} (epoch {self.epoch})")
             self.retry_at = now + self.options.retry_wait
         else:
             self._join_later(State.JOINING, now)
