@@ -7,7 +7,7 @@ taken at its word, so a broker that was started anew needs no second backup.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Set
 from dataclasses import dataclass
 from typing import Final
 
@@ -81,9 +81,12 @@ class Asking:
         self._is_live = is_live
         yield from self.tick(now)
 
-    def reaches(self, nodes: Collection[Node], now: float) -> Actions:
-        """The other lives to which there are links."""
-        came, gone = set(nodes) - self._up, self._up - set(nodes)
+    def reaches(
+        self, nodes: Collection[Node], now: float, moved: Set[Node] = frozenset()
+    ) -> Actions:
+        """The other lives to which there are links; `moved`: of these another broker is live by
+        now, and what the former one was asked, or has run, has ended with it."""
+        came, gone = (set(nodes) - self._up) | moved, (self._up - set(nodes)) | moved
         self._up = frozenset(nodes)
         if not self._is_live:
             return

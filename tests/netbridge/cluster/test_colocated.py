@@ -147,6 +147,23 @@ def test_a_host_that_comes_back_in_time_is_the_one_that_it_was() -> None:
     assert made.host == A
 
 
+def test_a_host_that_another_broker_has_replaced_runs_it_no_more() -> None:
+    """Its backup has taken over before anybody saw it missing."""
+    made = asking(A, B)
+    answers(made, 1.0, a=there(), b=there(1))
+    words(made.answered(A, GRANTED, 1.0))
+    assert words(made.reaches([A, B], 2.0, {A})) == []
+    assert (made.host, made.why) == (None, "who hosts it is not reached")
+    assert words(made.tick(2.0 + SETTLE_SECONDS)) == [Count(A), Count(B)]
+
+
+def test_who_was_asked_and_replaced_is_not_waited_for() -> None:
+    made = asking(A)
+    assert answers(made, 1.0, a=there()) == [Request(A, 0)]
+    assert words(made.reaches([A], 2.0, {A})) == []
+    assert words(made.tick(2.0 + SETTLE_SECONDS)) == [Count(A)]
+
+
 def test_a_grant_that_comes_when_another_one_runs_it_is_released() -> None:
     made = asking(A)
     assert answers(made, 1.0, a=there()) == [Request(A, 0)]
