@@ -82,11 +82,11 @@ class Asking:
         yield from self.tick(now)
 
     def reaches(
-        self, nodes: Collection[Node], now: float, moved: Set[Node] = frozenset()
+        self, nodes: Collection[Node], now: float, anew: Set[Node] = frozenset()
     ) -> Actions:
-        """The other lives to which there are links; `moved`: of these another broker is live by
-        now, and what the former one was asked, or has run, has ended with it."""
-        came, gone = (set(nodes) - self._up) | moved, (self._up - set(nodes)) | moved
+        """The other lives to which there are links; `anew`: to these it is another link than
+        before, perhaps to another broker of the node, and what was said over the former is lost."""
+        came, gone = (set(nodes) - self._up) | anew, (self._up - set(nodes)) | anew
         self._up = frozenset(nodes)
         if not self._is_live:
             return

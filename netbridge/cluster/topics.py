@@ -122,8 +122,8 @@ class Topics:
 
     def _is_one(self, queue: str) -> bool:
         """Several nodes have it, and each message goes to one of them."""
-        known = len(self._holders.get(queue, ())) + (queue in self._in_turn)
-        return self._mode in (STRICT, ON_DEMAND) and queue in self._holders and known > 1
+        least = 1 if queue in self._in_turn else 2
+        return self._mode in (STRICT, ON_DEMAND) and len(self._holders.get(queue, ())) >= least
 
 
 def _taken(binding: Binding) -> tuple[str, bytes, bool]:

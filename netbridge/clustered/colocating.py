@@ -69,8 +69,6 @@ class Colocating:
         self._refused: dict[Node, str] = {}
         """Why, as the log has it: there is no line for each attempt."""
         self._lives: Mapping[Node, End] = {}
-        self._incarnations: dict[Node, bytes] = {}
-        """Of these lives."""
         self._names: dict[Node, str] = {}
         self._node: Node = bytes(16)
         """Our own."""
@@ -89,15 +87,13 @@ class Colocating:
 
     def reaches(self, lives: Mapping[Node, End], machine: Membership) -> None:
         """Links to the other lives."""
-        self._lives = lives
+        former, self._lives = self._lives, lives
         self._names |= {node: each.name for node, each in machine.lives.items()}
         if machine.me is not None:
             self._node = machine.me.node
-        former = self._incarnations
-        self._incarnations = {node: machine.lives[node].incarnation for node in lives}
-        moved = {node for node, now in self._incarnations.items() if former.get(node, now) != now}
         if self._asking is not None:
-            self._does(self._asking.reaches(lives.keys(), time.monotonic(), moved))
+            anew = {node for node, end in lives.items() if former.get(node, end) is not end}
+            self._does(self._asking.reaches(lives.keys(), time.monotonic(), anew))
         self._show()
 
     def tick(self, now: float) -> None:

@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from shmbroker.ipc.base.errors import Error
@@ -180,8 +181,7 @@ class Messages:
             queues = {node: copy.queues for node, copy in there.items()}
             bindings = [each for each in here.adverts if isinstance(each, Binding)]
             by_name = heard is not None and not bound.leads_to() <= heard
-            names = {name for each in queues.values() for name in each}
-            in_turn = bound.kept_in_turn(names, settled)
+            in_turn = bound.kept_in_turn(chain.from_iterable(queues.values()), settled)
             topics = Topics(
                 mode, here.here, bindings, there, heirs, by_name=by_name, in_turn=in_turn
             )

@@ -33,6 +33,8 @@ class TopicBindings:
         self, broker: Broker, cluster: str, tell: Callable[[Mapping[str, Any]], None]
     ) -> None:
         self._broker, self._cluster, self._tell = broker, cluster, tell
+        self._begin = f"{TOWARDS}{cluster}."
+        """Of the names of queues towards other nodes."""
         self._told: set[OwnBinding] = set()
         self._done: object = None
 
@@ -53,25 +55,24 @@ class TopicBindings:
 
     def kept_in_turn(self, queues: Iterable[str], settled: frozenset[Node]) -> frozenset[str]:
         """Those whose stand-in keeps its bindings: a node that is not settled may have them too."""
-        if self._ways() <= {towards(self._cluster, node) for node in settled}:
-            return frozenset()
-        bound = {each.queue for each in own_bindings(self._broker)}
-        if not any(each.startswith(STANDS_IN) for each in bound):
+        settled_ways = {towards(self._cluster, node) for node in settled}
+        if self._ways() <= settled_ways or not (bound := self._bound(STANDS_IN)):
             return frozenset()
         return frozenset(each for each in queues if stand_in(each) in bound)
 
-    def _ways(self) -> set[str]:
-        begin = f"{TOWARDS}{self._cluster}."
-        names = self._broker._catalog.queue_names().values()
-        return {each for each in names if each.startswith(begin)}
-
     def leads_to(self) -> frozenset[Node]:
         """Nodes that have bindings here."""
-        begin = f"{TOWARDS}{self._cluster}."
+        queues = self._bound(self._begin)
+        return frozenset(bytes.fromhex(each.removeprefix(self._begin)) for each in queues)
+
+    def _ways(self) -> set[str]:
+        names = self._broker._catalog.queue_names().values()
+        return {each for each in names if each.startswith(self._begin)}
+
+    def _bound(self, begin: str) -> set[str]:
+        """Queues with names that begin so, to which own bindings lead."""
         queues = {each.queue for each in own_bindings(self._broker)}
-        return frozenset(
-            bytes.fromhex(each.removeprefix(begin)) for each in queues if each.startswith(begin)
-        )
+        return {each for each in queues if each.startswith(begin)}
 
     def _own(self, carried: Carried) -> OwnBinding:
         arguments = b"" if carried.arguments == NO_ARGUMENTS else carried.arguments
