@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sysconfig
+import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -32,7 +33,10 @@ ELSEWHERE = {"remote"}
 @pytest.mark.parametrize(
     "page", [each for each in PAGES if each.stem not in ELSEWHERE], ids=lambda page: page.stem
 )
-def test_the_sessions_of(page: Path) -> None:
+def test_the_sessions_of(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their temporary folders go with that of the test."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     failed, _ = doctest.testfile(
         str(page), module_relative=False, optionflags=doctest.IGNORE_EXCEPTION_DETAIL
     )

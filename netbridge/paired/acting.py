@@ -58,7 +58,6 @@ class Acting:
     def begin(self, thread_now: float) -> None:
         self.due = thread_now
         self._tell({"event": "pair", "state": self._state, "why": "started"})
-        self._effects.shows(self.shown)
 
     def woken(self, thread_now: float) -> None:
         self.does(self.machine.tick(now()))

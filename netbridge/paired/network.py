@@ -48,6 +48,7 @@ class PairedNetwork(Network):
     def serve(self, ours: Identity) -> None:
         self._thread.ask(self._begin_acting)
         super().serve(ours)
+        self.show()  # whoever reads it may come: it listens
         if not self._found.is_primary:
             self._link = self._dialled(ours)
 
