@@ -146,7 +146,7 @@ def run_instance(folder: Path, moved: bool, flags: dict[str, object]) -> None:
     config, network = load(folder, flags)
     known, warnings = credentials(network)
     for warning in warnings:
-        click.echo(f"shmbroker: warning: {warning}", err=True)
+        remark(f"shmbroker: warning: {warning}")
     if network.logins:
         keep_out_of_cores()
     if network.console is not None:
@@ -154,18 +154,26 @@ def run_instance(folder: Path, moved: bool, flags: dict[str, object]) -> None:
     made = replicated if config.policy == "replication" else sharing
     role = config.role if network.pair is None else pairing.role_of(config, network)
     instance = made(config, network, known, folder, flags, moved=moved)
-    say(f"{role} {config.name!r} of vhost {config.vhost!r}: programs connect to "
-        f"shm://{config.vhost}; journal in {config.store}, log in {config.log}; "
-        f"end it: shmbroker stop {folder}")  # fmt: skip
+    remark(f"{role} {config.name!r} of vhost {config.vhost!r}: programs connect to "
+           f"shm://{config.vhost}; journal in {config.store}, log in {config.log}; "
+           f"end it: shmbroker stop {folder}")  # fmt: skip
     console = begun_console(network, folder, flags)
     if console is not None and instance.reload is not None:
         instance.reload = also(console, instance.reload)
     if code := instance.run():
-        click.echo(f"shmbroker: {instance.why}", err=True)
+        remark(f"shmbroker: {instance.why}")
     elif console is not None:
         console.end()
-    sys.stdout.flush()
+    with suppress(OSError):
+        sys.stdout.flush()
     os._exit(code)  # its threads sleep in the kernel, so a normal exit would wait for them
+
+
+def remark(text: str) -> None:
+    """Of a broker, which goes on without: it may go to a full disk, or to nobody.  Its log and
+    `status` say what matters."""
+    with suppress(OSError):
+        say(text)
 
 
 def also(

@@ -162,9 +162,15 @@ class Segments:
             serial, within = place.number >> FRAME_BITS, place.number & (1 << FRAME_BITS) - 1
             if serial != self.serial or within == 1:
                 self._next(serial, place.seal)
-            os.pwrite(self._file, body, self.end)
-            self.end += len(body)
+            self._write(memoryview(body))
             self.last = place
+
+    def _write(self, body: memoryview) -> None:
+        """All of it, or OSError: a disk that becomes full takes a part first."""
+        while body:
+            wrote = os.pwrite(self._file, body, self.end)
+            self.end += wrote
+            body = body[wrote:]
 
     def _next(self, serial: int, seal: int) -> None:
         name = segment_name(serial)

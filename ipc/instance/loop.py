@@ -110,8 +110,8 @@ class Loop:
         self.attempt = 0
         self.full: dict[str, str] = {}
         """What waits for room on a disk, and why."""
-        self.unwritten: set[Path] = set()
-        """Small files of ours that could not be written yet."""
+        self.unwritten: dict[Path, Callable[[], None]] = {}
+        """Small files of ours that could not be written yet, and what writes the newest of each."""
         self.stall: StallWatch | None = None
         self.sign = self._first(lambda: Sign(config.folder))
         try:
@@ -255,18 +255,22 @@ class Loop:
         try:
             write()
         except OSError as error:
-            if path not in self.unwritten:
-                self.unwritten.add(path)
-                self._retry(path, write)
+            is_news = path not in self.unwritten
+            self.unwritten[path] = write
+            if is_news:
+                self._retry(path)
                 self.log.write("warning", why=f"{path} is not written: {error.strerror}")
         else:
-            self.unwritten.discard(path)
+            self.unwritten.pop(path, None)
 
-    def _retry(self, path: Path, write: Callable[[], None]) -> None:
+    def _retry(self, path: Path) -> None:
         def again() -> None:
+            write = self.unwritten.get(path)
+            if write is None:
+                return  # something newer was written there meanwhile
             self._written(path, write)
             if path in self.unwritten:
-                self._retry(path, write)
+                self._retry(path)
 
         self._later(again)
 
@@ -288,8 +292,9 @@ class Loop:
 
     def _say_full(self, why: str, sign: Sign | None = None) -> None:
         self.log.write("disk full", why=why)
-        sys.stderr.write(f"shmbroker: {self.config.name} waits for room on the disk: {why}\n")
-        sys.stderr.flush()
+        with suppress(OSError):  # it may be a file on that disk; the log and `status` say the same
+            sys.stderr.write(f"shmbroker: {self.config.name} waits for room on the disk: {why}\n")
+            sys.stderr.flush()
         if sign is not None:
             with suppress(OSError):
                 sign.show(Status("starting", why=f"disk full: {why}", process=self.process))

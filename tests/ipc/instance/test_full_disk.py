@@ -289,7 +289,8 @@ def test_what_is_only_said_ends_nobody(make: Make, vhost: str, faults: Path, err
     run = make("a", spool__path="spool", spool__interval="100ms")
     faulty = Faulty(run, faults, error)
     said = [run.folder / name for name in ("run/.status", "run/status", "run/.rings", "run/rings")]
-    faulty.fail(*said, run.folder / "log", run.folder / "spool", f"shmbroker.{vhost}.beat")
+    said += [run.folder / name for name in ("log", "spool", "errors")]
+    faulty.fail(*said, f"shmbroker.{vhost}.beat")
     (run.folder / "log" / "shmbroker.log").touch()
     faulty.start()
     try:
@@ -316,7 +317,7 @@ def test_a_record_that_has_no_room_is_waited_for(
     """On a file system that writes each change elsewhere, or has a quota."""
     run = make("a")
     faulty = Faulty(run, faults, error)
-    faulty.fail(tmp_path / "store" / "live.lock")
+    faulty.fail(tmp_path / "store" / "live.lock", run.folder / "errors")
     faulty.start()
     try:
         eventually(lambda: is_full(run))

@@ -16,7 +16,7 @@ from shmbroker.ipc.instance import formats
 from shmbroker.ipc.instance.backup import FORMAT
 from shmbroker.netbridge.wire.version import HIGHEST
 from tests.ipc.instance.conftest import Make
-from tests.ipc.instance.test_pair import bodies, is_announced, put
+from tests.ipc.instance.test_pair import bodies, eventually, is_announced, put
 from tests.support.runs import Settings
 
 ROOT = Path(__file__).parents[3]
@@ -47,6 +47,12 @@ def of_version(number: int, *paths: Path, at: int = VERSION_AT) -> Iterator[None
         write(path, content)
 
 
+def with_the_next(journal: Path) -> list[Path]:
+    """Its segments, once the one is there that comes after the first: it is made ready in time."""
+    eventually(lambda: len(list(journal.glob("*.journal"))) == 2)
+    return sorted(journal.glob("*.journal"))
+
+
 @pytest.mark.parametrize(
     ("header", "macro", "known"),
     [
@@ -75,7 +81,7 @@ def test_a_journal_of_another_version_is_left_alone(make: Make, vhost: str) -> N
     backup = is_announced(make("b", "backup").start())
     late = make("c", "backup")
     put(vhost, b"1")
-    segments = sorted((live.folder.parent / "store" / "journal").glob("*.journal"))
+    segments = with_the_next(live.folder.parent / "store" / "journal")
     with of_version(3, *segments):
         assert late.start().ends() == 1
         assert "has format 3 of a journal" in late.errors()
