@@ -77,6 +77,7 @@ class Store:
                     f"store {self.path} has a journal, and no file {FILE!r}: it is not one of a "
                     "member of a replicated node"
                 )
+            self._write(Marks())  # before there is a journal: a kill leaves none without it
             return Marks()
         try:
             left = found["left"]
@@ -94,13 +95,16 @@ class Store:
         with self._lock:
             marks = replace(self.marks, **changed)
             if marks != self.marks:
-                content = {
-                    "node": marks.node.hex(), "whole": marks.is_whole, "left": marks.left,
-                    "drained": marks.drained, "closed": marks.closed,
-                    "standing": marks.standing.hex(),
-                }  # fmt: skip
-                write_whole(self.path / FILE, content, synced=True)
+                self._write(marks)
                 self.marks = marks
+
+    def _write(self, marks: Marks) -> None:
+        content = {
+            "node": marks.node.hex(), "whole": marks.is_whole, "left": marks.left,
+            "drained": marks.drained, "closed": marks.closed,
+            "standing": marks.standing.hex(),
+        }  # fmt: skip
+        write_whole(self.path / FILE, content, synced=True)
 
     def copied(self, **changed: Any) -> None:
         """Its journal is whole: in this order, for what is marked as half is not kept."""

@@ -15,6 +15,12 @@ def test_fresh_backup_without_a_live_joins_for_ever(node: Made) -> None:
     two = node()
     two["b"].start()
     two.says("b", "joining")
+    two["b"].kill()  # it has no node yet
+    two["b"].start()
+    two.says("b", "joining")
+    assert two["b"].stop() == 0
+    two["b"].start()
+    two.says("b", "joining")
     two["a"].start().becomes("live")
     two.says("b", "in sync")
 
