@@ -273,7 +273,10 @@ class Acting(Carrier):
     def member_said(self, member: str, what: Said) -> None:
         heard = lambda: self.does(self.machine.heard(member, what, now()))  # noqa: E731
         if isinstance(what, Join) and what.is_whole and what.last.number and self.served:
-            self._turns.wait(member, lambda go_on: self._checking.look_for(what.last, heard, go_on))
+            cut = self._backups.is_cut
+            self._turns.wait(
+                member, lambda go_on: self._checking.look_for(what.last, cut(member), heard, go_on)
+            )
         elif isinstance(what, InSync):
             self._when_applied(member, heard)  # the list that it is on has come before
             self._aside.tell()

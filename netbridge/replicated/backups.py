@@ -48,6 +48,11 @@ class Backups:
         if self._live.served is not None:
             self._live.served.followers.stop(member)
 
+    def is_cut(self, member: str) -> bool:
+        """The files here do not have all that comes behind its last frame: it has to copy all."""
+        served = self._live.served
+        return served is not None and member in served.followers.anew
+
     # --- what the machine is told ---------------------------------------------------------------
 
     def tell(self, followers: Followers) -> None:

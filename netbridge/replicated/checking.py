@@ -18,15 +18,23 @@ class Checking:
         self._store, self._worker = store, worker
         self._known: tuple[Position, bool] = Position(), False
 
-    def look_for(self, last: Position, then: Callable[[], None], go_on: Callable[[], None]) -> None:
-        """What was looked for last is known when `then` is called."""
+    def look_for(
+        self, last: Position, cut: bool, then: Callable[[], None], go_on: Callable[[], None]
+    ) -> None:
+        """What was looked for last is known when `then` is called.
+
+        `cut`: it counts as not there, since what comes behind it is in no file.
+        """
 
         def found(told: bool | Exception) -> None:
             self._known = last, told is True
             then()
             go_on()
 
-        self._worker.do(lambda: self._has(last), found, of="history")
+        if cut:
+            found(False)
+        else:
+            self._worker.do(lambda: self._has(last), found, of="history")
 
     def _has(self, last: Position) -> bool:
         """By its number, epoch and chain, or one that repeats it."""

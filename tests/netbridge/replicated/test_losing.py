@@ -158,6 +158,21 @@ def test_backup_stops_gracefully(node: Made) -> None:
     assert orders.confirm(timeout=PATIENCE) == "disk+replicated"
 
 
+def test_a_backup_that_cannot_go_on_copies_all(node: Made) -> None:
+    """A message larger than a segment leaves a serial out: perhaps a segment is missing."""
+    two = node().up()
+    orders = filled(two)
+    assert two["b"].stop() == 0
+    two.says("a", "alone")
+    large = bytes(2 << 20)
+    orders.publish(large, timeout=PATIENCE)
+    two["b"].start()
+    two.says("b", "in sync")
+    assert two["a"].stop() == 0
+    two["b"].becomes("live")
+    assert two.bodies("b") == [*MANY, large]
+
+
 def test_backup_crashes(node: Made) -> None:
     two = node().up()
     orders = filled(two)
