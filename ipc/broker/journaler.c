@@ -84,11 +84,12 @@ static void rest(sb_journaler *journaler)
     int64_t seen = atomic_load(&journaler->control), now = sb_system_clock();
     int64_t overdue = ends_drop_overdue(journaler->ends, now);
     int64_t until = overdue < now + IDLE_NS ? overdue : now + IDLE_NS;
-    bool is_stuck = !ends_have_room(journaler->ends) || standing_is_held(journaler);
+    bool is_full = !ends_have_room(journaler->ends);
+    bool is_stuck = is_full || standing_is_held(journaler);
     const system_word words[] = {{(int64_t)(intptr_t)&journaler->control, seen},
                                  ready_armed(&journaler->ready)};
     if ((!is_stuck && !is_quiet(journaler)) || replicas_have_news(journaler) ||
-        standing_has_news(journaler) || atomic_load(&journaler->stopping))
+        standing_has_news(journaler, is_full) || atomic_load(&journaler->stopping))
         return;
     if (system_wait_any(words, is_stuck ? 1 : 2, until) != SB_EMPTY)
         return;

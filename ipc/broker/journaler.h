@@ -263,8 +263,10 @@ bool unplaced_was_left(sb_connection *connection);
 
 /* --- standing.c ------------------------------------------------------------------------------- */
 
-/* There is one to be written, or a hold to be told of. */
-bool standing_has_news(sb_journaler *journaler);
+/* There is one to be written, or a hold to be told of: that has to wait while an end is full. */
+bool standing_has_news(sb_journaler *journaler, bool is_full);
+/* There is one to be written. */
+bool standing_is_new(sb_journaler *journaler);
 /* Whether nothing else is to be written; and whether all that was there is written since. */
 bool standing_holds(sb_journaler *journaler);
 bool standing_is_held(sb_journaler *journaler);

@@ -1,6 +1,6 @@
 /* Which member of a replicated node is live, and who is in sync, as the journal says it: bytes that
- * somebody else has made (netbridge/pair/).  They are written with the next frame, and each segment
- * begins with those that hold.
+ * somebody else has made (netbridge/member/).  They are written with the next frame, or alone while
+ * an end is full (turn.c), and each segment begins with those that hold.
  *
  * Whoever hands over has the journal hold: what is there is written once more, and then nothing
  * else, so that what the others have by then is all that there is. */
@@ -29,13 +29,23 @@ static void tell(sb_journaler *journaler)
         eventfd_write(of->event, 1);
 }
 
-bool standing_has_news(sb_journaler *journaler)
+bool standing_has_news(sb_journaler *journaler, bool is_full)
 {
     standing *of = &journaler->standing;
     pthread_mutex_lock(&of->mutex);
-    bool has = of->news || of->holds != of->is_held || of->serves_again;
+    bool has_hold = of->holds != of->is_held && !is_full;
+    bool has = of->news || has_hold || of->serves_again;
     pthread_mutex_unlock(&of->mutex);
     return has;
+}
+
+bool standing_is_new(sb_journaler *journaler)
+{
+    standing *of = &journaler->standing;
+    pthread_mutex_lock(&of->mutex);
+    bool is_new = of->news != NULL;
+    pthread_mutex_unlock(&of->mutex);
+    return is_new;
 }
 
 bool standing_holds(sb_journaler *journaler)

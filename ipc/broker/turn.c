@@ -1,7 +1,10 @@
 /* One turn of the journaler: gather, one write, one sync, then the journal's gates move, and those
  * of replicas when they answer (unfinished.c).
  *
- * The fence is looked at before the disk is written and after it was synced (journaler.c). */
+ * The fence is looked at before the disk is written and after it was synced (journaler.c).
+ *
+ * While an end that counts has too much in flight, nothing is written but who is live and in sync:
+ * that may say that this end counts no more, and there are few such records, all of them small. */
 
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -71,16 +74,19 @@ int64_t journaler_turn(sb_journaler *journaler, bool all)
         code = fence_look(&journaler->fence);
     if (code == SB_OK)
         code = unfinished_look(journaler);
-    if (code == SB_OK && !ends_have_room(journaler->ends))
+    bool is_full = code == SB_OK && !ends_have_room(journaler->ends);
+    if (is_full && !standing_is_new(journaler))
         return SB_OK; /* until one is further, or dropped */
     if (code == SB_OK)
         code = standing_stage(journaler);
-    if (code == SB_OK && !standing_is_held(journaler))
+    if (code == SB_OK && !is_full && !standing_is_held(journaler))
         code = journaler_stage_all(journaler, all || holds, sb_system_clock());
     if (code != SB_OK)
         return code;
     int64_t staged = sb_journal_staged(journaler->journal);
     code = staged ? commit(journaler) : SB_OK;
+    if (code == SB_OK && is_full)
+        return staged; /* nothing else is written, so it is not known that nothing else is there */
     if (code == SB_OK)
         code = journaler_list_anew(journaler);
     if (code != SB_OK)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +13,7 @@ from select import select
 import pytest
 
 import shmbroker
-from shmbroker import Broker, ConnectionClosed, Empty, MessageGone, Unconfirmed
+from shmbroker import Broker, ConnectionClosed, Empty, MessageGone, Queue, Unconfirmed
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.broker.journaler import Journaler
 from shmbroker.ipc.journal import records
@@ -20,6 +21,7 @@ from shmbroker.ipc.journal.end import End, Frame
 from shmbroker.ipc.journal.replay import Replay
 from shmbroker.ipc.journal.stored import Stored, stored
 from shmbroker.perf.machine.process import Process
+from tests.ipc.connection.test_native_threads import of_c
 from tests.support.host import PATIENCE, after_the_host_died, journaling
 
 SOON = 0.05
@@ -52,6 +54,20 @@ def frame_with(end: End, body: bytes) -> Frame:
     while not has(frame := next_frame(end), body):
         pass
     return frame
+
+
+def goes_on(end: End, frame: Frame, body: bytes) -> Frame:
+    """The frame with this message, and it is done with those before."""
+    while not has(frame, body):
+        end.done(frame.number)
+        frame = next_frame(end)
+    return frame
+
+
+def fills(end: End, queue: Queue, body: bytes) -> Frame:
+    """An end that may have one frame in flight has that with this message."""
+    queue.publish(body, confirm="shm")
+    return goes_on(end, next_frame(end), body)
 
 
 def test_a_confirm_waits_for_all_ends(vhost: str, broker: Broker, tmp_path: Path) -> None:
@@ -171,20 +187,78 @@ def test_what_is_in_flight_is_bounded(vhost: str, broker: Broker, tmp_path: Path
         End(journaler, "b", timeout=NEVER, bytes_max=0) as end,
     ):
         queue = broker.declare_queue("orders", durable=True)
-        queue.publish(b"one", confirm="shm")
-        while not has(frame := next_frame(end), b"one"):
-            end.done(frame.number)
+        frame = fills(end, queue, b"one")
         for number in range(10):
             queue.publish(b"%d" % number, confirm="shm")
             more = end.read(SOON / 10)
             if more is not None:
                 assert not bodies_in(more), "a list of segments is no matter"
                 frame = more
-        while not has(frame, b"9"):
-            end.done(frame.number)
-            frame = next_frame(end)
-        end.done(frame.number)
+        end.done(goes_on(end, frame, b"9").number)
         queue.confirm(timeout=PATIENCE)
+
+
+@pytest.fixture
+def event() -> Iterator[int]:
+    made = os.eventfd(0)
+    yield made
+    os.close(made)
+
+
+def test_who_is_live_is_written_while_an_end_is_full(
+    vhost: str, broker: Broker, tmp_path: Path, event: int
+) -> None:
+    """It may say that this end counts no more; nothing else is written with it."""
+    with (
+        journaling(vhost, tmp_path) as journaler,
+        End(journaler, "b", timeout=NEVER, bytes_max=0) as end,
+    ):
+        queue = broker.declare_queue("orders", durable=True)
+        fills(end, queue, b"one")
+        queue.publish(b"two", confirm="shm")
+        journaler.tell(event)
+        count = journaler.standing(b"alone")
+        assert select([event], [], [], PATIENCE)[0]
+        told = journaler.told()
+        assert told.synced == count
+        frames = [next_frame(end)]
+        while frames[-1].number < told.number:
+            frames.append(next_frame(end))
+        kinds = {each.kind for frame in frames for each in stored(frame.records)}
+        assert kinds - {records.SEGMENTS} == {records.STANDING}
+        end.done(goes_on(end, frames[-1], b"two").number)
+        queue.confirm(timeout=PATIENCE)
+
+
+def is_awake(status: Path) -> bool:
+    with suppress(FileNotFoundError):  # a thread that looks at old segments ends by itself
+        return "State:\tS" not in status.read_text()
+    return False
+
+
+def test_a_journaler_sleeps_while_an_end_is_full(
+    vhost: str, broker: Broker, tmp_path: Path, event: int
+) -> None:
+    """That it holds is told when all is written that was there before."""
+    others = of_c()
+    with (
+        journaling(vhost, tmp_path) as journaler,
+        End(journaler, "b", timeout=NEVER, bytes_max=0) as end,
+    ):
+        queue = broker.declare_queue("orders", durable=True)
+        frame = fills(end, queue, b"one")
+        queue.publish(b"two", confirm="shm")
+        journaler.tell(event)
+        journaler.hold(True)
+        ours = [status for task, status in of_c().items() if task not in others]
+        until = time.monotonic() + PATIENCE
+        while any(is_awake(each) for each in ours):
+            assert time.monotonic() < until, "it does not sleep"
+            time.sleep(0.01)  # it tells nobody
+        assert not journaler.told().holds
+        goes_on(end, frame, b"two")
+        assert select([event], [], [], PATIENCE)[0]
+        assert journaler.told().holds
 
 
 def test_one_that_does_not_count_is_not_waited_for(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from shmbroker import Unconfirmed
+from shmbroker.netbridge.replicated import options
 from tests.netbridge.replicated.conftest import PATIENCE, Made
 from tests.netbridge.replicated.test_losing import MANY, filled
 
@@ -98,9 +101,16 @@ def test_newest_lost_for_good(node: Made) -> None:
 QUICK = STOP_CONFIRMING | {"link-defaults.heartbeat-interval": "300ms"}
 
 
+def one_frame_in_flight() -> None:
+    """In this process: with one more, a replica has as much in flight as it may have."""
+    terms = options.terms
+    options.terms = lambda found: replace(terms(found), in_flight=0)
+
+
 def test_stop_confirming_suspends_and_ha_continue_goes_on(node: Made) -> None:
-    two = node(QUICK).up()
-    orders = filled(two)
+    two = node(QUICK)
+    two["a"].before = one_frame_in_flight  # what comes while it is suspended is too much
+    orders = filled(two.up())
     two.stands_still("b")
     two.says("a", "suspended")
     try:
