@@ -57,7 +57,7 @@ def test_a_confirm_waits_for_the_replica(pair: Pair) -> None:
         other.close()
         wait_for(lambda: orders.level == "disk")
         assert orders.publish(b"alone again", timeout=PATIENCE) == 20
-        assert live.in_sync == ()
+        wait_for(lambda: live.in_sync == ())
 
 
 def test_what_is_replicated_is_there_after_a_takeover(pair: Pair) -> None:
@@ -204,7 +204,7 @@ def test_a_hung_replica_is_waited_for_once(pair: Pair) -> None:
             assert orders.confirm(timeout=PATIENCE) == "disk"
             for _ in range(10):
                 orders.publish(b"more", timeout=PATIENCE)
-            assert live.in_sync == ()
+            wait_for(lambda: live.in_sync == ())
             other.go_on()
             wait_for(lambda: live.in_sync == ("two",))
             orders.publish(b"2", confirm=BOTH, timeout=PATIENCE)
