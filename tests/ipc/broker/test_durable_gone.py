@@ -229,7 +229,7 @@ def test_segments_that_only_a_deleted_queue_needed_are_used_again(
         with journaling(vhost, tmp_path, 2, SMALL) as journaler:
             turn_over(journaler, broker, 7)
             late = time.monotonic() + PATIENCE
-            while journaler.statistics().segments >= 6:  # the thread that learns it has other duties
+            while journaler.statistics().segments >= 6:  # it is learnt beside
                 assert time.monotonic() < late
                 turn_over(journaler, broker, 1)
                 time.sleep(0.01)
