@@ -82,6 +82,8 @@ class Owner:
         """Told from another thread when this broker has no network any more, and was to have it."""
         self._stopped: set[str] = set()
         self._watches = False
+        self._untold: Callable[[], None] | None = None
+        """What its group is to know, and could not be written yet."""
         self._lines = Lines(log.write, time.monotonic)
         self._broadcasts = Broadcasts(config.name, self._lines.tell)
         self._broadcasts.wants(signed(wanted.broadcasts, credentials))
@@ -246,6 +248,8 @@ class Owner:
         ours, network = self._ours, self._network
         if ours is None or not self._has_tables(ours):
             return None
+        if self._untold is not None:
+            return PASSIVE_RETRY_SECONDS
         if ours.standing is Standing.BACKUP:
             is_there = self._live is not None and network is not None and not network.unbound
             return None if is_there else PASSIVE_RETRY_SECONDS
@@ -266,6 +270,8 @@ class Owner:
             self._wait(ours)
         elif network is not None and network.is_live:
             network.listen()
+            if self._untold is not None:
+                self._tells(self._untold)
         else:
             self._begin(ours)
 
@@ -329,10 +335,25 @@ class Owner:
     def _serve(self, ours: Identity) -> None:
         self._made(ours).serve(ours)
         self.holds(self._is_held)
-        self._group.serves(whereabouts.of(ours.epoch, self._wanted))
-        self._watch_backups()
+        self._tells(lambda: self._tell_group(ours))
         self._tell_topology()
         self._show_programs()
+
+    def _tells(self, what: Callable[[], None]) -> None:
+        """Now, or when there is room on the disk: the broker serves without."""
+        self._untold = None
+        try:
+            what()
+        except OSError as error:
+            self._untold = what
+            self._lines.tell({"event": "network", "level": "error", "what": told(error)})
+
+    def _tell_group(self, ours: Identity) -> None:
+        self._group.serves(whereabouts.of(ours.epoch, self._wanted))
+        if not self._watches:
+            self._group.watch(lambda: self._orders.put(self._tell_topology))
+            self._watches = True
+            self._tell_topology()
 
     def _show_programs(self) -> None:
         """For people, when they ask.  Nothing if no acceptor admits any."""
@@ -370,11 +391,6 @@ class Owner:
         self._others = others
         self._tell_topology()
 
-    def _watch_backups(self) -> None:
-        if not self._watches:
-            self._watches = True
-            self._group.watch(lambda: self._orders.put(self._tell_topology))
-
     def _wait(self, ours: Identity) -> None:
         """As soon as the live has said where it is; it may never do."""
         self._ours = ours
@@ -382,15 +398,16 @@ class Owner:
         self._live = self._group.live(ours.epoch)
         if self._live is not None and self._has_tables(ours):
             self._made(ours).wait(self._live)
-            self._group.waits(ours.epoch, self.uri)
+            self._tells(lambda: self._group.waits(ours.epoch, self.uri))
 
     def _end(self, at_once: bool) -> None:
         network, self._network, self._ours = self._network, None, None
-        self._live = None
+        self._live = self._untold = None
         self._stopped = set()  # whoever serves next makes all links, this one too if it is that
         self._broadcasts.close()
         if network is not None:
-            self._group.leaves()
+            with suppress(OSError):  # its file says that it waits: for a live of another epoch
+                self._group.leaves()
             network.close(at_once=at_once)
 
     def _reload(self, wanted: Wanted, credentials: Credentials) -> None:

@@ -18,14 +18,16 @@ import pytest
 
 import shmbroker
 from shmbroker import ConnectionClosed, Unconfirmed
-from shmbroker.netbridge.broker import whereabouts
+from shmbroker.netbridge.broker import standby, whereabouts
 from shmbroker.netbridge.remote.action import Event
 from shmbroker.perf.machine.port import free_port
+from tests.cli.command import eventually
 from tests.conftest import vhost_for_a_while
 from tests.netbridge.broker.conftest import PASSWORD, SITE
 from tests.support.fall import falls_when
 from tests.support.link import PATIENCE
 from tests.support.runs import Run
+from tests.support.small_disk import empty, fill, small_disk
 
 SHM = "prefer-shared-memory=false"
 
@@ -56,6 +58,13 @@ class Group:
         self.live.start().becomes("live")
         listening(self.live)
         self.backup.start().becomes("passive")
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """The store of the group, on a disk of its own."""
+    with small_disk(tmp_path / "store", 64 << 20) as mounted:
+        yield mounted
 
 
 @pytest.fixture
@@ -95,6 +104,26 @@ def test_a_live_without_its_network_thread_has_failed_and_its_backup_serves(grou
     assert "the network thread has ended" in group.live.why("failed")
     assert "RuntimeError: it fell" in group.live.why("failed")
     group.backup.becomes("live")
+
+
+def test_a_full_disk_keeps_no_network_from_serving_and_none_from_ending(
+    disk: Path, group: Group
+) -> None:
+    """What it could not tell its group it tells when there is room."""
+    group.up()
+    eventually((disk / standby.FOLDER / "second").exists)
+    fill(disk)
+    group.live.kill()
+    group.backup.becomes("live")
+    program = group.program(group.uri(1))
+    assert program.uri == group.address(1)
+    program.close()
+    assert whereabouts.read(disk, 2) is None
+    empty(disk)
+    eventually(lambda: whereabouts.read(disk, 2))
+    fill(disk)
+    assert group.backup.stop() == 0
+    assert "stopped" in group.backup.events()
 
 
 def test_a_passive_broker_says_so_and_the_next_member_is_taken(group: Group) -> None:
