@@ -213,8 +213,8 @@ class Network(Closable):
         name = f"network of {ours.name}"[:56]
         self._broker = broker = connect(f"shm://{self.place.vhost}", name=name)
         self._thread.serve(broker, ours.node)
-        self._networked.serve(broker, ours.node)
-        self._agents.serve(broker, ours.node, ours.name, self.given.agents)
+        self._networked.serve(broker, ours)
+        self._agents.serve(broker, ours, self.given.agents)
         self._sessions = self._serving()
 
     def serve(self, ours: Identity) -> None:

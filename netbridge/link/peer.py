@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from shmbroker.netbridge.wire.words import Refusal, Role, Standing
 
@@ -42,6 +42,10 @@ class Identity:
     history: int = 0
     """Another one whenever positions of its queues may be used twice; the far end sees it in the
     origins of streams only."""
+
+
+NOBODY: Final = Identity(bytes(16), bytes(16), "", Standing.NONE, 0)
+"""Before it is known who this broker is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from shmbroker.netbridge.carrier.source import Shipped, Source
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.link.ending import Reason
+from shmbroker.netbridge.link.peer import NOBODY, Identity
 from shmbroker.netbridge.network.codec import decode, encode
 from shmbroker.netbridge.network.demand import Demand, Here, Terms
 from shmbroker.netbridge.network.option import NetworkLink
@@ -64,7 +65,7 @@ class NetworkLinks(Closable):
         self._parties: dict[End, _Party] = {}
         self._here: tuple[Here, ...] = ()
         self._broker: Broker | None = None
-        self._node = b""
+        self._ours = NOBODY
         self._looking: Looking | None = None
         self._supplying: Supplying | None = None
         self._worker = Worker(thread.call)
@@ -72,9 +73,9 @@ class NetworkLinks(Closable):
         self.due = math.inf
         """When it is looked again who consumes here."""
 
-    def serve(self, broker: Broker, node: bytes) -> None:
+    def serve(self, broker: Broker, ours: Identity) -> None:
         """The broker is live.  Before any link is."""
-        self._broker, self._node = broker, node
+        self._broker, self._ours = broker, ours
         self._looking = Looking(broker.vhost)
         self._thread.ask(lambda: self._thread.members.append(self))
 
@@ -217,7 +218,7 @@ class NetworkLinks(Closable):
         )  # fmt: skip
         end.sources[0] = source
         exact = end.machine.times.exact
-        outlet = source.outlet(0, self._node, 0, exact=exact)
+        outlet = source.outlet(0, self._ours.node, self._ours.history, exact=exact)
         party.is_open = True
         end.does(end.machine.open(outlet, time.monotonic()))
 

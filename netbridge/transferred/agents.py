@@ -30,6 +30,7 @@ from shmbroker.netbridge.carrier.source import Shipped, Source
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.link.ending import Reason
+from shmbroker.netbridge.link.peer import NOBODY, Identity
 from shmbroker.netbridge.transferred import subscriber
 from shmbroker.netbridge.transferred.overflow import DROPS, SHIPS, dropped
 from shmbroker.netbridge.transferred.upstream import NOTHING, Seen, Upstream, drop
@@ -81,17 +82,16 @@ class Agents(Closable):
         self._connections = 0
         """Of agents of others that subscribe."""
         self._broker: Broker | None = None
-        self._node, self._name = b"", ""
+        self._ours = NOBODY
         self._upstream: Upstream | None = None
         self._worker = Worker(thread.call)
         self._is_closed = False
         self.due = math.inf
         """When it is looked again which exchanges there are."""
 
-    def serve(self, broker: Broker, node: bytes, name: str, agents: tuple[Agent, ...]) -> None:
+    def serve(self, broker: Broker, ours: Identity, agents: tuple[Agent, ...]) -> None:
         """The broker is live.  Before any link is; what agents forward waits from now on."""
-        self._broker, self._node, self._name = broker, node, name
-        self._agents = agents
+        self._broker, self._ours, self._agents = broker, ours, agents
         self._upstream = Upstream(broker, self._tell)
         subscriber.drop_all(broker)
         self._seen = self._upstream.carries(agents)
@@ -243,7 +243,7 @@ class Agents(Closable):
         assert self._broker is not None, "a passive broker has no links"
         assert peer is not None, "it is met"
         if isinstance(act, party.Answer):
-            work = partial(answer, self._broker, self._name, act.said)
+            work = partial(answer, self._broker, self._ours.name, act.said)
             self._worker.do(work, partial(self._answers, end))
         elif isinstance(act, party.Subscribe):
             self._connections += 1
@@ -311,7 +311,8 @@ class Agents(Closable):
             source.holds(self._thread.after_sync)
             self._thread.held[queue] = source.hold
         at.party.is_open = True
-        outlet = source.outlet(0, self._node, 0, exact=end.machine.times.exact)
+        ours, exact = self._ours, end.machine.times.exact
+        outlet = source.outlet(0, ours.node, ours.history, exact=exact)
         end.does(end.machine.open(outlet, time.monotonic()))
 
 

@@ -46,7 +46,7 @@ def test_it_comes_before_anything_is_said_to_be_wanted(tmp_path: Path) -> None:
         there, dials = (opened.enter_context(NetworkThread(each)) for each in (far, near))
         dials.serve(near, NEAR.node)
         networked = opened.enter_context(NetworkLinks(there, lambda _: None))
-        networked.serve(far, FAR.node)
+        networked.serve(far, FAR)
         opened.enter_context(
             Listener(there, address, SITE.keys[0], Credentials([SITE]), FAR, networks=networked)
         )
