@@ -141,21 +141,8 @@ int64_t pager_follow(sb_pager *pager)
     return following_begin(&pager->following, pager->connection, L_QUEUE_INBOX, &USER, pager);
 }
 
-int64_t pager_look_at_catalog(sb_pager *pager)
-{
-    following *of = &pager->following;
-    if (!following_is_behind(of) || atomic_load(&pager->connection->closed))
-        return SB_OK;
-    int64_t code = following_look(of);
-    sb_wait *waits = realloc(pager->waits, (size_t)(of->count + 1) * sizeof *waits);
-    if (!waits)
-        return fail_system("memory for %lld queues that page", (long long)of->count);
-    pager->waits = waits;
-    return code;
-}
-
 /* Pages of queues that are no more: of a vhost that was, or deleted while nobody paged. */
-void pager_remove_left(sb_pager *pager)
+static void remove_left(sb_pager *pager)
 {
     DIR *directory = opendir(pager->folder);
     struct dirent *each;
@@ -175,6 +162,24 @@ void pager_remove_left(sb_pager *pager)
     }
     if (directory)
         closedir(directory);
+}
+
+int64_t pager_look_at_catalog(sb_pager *pager)
+{
+    following *of = &pager->following;
+    if (!following_is_behind(of) || atomic_load(&pager->connection->closed))
+        return SB_OK;
+    bool is_first = of->generation < 0;
+    int64_t code = following_look(of);
+    sb_wait *waits = realloc(pager->waits, (size_t)(of->count + 1) * sizeof *waits);
+    if (!waits)
+        return fail_system("memory for %lld queues that page", (long long)of->count);
+    pager->waits = waits;
+    if (code == SB_OK && is_first) /* all that page are followed: not before */
+        code = fence_check(&pager->fence);
+    if (code == SB_OK && is_first)
+        remove_left(pager);
+    return code;
 }
 
 void pager_leave_all(sb_pager *pager)

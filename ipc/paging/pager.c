@@ -219,7 +219,6 @@ int64_t sb_pager_start(sb_connection *connection, const char *folder, int64_t pa
         code = SB_OK;
     }
     if (code == SB_OK) {
-        pager_remove_left(pager);
         participant_repairs(connection);
         word_store(connection->participants.memory, L_PARTICIPANTS_PAGES_AT, 1);
         code = thread_start(&pager->thread, work, pager, "the pager");

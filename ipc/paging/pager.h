@@ -68,10 +68,10 @@ void paged_rest(paged *each);
 
 /* At the beginning, before the first look. */
 int64_t pager_follow(sb_pager *pager);
-/* If the catalog has changed: follow what pages now, and let go of what was deleted. */
+/* If the catalog has changed: follow what pages now, and let go of what was deleted.  The first
+ * time that goes well, also remove the files of queues that are no more: of a vhost that was, or
+ * deleted while nobody paged. */
 int64_t pager_look_at_catalog(sb_pager *pager);
-/* Files of queues that are no more: of a vhost that was, or deleted while nobody paged. */
-void pager_remove_left(sb_pager *pager);
 /* At the end. */
 void pager_leave_all(sb_pager *pager);
 

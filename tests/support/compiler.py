@@ -37,3 +37,11 @@ def compile_program(source: Path, target: Path, internals: bool = False) -> Path
         command.append(f"-I{target.parent}")
     subprocess.run([*command, *pkg_config()], check=True)
     return target
+
+
+def compile_faults(folder: Path) -> Path:
+    """What is preloaded to let calls on files fail."""
+    library = folder / "faults.so"
+    flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    subprocess.run(["cc", *flags, NATIVE / "faults.c", "-o", library, "-ldl"], check=True)
+    return library

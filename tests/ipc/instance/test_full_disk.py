@@ -20,7 +20,7 @@ from shmbroker.ipc.base.errors import DiskFull
 from shmbroker.ipc.instance import status
 from tests.ipc.instance.conftest import Make
 from tests.ipc.instance.test_pair import bodies, eventually, is_announced, put
-from tests.support.compiler import NATIVE
+from tests.support.compiler import compile_faults
 from tests.support.runs import PATIENCE_SECONDS, Run, Settings
 from tests.support.small_disk import empty, empty_names, fill, fill_names, small_disk
 
@@ -232,11 +232,7 @@ def test_a_limit_of_the_size_of_files_is_waited_for(make: Make, vhost: str) -> N
 
 @pytest.fixture(scope="module")
 def faults(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What lets calls fail."""
-    library = tmp_path_factory.mktemp("faults") / "faults.so"
-    flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
-    subprocess.run(["cc", *flags, NATIVE / "faults.c", "-o", library, "-ldl"], check=True)
-    return library
+    return compile_faults(tmp_path_factory.mktemp("faults"))
 
 
 class Faulty:

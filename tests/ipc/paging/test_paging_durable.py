@@ -6,6 +6,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,10 +20,13 @@ import pytest
 import shmbroker
 from shmbroker import Broker, Empty, InvalidArgument, Queue, Unconfirmed, aio
 from shmbroker.core.layout import IN_INBOX
+from shmbroker.ipc.base.errors import DiskFull
 from shmbroker.ipc.broker.journaler import Journaler, restore
 from shmbroker.ipc.paging.pager import Pager
 from shmbroker.ipc.vhost import vhost as vhosts
 from tests.ipc.paging.test_paging import eventually, number, pages, received
+from tests.support.compiler import compile_faults
+from tests.support.small_disk import empty_names, fill_names, small_disk
 
 SLOTS = 64
 SEGMENT = 256 << 10
@@ -273,6 +280,69 @@ def test_a_deleted_queue_leaves_nothing(host: Host) -> None:
     with host.up() as broker:
         assert broker.queue("orders").statistics().depth == 0
         assert [each.name for each in broker.queues()] == ["orders"]
+
+
+def test_pages_stay_at_a_start_that_cannot_make_a_folder(host: Host, tmp_path: Path) -> None:
+    """The queue that has none yet is followed before the one with pages."""
+    with small_disk(tmp_path / "disk", 4 << 20, names=200) as disk:
+        host.pages = disk / "pages"
+        with host.up() as broker:
+            broker.declare_queue("second", slots=SLOTS, durable=True, when_full="page")
+            broker.declare_queue("whose row the inbox of second takes")
+            publish(declare(broker), 0, MANY)
+            eventually(lambda: len(pages(host.pages)) > 3)
+            rests(host.pages)
+            broker.delete_queue("whose row the inbox of second takes")
+        there = pages(host.pages)
+        fill_names(disk)
+        with host.up(pager=False) as broker:
+            publish(broker.queue("second"), 0, 2 * SLOTS)
+            with host.pager(broker) as pager:
+                eventually(lambda: isinstance(pager.failure, DiskFull))
+                assert pages(host.pages) == there
+                empty_names(disk)
+                assert received(broker.queue("orders"), MANY) == list(range(MANY))
+                assert received(broker.queue("second"), 2 * SLOTS) == list(range(2 * SLOTS))
+                assert not any("missing" in each for each in missing(broker))
+
+
+START_A_PAGER = """
+import sys, shmbroker
+from shmbroker.ipc.paging.pager import Pager
+with shmbroker.connect(sys.argv[1]) as broker, Pager(broker, sys.argv[2]) as pager:
+    print(type(pager.failure).__name__, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_pages_stay_at_a_start_that_cannot_sync_their_folder(vhost: str, tmp_path: Path) -> None:
+    """No queue is followed yet."""
+    folder, faults = tmp_path / "store" / "pages", tmp_path / "faults"
+    folder.parent.mkdir()
+    with shmbroker.connect(f"shm://{vhost}") as broker:
+        with Pager(broker, folder, page_bytes=PAGE_BYTES):
+            queue = broker.declare_queue("orders", slots=SLOTS, when_full="page")
+            publish(queue, 0, MANY)
+            eventually(lambda: len(pages(folder)) > 1)
+        there = pages(folder)
+        faults.write_text(f"{folder.parent} {errno.ENOSPC}\n")
+        with subprocess.Popen(
+            [sys.executable, "-c", START_A_PAGER, f"shm://{vhost}", folder],
+            env=os.environ | {"LD_PRELOAD": str(compile_faults(tmp_path)), "FAULTS": str(faults)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        ) as other:
+            assert other.stdin
+            assert other.stdout
+            try:
+                assert other.stdout.readline() == b"DiskFull\n"
+                assert pages(folder) == there
+                faults.write_text("")
+                assert received(queue, MANY) == list(range(MANY))
+            finally:
+                other.stdin.close()
+        assert other.returncode == 0
+        assert missing(broker) == []
 
 
 # --- damage ---------------------------------------------------------------------------------------
