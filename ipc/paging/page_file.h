@@ -38,7 +38,7 @@ typedef struct kept {
 
 struct page_store {
     char path[PATH_MAX];
-    int folder;
+    int folder; /* or -1: there is none yet */
     int64_t page_bytes;
     page_teller told;
     void *context;
@@ -70,6 +70,8 @@ struct page_store {
 
 /* SB_DISK_FULL or SB_SYSTEM, as errno says, with what was being done to which file. */
 int64_t page_refused(const page_store *of, const char *doing, int64_t serial);
+/* There is a folder; of a durable queue, its name is synced. */
+int64_t page_make_folder(page_store *of);
 /* Tell of what is wrong at this offset of the file that is read. */
 void page_tell(const page_store *of, int64_t offset, const char *what);
 /* Where so many bytes more have room in it; NULL: there is no memory. */

@@ -24,6 +24,9 @@
  * that it makes have an epoch below those of before, or stand where the other one makes its own:
  * they are left out.
  *
+ * The folder is made with the first file: what has room in memory does not need it, and a full disk
+ * has no room for it.
+ *
  * Space is set aside when a file is begun, so that a full disk is mostly found out there; the size
  * is that of what was written.  Files are not recycled: that would save nothing without syncs, and
  * what is read before the kernel has written it to the disk never gets there. */
@@ -83,17 +86,25 @@ static bool serial_of(const char *name, int64_t *serial)
     return strcmp(again, name) == 0;
 }
 
-static int64_t folder_made(const char *path, bool syncs)
+static int open_folder(const char *path)
+{
+    return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+}
+
+int64_t page_make_folder(page_store *of)
 {
     char parent[PATH_MAX];
-    snprintf(parent, sizeof parent, "%s/..", path);
-    if (mkdir(path, 0700) != 0)
-        return errno == EEXIST ? SB_OK : SB_SYSTEM;
-    int folder = syncs ? open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    bool synced = !syncs || (folder >= 0 && fsync(folder) == 0);
+    if (of->folder >= 0)
+        return SB_OK;
+    snprintf(parent, sizeof parent, "%s/..", of->path);
+    bool made = mkdir(of->path, 0700) == 0 || errno == EEXIST;
+    int folder = made ? open_folder(parent) : -1;
+    if (folder >= 0 && (!of->syncs || fsync(folder) == 0))
+        of->folder = open_folder(of->path);
+    int64_t code = of->folder >= 0 ? SB_OK : page_refused(of, "making the folder of", of->next);
     if (folder >= 0)
         close(folder);
-    return synced ? SB_OK : SB_SYSTEM;
+    return code;
 }
 
 /* Which files there are, and how large they are. */
@@ -105,7 +116,6 @@ static int64_t count_files(page_store *of)
     struct dirent *each;
     struct stat status;
     int64_t serial;
-    of->first = of->next = 1;
     bool any = false;
     while ((each = readdir(directory))) {
         if (!serial_of(each->d_name, &serial) || fstatat(of->folder, each->d_name, &status, 0) != 0)
@@ -126,8 +136,8 @@ int64_t page_store_open(const char *path, int64_t page_bytes, const page_safety 
     page_store *made = calloc(1, sizeof *made);
     if (!made)
         return fail_system("memory for pages");
-    *made = (page_store){.page_bytes = page_bytes, .told = told, .context = context, .writer = -1,
-                         .reader = -1};
+    *made = (page_store){.page_bytes = page_bytes, .told = told, .context = context, .first = 1,
+                         .next = 1, .writer = -1, .reader = -1};
     if (safety) {
         made->syncs = true;
         made->epoch = safety->epoch;
@@ -135,13 +145,12 @@ int64_t page_store_open(const char *path, int64_t page_bytes, const page_safety 
         made->backed = safety->backed;
     }
     snprintf(made->path, sizeof made->path, "%s", path);
-    if (folder_made(path, made->syncs) != SB_OK)
-        made->folder = -1;
-    else
-        made->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    int64_t code = made->folder < 0 ? fail(is_full_disk(errno) ? SB_DISK_FULL : SB_SYSTEM,
-                                           "the folder %s: %s", path, strerror(errno))
-                                    : count_files(made);
+    made->folder = open_folder(path);
+    int64_t code = SB_OK;
+    if (made->folder >= 0)
+        code = count_files(made);
+    else if (errno != ENOENT)
+        code = fail_system("opening the folder %s", path);
     if (code != SB_OK) {
         page_store_close(made);
         return code;
@@ -202,7 +211,8 @@ int64_t page_store_clear(page_store *of, int64_t position)
         page_drop_file(of);
     of->bytes = page_store_is_empty(of) ? 0 : HEAD;
     page_store_journaled(of, INT64_MAX);
-    return fsync(of->folder) == 0 ? SB_OK : page_refused(of, "syncing the folder of", last);
+    bool synced = of->folder < 0 || fsync(of->folder) == 0;
+    return synced ? SB_OK : page_refused(of, "syncing the folder of", last);
 }
 
 bool page_store_is_empty(const page_store *of)

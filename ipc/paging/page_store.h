@@ -27,7 +27,7 @@ typedef struct page_safety {
 /* Told of what is wrong with a file. */
 typedef void (*page_teller)(void *context, const char *text);
 
-/* The files in this folder, which is made if there is none.  safety: NULL, nothing is synced. */
+/* The files in this folder, which is made with the first.  safety: NULL, nothing is synced. */
 int64_t page_store_open(const char *folder, int64_t page_bytes, const page_safety *safety,
                         page_teller told, void *context, page_store **opened);
 void page_store_close(page_store *closed);

@@ -43,6 +43,9 @@ static int make_file(page_store *to, const char *name)
 static int64_t begin_file(page_store *to)
 {
     char name[PAGE_NAME_ROOM];
+    int64_t code = page_make_folder(to);
+    if (code != SB_OK)
+        return code;
     page_header header = {.magic = PAGE_MAGIC, .version = PAGE_VERSION, .serial = to->next,
                           .epoch = to->epoch, .boot = boot_hash(), .ahead = page_ahead_ns()};
     if (getrandom(&header.salt, sizeof header.salt, 0) != sizeof header.salt)
@@ -53,7 +56,6 @@ static int64_t begin_file(page_store *to)
     if (to->writer < 0)
         return page_refused(to, "making", to->next);
     to->next++;
-    int64_t code = SB_OK;
     if (fallocate(to->writer, FALLOC_FL_KEEP_SIZE, 0, to->page_bytes) != 0 &&
         errno != EOPNOTSUPP && errno != EINTR)
         code = page_refused(to, "setting space aside for", to->next - 1);

@@ -71,7 +71,7 @@ MUTANTS = (
     ),
     Mutant(
         "no-sync-of-a-new-folder", "paging/page_store.c",
-        "folder >= 0 && fsync(folder) == 0", "folder >= 0",
+        "(!of->syncs || fsync(folder) == 0)", "true",
     ),
     Mutant(
         "files-go-before-the-journal-has-it", "paging/paged.c",
