@@ -1,8 +1,8 @@
 /* What a turn writes, staged: all that was there at one moment (moment.c).
  *
  * Each queue has its share of a frame, so that none waits for another's; but with a transaction,
- * all of the moment is one frame.  What is gathered of a large one is handed to the disk
- * meanwhile. */
+ * all of the moment is one frame, and of a last-value queue all always is.  What is gathered of a
+ * large one is handed to the disk meanwhile. */
 
 #define _GNU_SOURCE
 
@@ -40,7 +40,13 @@ bool followed_is_held_back(const sb_journaler *journaler, const followed *each)
     return journaler->owes && journaler->inboxes && !followed_comes_out_of_pages(each);
 }
 
-/* All of a queue that stood there at the moment, or, if no transaction is in it, its share. */
+/* What may be gathered of a queue: its share, or all that stood there at the moment, if a
+ * transaction is in it, or newer values of older ones that its head has passed. */
+static int64_t most_of(const followed *each, bool whole, int64_t share)
+{
+    return whole || each->queue->last_value ? ALL_BYTES : share;
+}
+
 static int64_t gather(sb_journaler *journaler, followed *each, int64_t share)
 {
     sb_message message;
@@ -153,11 +159,11 @@ static int64_t stage_ready(sb_journaler *journaler, bool whole)
     int64_t code = unplaced_stage(journaler);
     for (int64_t each = 0; each < journaler_concerned(journaler) && code == SB_OK; each++)
         code = followed_stage_news(journaler, journaler_concerns(journaler, each));
-    int64_t share = whole ? ALL_BYTES : share_of_each(journaler);
+    int64_t share = share_of_each(journaler);
     for (int64_t index = 0; index < journaler->ready.count && code == SB_OK; index++) {
         followed *each = journaler->ready.ready[index]->of;
         if (whole || !followed_is_held_back(journaler, each))
-            code = gather(journaler, each, share);
+            code = gather(journaler, each, most_of(each, whole, share));
     }
     return code == SB_OK ? unplaced_stage_over(journaler) : code;
 }

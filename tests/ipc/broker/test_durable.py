@@ -20,6 +20,8 @@ import pytest
 import shmbroker
 from shmbroker import Broker, Empty, InvalidArgument, Unconfirmed, aio
 from shmbroker.core import layout
+from shmbroker.ipc.journal import records
+from shmbroker.ipc.journal.replay import Replay
 from shmbroker.perf.machine.process import Process
 from tests.support.host import PATIENCE, after_the_host_died, journaling
 
@@ -43,6 +45,30 @@ def test_nothing_is_confirmed_or_delivered_before_it_is_on_disk(
         assert queue.confirmed == 2
         assert queue.publish(b"third", timeout=PATIENCE) == 2
         assert [queue.receive(timeout=0) for _ in range(3)] == [b"first", b"second", b"third"]
+
+
+def test_values_are_let_go_of_with_the_newer_ones(
+    broker: Broker, vhost: str, tmp_path: Path
+) -> None:
+    """Also if these are more than a frame usually has: what is killed behind it loses no key."""
+    queue, many = broker.declare_queue("prices", durable=True, last_value=True), 200
+
+    def publish_all() -> None:
+        for key in range(many):
+            queue.publish(bytes(8000), key=str(key), confirm="shm")
+
+    with journaling(vhost, tmp_path):
+        publish_all()
+        queue.confirm(timeout=PATIENCE)
+    publish_all()
+    with journaling(vhost, tmp_path, epoch=2):
+        queue.confirm(timeout=PATIENCE)
+    with Replay(tmp_path) as replay:
+        kept = [each for each in replay if each.position >= many]
+    written = [each.frame for each in kept if each.kind == records.MESSAGE]
+    retired = [each.frame for each in kept if each.kind == records.RETIRED]
+    assert len(written) == many
+    assert max(written) <= min(retired)
 
 
 def test_who_waits_is_woken_when_it_is_on_disk(broker: Broker, vhost: str, tmp_path: Path) -> None:
