@@ -12,10 +12,12 @@
 #define DISK_FULL_NS 100000000
 
 /* Heads that have moved on since the frame that waits was gathered.  As long as no queue was
- * deleted meanwhile, and nothing was copied from one to another, by a transaction or as a dead
- * letter, they say only that messages are done with, and need nothing of that frame. */
+ * deleted meanwhile, no value was replaced by a newer one, and nothing was copied from one queue to
+ * another, by a transaction or as a dead letter, they say only that messages are done with, and
+ * need nothing of that frame. */
 static bool see_heads(sb_journaler *journaler)
 {
+    bool replaced = false;
     for (int64_t index = 0; index < journaler->count; index++) {
         followed *each = journaler->queues[index];
         if (queue_is_gone(each->queue))
@@ -23,13 +25,14 @@ static bool see_heads(sb_journaler *journaler)
         while (sb_port_reclaim(&each->port) > 0)
             continue;
         each->seen = retired_head(each->queue);
+        replaced |= each->queue->last_value && each->seen > each->head;
     }
-    return journaler->begun == journaler->whole &&
+    return !replaced && journaler->begun == journaler->whole &&
            commit_gate_begun(journaler->connection) == journaler->whole &&
            !following_is_behind(&journaler->following);
 }
 
-/* Otherwise a head goes only with all that was copied before it moved: into the same frame. */
+/* Otherwise a head goes only with all that was published before it moved: into the same frame. */
 static int64_t stage_heads(sb_journaler *journaler, bool alone)
 {
     if (!alone)

@@ -47,9 +47,9 @@ def take(queue: Queue, count: int) -> list[int]:
     return found
 
 
-def moments(folder: Path) -> tuple[int, int]:
-    """Of two queues: in which frame the last message of the first that was declared was written,
-    and in which the first of the other was retired."""
+def moments(folder: Path, retired_of: int = 1) -> tuple[int, int]:
+    """In which frame the last message of the first queue that was declared was written, and in
+    which the first of this one was retired."""
     declared: list[int] = []
     retired, written = [], []
     with Replay(folder) as replay:
@@ -59,7 +59,7 @@ def moments(folder: Path) -> tuple[int, int]:
                 declared.append(record.queue)
             elif record.kind == records.MESSAGE and record.queue == declared[0]:
                 written.append(where)
-            elif record.kind == records.RETIRED and record.queue == declared[1]:
+            elif record.kind == records.RETIRED and record.queue == declared[retired_of]:
                 retired += [where] if record.position > 0 else []
     return max(written), min(retired)
 
@@ -135,6 +135,24 @@ def test_dead_letters_are_not_lost_on_a_full_disk(tmp_path: Path, vhost: str) ->
         assert dead_lettered <= retired, "a message was let go of before its copy was there"
         with after_the_host_died(vhost, disk / "journal") as again:
             assert [number_of(each.body) for each in again.queue("dead").browse()] == rejected
+
+
+def test_a_value_is_let_go_of_with_the_newer_one(tmp_path: Path, vhost: str) -> None:
+    with (
+        small_disk(tmp_path / "disk", DISK) as disk,
+        shmbroker.connect(f"shm://{vhost}") as broker,
+    ):
+        with journaling(vhost, disk / "journal") as journaler:
+            prices = broker.declare_queue("prices", durable=True, last_value=True)
+            orders = broker.declare_queue("orders", durable=True, slots=SLOTS)
+            prices.publish(b"old", key="coffee", timeout=PATIENCE)
+            full = publish_until_full(orders)
+            assert isinstance(journaler.failure, DiskFull)
+            prices.publish(b"new", key="coffee", confirm="shm")
+            take(orders, full)
+            prices.confirm(timeout=PATIENCE)
+        newer, retired = moments(disk / "journal", retired_of=0)
+        assert newer <= retired, "the older one was let go of before the newer one was there"
 
 
 def test_deleting_a_queue_makes_room(tmp_path: Path, vhost: str) -> None:
