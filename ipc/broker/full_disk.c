@@ -11,10 +11,9 @@
 
 #define DISK_FULL_NS 100000000
 
-/* Heads that have moved on since the frame that waits was gathered.  As long as no queue was
+/* Heads that have moved on since the moment of the frame that waits.  As long as no queue was
  * deleted meanwhile, no value was replaced by a newer one, and nothing was copied from one queue to
- * another, by a transaction or as a dead letter, they say only that messages are done with, and
- * need nothing of that frame. */
+ * another, by a transaction or as a dead letter, they need nothing that came since. */
 static bool see_heads(sb_journaler *journaler)
 {
     bool replaced = false;
@@ -27,15 +26,14 @@ static bool see_heads(sb_journaler *journaler)
         each->seen = retired_head(each->queue);
         replaced |= each->queue->last_value && each->seen > each->head;
     }
-    return !replaced && journaler->begun == journaler->whole &&
-           commit_gate_begun(journaler->connection) == journaler->whole &&
+    return !replaced && commit_gate_begun(journaler->connection) == journaler->begun &&
            !following_is_behind(&journaler->following);
 }
 
 /* Otherwise a head goes only with all that was published before it moved: into the same frame. */
-static int64_t stage_heads(sb_journaler *journaler, bool alone)
+static int64_t stage_heads(sb_journaler *journaler, bool suffice)
 {
-    if (!alone)
+    if (!suffice)
         return journaler_stage_all(journaler, true, sb_system_clock());
     int64_t code = SB_OK;
     for (int64_t index = 0; index < journaler->count && code == SB_OK; index++)
@@ -44,20 +42,20 @@ static int64_t stage_heads(sb_journaler *journaler, bool alone)
 }
 
 /* What was acknowledged makes segments dead.  It is written ahead of what waits, where each segment
- * keeps room for that, or together with it, into the reserve. */
+ * keeps room for that; or together with it, into the reserve, and so if that has a transaction. */
 int64_t journaler_make_room(sb_journaler *journaler)
 {
     int64_t code = SB_OK;
-    bool alone = see_heads(journaler);
-    for (int64_t index = 0; index < journaler->count && alone && code == SB_OK; index++) {
+    bool suffice = see_heads(journaler), ahead = suffice && journaler->begun == journaler->whole;
+    for (int64_t index = 0; index < journaler->count && suffice && code == SB_OK; index++) {
         followed *each = journaler->queues[index];
         each->head = each->seen > each->head ? each->seen : each->head;
         code = journal_retire_then(journaler->journal, each->number, each->head);
     }
-    if (code == SB_OK && alone && journal_relieve(journaler->journal) > 0)
+    if (code == SB_OK && ahead && journal_relieve(journaler->journal) > 0)
         return SB_OK;
     if (code == SB_OK)
-        code = stage_heads(journaler, alone);
+        code = stage_heads(journaler, suffice);
     for (int64_t index = 0; index < journaler->count && code == SB_OK; index++) {
         followed *each = journaler->queues[index];
         code = journal_retire_then(journaler->journal, each->number, each->retired);

@@ -302,6 +302,7 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
     journaler->whole = journaler->durable = commit_gate_whole(connection);
     if (unplaced_was_left(connection))
         journaler->whole = -1; /* what the former one did not have as messages is one frame again */
+    journaler->begun = 0; /* no moment was seen yet */
     journaler->commit_gate.connection = connection;
     journaler->commit_gate.meanwhile = look_at_ends;
     journaler->commit_gate.context = journaler;

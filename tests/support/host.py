@@ -6,6 +6,7 @@ from the journal.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,13 +23,18 @@ PATIENCE = 60
 
 @contextmanager
 def journaling(
-    vhost: str, folder: Path, epoch: int = 1, segment: int = SEGMENT
+    vhost: str,
+    folder: Path,
+    epoch: int = 1,
+    segment: int = SEGMENT,
+    beat: array[int] | None = None,
 ) -> Iterator[Journaler]:
     folder.mkdir(exist_ok=True)
     with (
         shmbroker.connect(f"shm://{vhost}", name="journal") as broker,
         Journaler(folder, segment_bytes=segment) as journaler,
     ):
+        journaler.watched(-1, beat)
         journaler.start(broker, epoch)
         yield journaler
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from array import array
 from contextlib import suppress
 from pathlib import Path
 
@@ -45,6 +47,16 @@ def take(queue: Queue, count: int) -> list[int]:
     while len(found) < count:
         found += map(number_of, queue.receive_many(count - len(found), timeout=PATIENCE))
     return found
+
+
+def await_a_try(beat: array[int]) -> None:
+    """Until the journaler, which waits for room, has looked for it with all that is there now."""
+    ends_at = time.monotonic() + PATIENCE
+    for _ in range(2):  # it beats, then it looks
+        before = beat[0]
+        while beat[0] == before:
+            assert time.monotonic() < ends_at
+            time.sleep(0.005)
 
 
 def moments(folder: Path, retired_of: int = 1) -> tuple[int, int]:
@@ -153,6 +165,34 @@ def test_a_value_is_let_go_of_with_the_newer_one(tmp_path: Path, vhost: str) -> 
             prices.confirm(timeout=PATIENCE)
         newer, retired = moments(disk / "journal", retired_of=0)
         assert newer <= retired, "the older one was let go of before the newer one was there"
+
+
+def test_what_is_published_behind_a_transaction_takes_no_room(tmp_path: Path, vhost: str) -> None:
+    """The frame that waits does not grow larger than a segment while it does."""
+    beat = array("q", [0])
+    with (
+        small_disk(tmp_path / "disk", DISK) as disk,
+        shmbroker.connect(f"shm://{vhost}") as broker,
+        journaling(vhost, disk / "journal", beat=beat),
+    ):
+        orders = broker.declare_queue("orders", durable=True, slots=SLOTS)
+        bills = broker.declare_queue("bills", durable=True)
+        full = publish_until_full(orders)
+        message = orders.get(timeout=PATIENCE)
+        transaction = broker.transaction()
+        transaction.publish(bills, message.body)
+        transaction.ack(message)
+        transaction.commit(confirm="shm")
+        await_a_try(beat)
+        behind = [*range(full + 1, full + 401)]
+        orders.publish_many(map(body, behind), confirm="shm")
+        take(orders, full - 1)
+        orders.confirm(timeout=PATIENCE)
+        bills.confirm(timeout=PATIENCE)
+        with after_the_host_died(vhost, disk / "journal") as again:
+            found = [number_of(each.body) for each in again.queue("orders").browse()]
+            assert found == [full, *behind]
+            assert again.queue("bills").statistics().depth == 1
 
 
 def test_deleting_a_queue_makes_room(tmp_path: Path, vhost: str) -> None:
