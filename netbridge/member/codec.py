@@ -118,10 +118,14 @@ WRITTEN: Final = Made(
     Written, COUNT, EPOCH, MEMBER, Many(COPY, COPIES_MAX), Flag(), NAME, Flag(), LEDGERS
 )
 
+HELLO: Final = Made(
+    Hello, NODE, POSITION, Flag(), COUNT, Flag(), Flag(), Flag(), Flag(), Many(MEMBER, COPIES_MAX)
+)
+
 WORDS: Final = Vocabulary(
     "a word",
     (Here, Made(Here, NAME, Number(0, 1 << 32), COUNT, BOOT, NAME, Text(URI_BYTES_MAX))),
-    (Hello, Made(Hello, NODE, POSITION, Flag(), COUNT, Flag(), Flag(), Flag(), Flag())),
+    (Hello, HELLO),
     (Join, Made(Join, NODE, POSITION, Flag(), Flag(), BOOT, COUNT)),
     (Joined, Made(Joined, COUNT, Flag(), COUNT)),
     (NotJoined, Made(NotJoined, WHY, COUNT)),

@@ -34,7 +34,7 @@ from shmbroker.netbridge.election.question import (
 from shmbroker.netbridge.member.action import Action, Alert, Line, Tell, TellVoter
 from shmbroker.netbridge.member.options import MemberOptions
 from shmbroker.netbridge.member.said import Hello, Said
-from shmbroker.netbridge.member.standing import FOLLOWING, SERVING, Past, Position, State
+from shmbroker.netbridge.member.standing import FOLLOWING, SERVING, Past, State
 
 NEVER: Final = float("inf")
 HAND_OVER_PATIENCE: Final = Patience(retries=0, vote_wait=1.0)
@@ -104,6 +104,10 @@ class Core(ABC):
         self.began_at = 0
         """The number of the record that begins the epoch that is granted to it; 0: not written."""
         self.is_stopping = False
+        self.was_in_sync = False
+        """This process was; one that was restarted may not use a proof of death."""
+        self.proven: set[str] = set()
+        """Members of whose newest process the kernel of this host has told that it is no more."""
         self.isolation = "it has reached none of its peers yet" if options.is_checked else ""
         """Why it never activates, and confirms nothing: `network-check`."""
         self._actions: list[Action] = []
@@ -130,16 +134,23 @@ class Core(ABC):
         self.does(Line(alert, detail))
 
     def becomes(self, state: State, why: str = "") -> None:
-        former = self.state
+        former, was_becoming_live = self.state, self.is_becoming_live
         self.state, self.why = state, why
-        if any((former in each) != (state in each) for each in (SERVING, FOLLOWING)):
+        is_news = was_becoming_live != self.is_becoming_live
+        if is_news or any((former in each) != (state in each) for each in (SERVING, FOLLOWING)):
             self.say_hello()
+
+    @property
+    def is_becoming_live(self) -> bool:
+        """Where voters decide, nobody else needs to know."""
+        return self.options.electorate is None and self.state in (State.PROMOTING, State.BEGINNING)
 
     @property
     def hello(self) -> Hello:
         return Hello(
             self.node, self.last, self.state in SERVING, self.epoch, self.is_forced,
-            self.is_eligible, self.is_listed, self.state in FOLLOWING,
+            self.is_eligible, self.is_listed, self.state in FOLLOWING or self.is_becoming_live,
+            tuple(sorted(self.proven)),
         )  # fmt: skip
 
     @property
@@ -178,29 +189,6 @@ class Core(ABC):
     def others(self) -> frozenset[str]:
         """On the list, beside this one."""
         return frozenset(copy.member for copy in self.copies) - {self.me}
-
-    @property
-    def awaited(self) -> str:
-        """Without whom it does not begin, for people: who is alone on the list needs only votes."""
-        return ", ".join(sorted(self.others)) or "its voters"
-
-    @property
-    def has_met_all(self) -> bool:
-        """On the list, and nobody serves, or has more, or may get more."""
-        if not self.is_listed or not self.others <= self.peers.keys():
-            return False
-        for member in self.others:
-            hello = self.peers[member]
-            is_another = hello.node != self.node or hello.epoch > self.epoch
-            # what is not newer has nothing that is not here
-            is_newer = hello.is_listed and self.goes_before(member, hello.last)
-            if is_another or is_newer or hello.serves or hello.is_following:
-                return False
-        return True
-
-    def goes_before(self, member: str, last: Position) -> bool:
-        mine = -self.options.rank(self.me), self.me
-        return (last.age, (-self.options.rank(member), member)) > (self.last.age, mine)
 
     def as_holder(self, grant: Grant) -> Grant:
         """The first record of an epoch is synced, and with it all before: it outlives any boot."""

@@ -37,6 +37,8 @@ class Member(Draining):
     def peer_up(self, member: str, now: float) -> list[Action]:
         """A link to it, over which it is told everything in order."""
         self.links.add(member)
+        self.returned.add(member)
+        self.proven.discard(member)  # or a later process of it
         self.tell(member, self.hello)
         if self.state is State.REFUSED:  # it knows the password by now
             self._join_later(State.JOINING, now)
@@ -176,7 +178,7 @@ class Member(Draining):
         if self.state in SERVING:
             self.replica_proven_dead(member, now)
         else:
-            self.death_proven(member)
+            self.death_proven(member, now)
         return self.done()
 
     def fails(self, why: str) -> list[Action]:

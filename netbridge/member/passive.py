@@ -12,10 +12,10 @@ HELD     --all on the list are met, and none is newer--> BEGINNING
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
 
 from shmbroker.netbridge.election.question import Copy, Grant
 from shmbroker.netbridge.member.action import (
+    Action,
     Alert,
     Begin,
     End,
@@ -24,7 +24,8 @@ from shmbroker.netbridge.member.action import (
     Unfollow,
     WriteLeft,
 )
-from shmbroker.netbridge.member.core import NEVER, RANK_SECONDS, Core, Purpose
+from shmbroker.netbridge.member.comparing import Comparing
+from shmbroker.netbridge.member.core import NEVER, RANK_SECONDS, Purpose
 from shmbroker.netbridge.member.options import CONTINUE_ALONE, MemberOptions
 from shmbroker.netbridge.member.said import (
     Accept,
@@ -58,11 +59,8 @@ from shmbroker.netbridge.member.standing import (
     State,
 )
 
-if TYPE_CHECKING:
-    from shmbroker.netbridge.member.action import Action
 
-
-class Passive(Core):
+class Passive(Comparing):
     def __init__(
         self, options: MemberOptions, past: Past, *, boot: str, life: str, now: float
     ) -> None:
@@ -81,8 +79,8 @@ class Passive(Core):
         self.stream = 0
         """Of its newest request to follow."""
         self.has_asked_back = False
-        self.was_in_sync = False
-        """This process was; one that was restarted may not use a proof of death."""
+        self.refused_until = 0.0
+        """`on-promote` has said no, and is asked again after that."""
 
     # --- starting -----------------------------------------------------------------------------
 
@@ -107,8 +105,8 @@ class Passive(Core):
             self._join_later(State.JOINING, now)
         elif not self.is_eligible:
             self._hold_in_doubt(now)
-        elif any(hello.epoch > self.epoch for hello in self._partners):
-            newer = max(self._partners, key=lambda hello: hello.epoch)
+        elif any(hello.epoch > self.epoch for hello in self.partners):
+            newer = max(self.partners, key=lambda hello: hello.epoch)
             self._hold(f"{newer.last.holder} has begun epoch {newer.epoch}")
             self.retry_at = now + self.options.retry_wait
         elif not self.others and self.last.holder == self.me and not self.begins_anew:
@@ -122,30 +120,23 @@ class Passive(Core):
         if self.options.electorate is not None:
             self._ask(Purpose.START, now)
         else:
-            self._begin(self._alone_grant)
+            self._begin(self.alone_grant)
 
     def _in_doubt(self, now: float) -> None:
         """It had, or was, an in-sync partner."""
         if self.options.electorate is not None:
             self._ask(Purpose.START, now)
-        elif self.handed_to == self.me or self._may_split:
-            self._begin(self._alone_grant)
+        elif self.handed_to == self.me or self.may_split:
+            self._goes_first(now)
         else:
             self._hold_in_doubt(now)
 
-    @property
-    def _may_split(self) -> bool:
-        """Not all on the list are here, and the configuration says what that means."""
-        is_alone = not self.others <= self.peers.keys()
-        return self.options.on_partition == CONTINUE_ALONE and is_alone
-
-    @property
-    def _partners(self) -> list[Hello]:
-        return [hello for hello in self.peers.values() if hello.node == self.node]
-
-    @property
-    def _alone_grant(self) -> Grant:
-        return Grant(self.epoch + 1, self.me, (Copy(self.me),))
+    def _goes_first(self, now: float) -> None:
+        """Nobody is asked.  Who was the live before does not take over from anybody."""
+        if self.last.holder == self.me:
+            self._begin(self.alone_grant)
+        elif now >= self.refused_until:
+            self._promote(self.alone_grant)
 
     def _hold(self, why: str) -> None:
         if self.state is not State.HELD:
@@ -170,7 +161,7 @@ class Passive(Core):
             if can_ask:
                 self._ask(Purpose.START, now)
             else:
-                self._begin(self._alone_grant)
+                self._goes_first(now)
 
     # --- becoming live ------------------------------------------------------------------------
 
@@ -186,7 +177,7 @@ class Passive(Core):
         self.becomes(State.ASKING)
         self.retry_at = NEVER
         if self.options.activates:
-            self.asks(purpose, self._alone_grant, now, has_met_all=self.has_met_all)
+            self.asks(purpose, self.alone_grant, now, has_met_all=self.has_met_all)
         else:
             self._hold("waits for shmbroker ha promote")
 
@@ -206,6 +197,8 @@ class Passive(Core):
             self._begin(self.granted)
         elif self.state is State.PROMOTING:
             self._hold("on-promote said no")
+            if self.options.electorate is None:
+                self.refused_until = self.retry_at = now + self.options.retry_wait
         return self.done()
 
     def _begin(self, grant: Grant, *, is_forced: bool = False) -> None:
@@ -243,9 +236,9 @@ class Passive(Core):
         elif self.is_eligible and self.state in LOOKING:
             if self.options.electorate is not None:
                 self.becomes(State.ASKING)
-                self.asks(Purpose.TAKE_OVER, self._alone_grant, now)
+                self.asks(Purpose.TAKE_OVER, self.alone_grant, now)
             else:
-                self._promote(self._alone_grant)
+                self._promote(self.alone_grant)
         return self.done()
 
     def asks_for_role(self, now: float) -> list[Action]:
@@ -294,6 +287,8 @@ class Passive(Core):
             self.copies = ()
         self.retry_at = self.closing_until = NEVER
         self.has_asked_back = self.was_in_sync = False
+        self.proven.clear()
+        self.returned.clear()
         self.becomes(State.SYNCING)
         self.does(Follow(member, what.epoch, what.is_all, what.stream))
 
@@ -366,38 +361,47 @@ class Passive(Core):
             self.log(Alert.NOT_IN_SYNC, f"it was not in sync with {live}")
             self._join_later(State.JOINING, now)
         elif self.handed_to == self.me:
-            self._promote(self._alone_grant)
+            self._promote(self.alone_grant)
         elif self.handed_to:
             self._join_later(State.JOINING, now)
         elif self.is_parked:
             self.becomes(State.PARKED, f"{live} was stopped with --no-handover")
         elif self.options.on_partition == CONTINUE_ALONE and self.options.activates:
-            self._promote(self._alone_grant)
+            self._take_over_later(now)
         else:
             self._hold(f"waits for {live} (epoch {self.epoch})")
+            self._goes_by_proof(now)
 
     def _take_over_later(self, now: float) -> None:
-        """The members on the list ask one after the other; first they hear where each one ends."""
+        """The members on the list go one after the other; first they hear where each one ends."""
         if (self.others - {self.last.holder}) & self.links:
             self.becomes(State.ASKING)
             self.is_comparing = True
             self.retry_at = now + RANK_SECONDS
-        else:
+        elif self.options.electorate is not None:
             self._ask(Purpose.TAKE_OVER, now)
+        else:
+            self._promote(self.alone_grant)
 
-    def _rank_before(self, member: str) -> bool:
-        """A member that is linked, and goes first: by what it has, then by its rank."""
-        hello = self.peers.get(member)
-        return hello is not None and self.goes_before(member, hello.last)
+    def death_proven(self, member: str, now: float) -> None:
+        """The kernel of this host says that its process is no more."""
+        if self.options.electorate is None and member not in self.proven:
+            self.proven.add(member)
+            self.say_hello()
+            self._goes_by_proof(now)
 
-    def death_proven(self, member: str) -> None:
-        """The kernel of this host says that the live's process is no more."""
+    def _goes_by_proof(self, now: float) -> None:
+        """Its live is dead: of those that were in sync with it one goes on."""
         was_following = self.state in FOLLOWING or self.state is State.HELD
-        is_its_live = member == self.last.holder and self.was_in_sync
-        if was_following and is_its_live and self.options.electorate is None:
-            if self.is_eligible and not self.is_parked:
-                self.does(Unfollow())
-                self._promote(self._alone_grant)
+        is_meant = self.is_eligible and not self.is_parked and self.handed_to in ("", self.me)
+        if not was_following or not is_meant or self.last.holder not in self.dead:
+            return
+        self.does(Unfollow())
+        self.live = ""
+        if self.has_met_all:
+            self._goes_first(now)
+        else:
+            self._in_doubt(now)
 
     def leave(self) -> None:
         """In good order: first its own record, then the live is told."""
@@ -428,11 +432,6 @@ class Passive(Core):
             self._promote(grant)
         elif self.state is State.ASKING:
             self._hold_in_doubt(now)
-
-    def _is_meant(self, grant: Grant) -> bool:
-        """For this boot of its host: who goes on without a replica may have confirmed what its disk
-        has not yet."""
-        return any(copy.allows(self.me, self.boot) for copy in grant.copies)
 
     def passive_lost(self, now: float) -> None:
         """Back to joining; whoever has all that was confirmed asks again after a while."""
@@ -571,7 +570,7 @@ class Passive(Core):
             return
         if self.is_comparing:
             self.is_comparing = False
-            before = [each for each in self.others - {self.last.holder} if self._rank_before(each)]
+            before = [each for each in self.others - {self.last.holder} if self.is_behind(each)]
             if before and self.state is State.ASKING:
                 self.retry_at = now + RANK_SECONDS * len(before)
                 return

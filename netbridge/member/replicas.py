@@ -484,7 +484,7 @@ class Replicating(Passive):
         if self.state is State.SUSPENDED and self.granted is None:
             self.drop_vote()
             self.log(Alert.FORCED, f"epoch {self.epoch + 1}, alone")
-            self._next_epoch(self._alone_grant)
+            self._next_epoch(self.alone_grant)
 
     # --- what `serving.py` does ---------------------------------------------------------------
 

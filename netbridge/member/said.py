@@ -24,7 +24,10 @@ class Hello:
     is_listed: bool = True
     """The same, or its last frames went with an earlier boot of its host, or it has left."""
     is_following: bool = False
-    """Its last frame is another one at any moment."""
+    """Its last frame is another one at any moment: it follows, or becomes live where nobody is
+    asked."""
+    dead: tuple[str, ...] = ()
+    """Members of which the kernel of its host has told that they are no more."""
 
 
 @dataclass(frozen=True, slots=True)

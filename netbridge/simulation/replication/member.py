@@ -124,6 +124,8 @@ class MemberProcess(Process):
         self.stream = 0
         self.streams: dict[str, int] = {}
         """By replica."""
+        self.watched: dict[str, int] = {}
+        """By member: the life of its newest process that was met."""
         self.takes_all = False
         self.pending: list[Pending] = []
         self.was_broken = False
@@ -142,8 +144,16 @@ class MemberProcess(Process):
     def connected(self, other: str) -> None:
         clock = self.host.clock
         voter = other.startswith("v")
+        line = self.lines[other]
+        if line.connection is not None:
+            self.watched[other] = line.connection.lives[1 - line.side]
         up = self.machine.voter_up if voter else self.machine.peer_up
         self.does(up(other, clock))
+
+    def died(self, other: str, life: int) -> None:
+        """That process of it, if no newer one was met."""
+        if self.watched.get(other) == life:
+            self.does(self.machine.died(other, self.host.clock))
 
     def disconnected(self, other: str, *, is_closed: bool) -> None:
         if other.startswith("v"):

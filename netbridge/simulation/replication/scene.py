@@ -38,6 +38,7 @@ from shmbroker.netbridge.simulation.world import World, Wrong
 
 DIAL_SECONDS = 0.1
 DOWN_SECONDS = 0.05, 0.6
+DEATH_SECONDS = 0.0, 0.05
 CHECK_SECONDS = 0.1
 GATEWAY = "gateway"
 """What `network-check` looks for: it is up always, and who is isolated does not reach it."""
@@ -62,6 +63,8 @@ class Cast:
     """Members look whether they reach the gateway."""
     drains: bool = False
     """Backups give all to another node."""
+    is_one_host: bool = False
+    """All members run there, and its kernel tells each one of the death of another's process."""
 
     @property
     def needed(self) -> int:
@@ -211,7 +214,14 @@ class Scene(Stage):
                 self.watch.loses_power(host.name)
         else:
             disk.flush()
+            self._tells_of_the_death(host)
         self.world.later(self.world.between(*DOWN_SECONDS), lambda: self._again(host))
+
+    def _tells_of_the_death(self, host: Host) -> None:
+        for member in self.members.values() if self.cast.is_one_host else ():
+            if member.host.is_up and member.watched.get(host.name) == host.life - 1:
+                seconds = self.world.between(*DEATH_SECONDS)
+                member.host.later(seconds, partial(member.died, host.name, host.life - 1))
 
     def _again(self, host: Host) -> None:
         if not host.is_up:
@@ -286,6 +296,8 @@ class Scene(Stage):
             self.disks[fault.host].fails_until = until
         elif kind == "power" and self.newcomers and fault.host in self.names_of_members:
             self.world.tell("no power failure: one copy is lost already")
+        elif kind == "power" and self.cast.is_one_host:
+            self.world.tell("no power failure: all copies would be lost")
         elif fault.host in self.names_of_members and self._orders(fault):
             self.world.tell(f"fault: {fault}")
         else:

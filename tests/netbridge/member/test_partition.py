@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shmbroker.netbridge.member.standing import State
+from shmbroker.netbridge.member.standing import HandedOver, State
+from shmbroker.netbridge.simulation.replication import member
 from tests.netbridge.member.group import Group, pair
 
 
@@ -91,6 +92,97 @@ def test_stop_confirming_and_the_death_of_the_live_is_proven() -> None:
     assert group.machine("b").epoch == 2
 
 
+def three(**options: bool) -> Group:
+    """Of which two are in sync with the live."""
+    group = pair(members=3, voters=0, max_replicas=2, fails_back=False, **options)
+    group.until(lambda: len(group.machine("a").backups) == 2)
+    return group
+
+
+def is_told_of_the_death(group: Group, name: str, dead: str = "a") -> None:
+    group.members[name].does(group.machine(name).died(dead, group.hosts[name].clock))
+
+
+@pytest.mark.parametrize("told", ["bc", "cb", "b", "c"])
+def test_of_several_that_were_in_sync_with_a_dead_live_the_preferred_one_goes_on(told: str) -> None:
+    """Also if the kernel of another one's host has told."""
+    group = three()
+    group.dies("a")
+    group.reaches("b", State.HELD)
+    group.reaches("c", State.HELD)
+    for name in told:
+        is_told_of_the_death(group, name)
+    group.reaches("b", State.LIVE)
+    group.reaches("c", State.IN_SYNC)
+    assert group.machine("c").last.holder == "b"
+    assert group.watch.begun == {1: "a", 2: "b"}
+
+
+@pytest.mark.parametrize("told", ["bc", "cb"])
+def test_who_knows_of_the_death_before_its_link_is_lost_waits_for_the_others(told: str) -> None:
+    group = three()
+    group.stays_down.add("a")
+    for name in told:
+        is_told_of_the_death(group, name)
+    group.dies("a")
+    group.reaches("b", State.LIVE)
+    group.reaches("c", State.IN_SYNC)
+    assert group.watch.begun == {1: "a", 2: "b"}
+
+
+def test_a_dead_live_had_handed_over_to_another_one() -> None:
+    group = three()
+    machine = group.machine("c")
+    machine.took(machine.last, (HandedOver("b"),))
+    is_told_of_the_death(group, "c")
+    assert group.state("c") is State.IN_SYNC
+
+
+def test_the_live_and_another_backup_are_proven_to_be_dead() -> None:
+    group = three()
+    group.dies("a")
+    group.dies("c")
+    group.reaches("b", State.HELD)
+    is_told_of_the_death(group, "b")
+    assert group.state("b") is State.HELD
+    assert group.machine("b").why == "waits for c (epoch 1)"
+    is_told_of_the_death(group, "b", "c")
+    group.reaches("b", State.ALONE)
+
+
+def test_a_live_that_is_back_waits_for_who_was_told_of_its_death(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """That one runs `on-promote` still: it neither serves nor follows."""
+    monkeypatch.setattr(member, "PROMOTE_SECONDS", (5.0, 5.0))
+    group = pair(voters=0, has_command=True, fails_back=False)
+    group.dies("a")
+    group.reaches("b", State.HELD)
+    is_told_of_the_death(group, "b")
+    assert group.state("b") is State.PROMOTING
+    group.returns("a")
+    group.reaches("a", State.HELD)
+    group.until(lambda: group.serving == ["b"])
+    assert group.watch.begun == {1: "a", 2: "b"}
+
+
+def test_of_several_the_one_that_goes_on_runs_its_command_until_that_says_yes() -> None:
+    group = three(has_command=True)
+    group.dies("a")
+    group.reaches("b", State.HELD)
+    group.reaches("c", State.HELD)
+    is_told_of_the_death(group, "b")
+    group.reaches("b", State.PROMOTING)
+    clock = group.hosts["b"].clock
+    group.members["b"].does(group.machine("b").promoted(False, clock))
+    assert group.machine("b").why == "on-promote said no"
+    group.members["b"].does(group.machine("b").heard("c", group.machine("c").hello, clock))
+    assert group.state("b") is State.HELD, "it was asked a moment ago"
+    group.reaches("b", State.PROMOTING)
+    group.reaches("b", State.LIVE)
+    assert group.watch.begun == {1: "a", 2: "b"}
+
+
 def test_a_member_that_was_restarted_may_not_use_a_proof_of_death() -> None:
     group = pair(voters=0)
     group.dies("a")
@@ -114,6 +206,30 @@ def test_continue_alone_and_a_backup_loses_its_live() -> None:
     group.dies("a")
     group.reaches("b", State.ALONE)
     assert group.machine("b").epoch == 2
+
+
+@pytest.mark.parametrize("has_command", [False, True])
+def test_continue_alone_and_several_that_reach_each_other_lose_their_live(
+    has_command: bool,
+) -> None:
+    group = three(splits=True, has_command=has_command)
+    group.dies("a")
+    group.until(lambda: bool(group.serving))
+    group.reaches("b", State.LIVE)
+    group.reaches("c", State.IN_SYNC)
+    assert "conflict" not in group.lines()
+    assert "c: took over" not in group.lines()
+
+
+def test_continue_alone_and_a_backup_waits_for_another_one_that_follows_the_live() -> None:
+    group = three(splits=True)
+    group.parts("a", "c")
+    group.reaches("c", State.HELD)
+    group.rests()
+    assert group.serving == ["a"]
+    group.heals()
+    group.reaches("c", State.IN_SYNC)
+    assert "conflict" not in group.lines()
 
 
 def test_stop_confirming_and_they_meet_again() -> None:

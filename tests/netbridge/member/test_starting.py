@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shmbroker.netbridge.election.question import Copy
-from shmbroker.netbridge.member.action import Tell
+from shmbroker.netbridge.member.action import Promote, Tell
 from shmbroker.netbridge.member.machine import Member
 from shmbroker.netbridge.member.options import CONTINUE_ALONE, MemberOptions
 from shmbroker.netbridge.member.said import Hello, Join
@@ -61,6 +61,15 @@ def test_a_member_that_was_live_alone_is_held_if_a_partner_knows_a_higher_epoch(
     machine.tick(1.0)
     assert machine.state is State.HELD
     assert machine.why == "b has begun epoch 5"
+
+
+def test_a_member_to_which_the_node_was_handed_over_while_it_was_down_asks_its_command() -> None:
+    past = Past(b"N" * 16, Position(1, "a", 9, 1), (Copy("a"), Copy("b")), handed_to="b")
+    options = MemberOptions("b", False, ("a", "b"), has_command=True)
+    machine = Member(options, past, lambda position: True, boot="1", life="1", now=0.0)
+    machine.start(0.0)
+    assert Promote() in machine.tick(1.0)
+    assert machine.state is State.PROMOTING
 
 
 def test_a_member_whose_epoch_another_one_serves_joins_that() -> None:

@@ -7,6 +7,7 @@ from typing import Final
 from shmbroker.netbridge.election.candidate import Candidate
 from shmbroker.netbridge.election.lease import Lease
 from shmbroker.netbridge.election.voter import Voter
+from shmbroker.netbridge.member.machine import Member
 from shmbroker.netbridge.member.serving import Serving
 from shmbroker.netbridge.replicated.admission import Admission
 from shmbroker.netbridge.simulation.replication.ends import Ends
@@ -147,7 +148,42 @@ MUTANTS: Final = (
     ),
 )
 
+OF_ONE_HOST: Final = (
+    Mutant(
+        "dead-and-the-others-not-compared",
+        Serving,
+        "_goes_by_proof",
+        "if self.has_met_all:",
+        "if True:",
+    ),
+    Mutant(
+        "becomes-live-and-does-not-say-so",
+        Serving,
+        "is_becoming_live",
+        "self.options.electorate is None and",
+        "False and",
+    ),
+    Mutant(
+        "not-in-sync-and-goes-by-a-proof",
+        Serving,
+        "dead",
+        "not self.was_in_sync or",
+        "",
+    ),
+    Mutant(
+        "goes-by-the-proof-of-an-earlier-process",
+        Member,
+        "peer_up",
+        "self.proven.discard(member)",
+        "pass",
+    ),
+)
+
 SHOWN_BY: Final = {
+    "dead-and-the-others-not-compared": 86,
+    "becomes-live-and-does-not-say-so": 146,
+    "not-in-sync-and-goes-by-a-proof": 206,
+    "goes-by-the-proof-of-an-earlier-process": 306,
     "no-fence-check-before-a-write": 30,
     "no-fence-check-after-a-sync": 250,
     "lease-not-looked-at-when-the-disk-alone-confirms": 251,
@@ -155,7 +191,7 @@ SHOWN_BY: Final = {
     "records-that-are-not-synced-not-told": 4544,
     "lease-not-looked-at-before-a-delivery": 78,
     "goes-on-before-it-may": 4,
-    "a-higher-epoch-of-another-ignored": 239,
+    "a-higher-epoch-of-another-ignored": 737,
     "in-sync-and-not-waited-for": 0,
     "no-prefix-check": 23,
     "handed-over-to-one-that-has-not-answered": 7103,

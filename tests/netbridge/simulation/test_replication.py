@@ -8,14 +8,19 @@ import pytest
 
 from shmbroker.netbridge.election.threshold import of_lives
 from shmbroker.netbridge.member.draining import Draining
-from shmbroker.netbridge.simulation.replication import drains, lives
+from shmbroker.netbridge.simulation.replication import drains, lives, one_host
 from shmbroker.netbridge.simulation.replication.fault import KINDS
 from shmbroker.netbridge.simulation.replication.in_cluster import ClusterMember
 from shmbroker.netbridge.simulation.replication.run import faults_of, simulate
 from shmbroker.netbridge.simulation.replication.scene import Scene
 from shmbroker.netbridge.simulation.shrink import explained
 from tests.netbridge.simulation.mutants import Mutant
-from tests.netbridge.simulation.replication_mutants import MUTANTS, NOT_LEARNT, SHOWN_BY
+from tests.netbridge.simulation.replication_mutants import (
+    MUTANTS,
+    NOT_LEARNT,
+    OF_ONE_HOST,
+    SHOWN_BY,
+)
 from tests.netbridge.simulation.replication_worlds import (
     CHECKED,
     WORLDS,
@@ -33,6 +38,7 @@ SHOWN_BY_BOTH_IN_DOUBT = 23005696
 SHOWN_BY_ASKING_BEFORE = 24000151
 SEEDS_OF_LIVES = 200
 SEEDS_OF_DRAINS = 100
+SEEDS_OF_ONE_HOST = 200
 SHOWN_BY_DRAINS = 24
 PARTS_OF_LIVES = 4
 ISOLATED_SEEDS = 40
@@ -51,6 +57,13 @@ def test_seeds_with_lives_of_a_cluster_as_voters(part: int) -> None:
     for seed in range(first, first + SEEDS_OF_LIVES // PARTS_OF_LIVES):
         outcome = lives.simulate(seed)
         assert not outcome.wrong, explained(outcome, "lives")
+
+
+def test_seeds_with_members_of_one_host() -> None:
+    """Nobody is asked, and its kernel tells each one of a death."""
+    for seed in range(SEEDS_OF_ONE_HOST):
+        outcome = one_host.simulate(seed)
+        assert not outcome.wrong, explained(outcome, "one_host")
 
 
 def test_seeds_with_backups_that_give_all_to_another_node() -> None:
@@ -135,6 +148,14 @@ def test_each_guard_is_needed(mutant: Mutant) -> None:
         failed = next((seed for seed in seeds if simulate(seed).wrong), None)
     assert failed is not None, "no seed objects"
     assert not simulate(failed).wrong, "with the guard it is right"
+
+
+@pytest.mark.parametrize("mutant", OF_ONE_HOST, ids=[each.name for each in OF_ONE_HOST])
+def test_each_guard_of_members_of_one_host_is_needed(mutant: Mutant) -> None:
+    seed = SHOWN_BY[mutant.name]
+    with mutant.applied():
+        assert one_host.simulate(seed).wrong, "nothing objects"
+    assert not one_host.simulate(seed).wrong, "with the guard it is right"
 
 
 def test_a_network_check_decides_where_nobody_is_asked() -> None:

@@ -1,0 +1,95 @@
+"""Which of the members on the in-sync list goes first, by what each one has said of itself.
+
+Where nobody can be asked this alone keeps two from beginning the same epoch: a member begins when
+all that it waits for are linked, none of them follows or becomes live, and none goes before it.
+"""
+
+from __future__ import annotations
+
+from shmbroker.netbridge.election.question import Copy, Grant
+from shmbroker.netbridge.member.core import Core
+from shmbroker.netbridge.member.options import CONTINUE_ALONE, MemberOptions
+from shmbroker.netbridge.member.said import Hello
+from shmbroker.netbridge.member.standing import Past, Position
+
+
+class Comparing(Core):
+    def __init__(
+        self, options: MemberOptions, past: Past, *, boot: str, life: str, now: float
+    ) -> None:
+        super().__init__(options, past, boot=boot, life=life, now=now)
+        self.returned: set[str] = set()
+        """Linked since this member was in sync: what others told of an earlier process is over."""
+
+    # --- whom it waits for --------------------------------------------------------------------
+
+    @property
+    def dead(self) -> frozenset[str]:
+        """Members of which a kernel has told that they are no more, to this one or to another.
+
+        All that wait for the same dead live must know, or one of them waits for a member that
+        goes before it and may not begin.
+        """
+        if not self.was_in_sync or self.options.electorate is not None:
+            return frozenset()
+        told = {member for hello in self.peers.values() for member in hello.dead}
+        return frozenset(self.proven | (told - self.links - self.returned))
+
+    @property
+    def missed(self) -> frozenset[str]:
+        """On the list, beside this one, and not proven to be dead."""
+        return self.others - self.dead
+
+    @property
+    def awaited(self) -> str:
+        """Without whom it does not begin, for people: who is alone on the list needs only votes."""
+        return ", ".join(sorted(self.missed)) or "its voters"
+
+    @property
+    def has_met_all(self) -> bool:
+        """On the list, and nobody serves, or has more, or may get more, or becomes live."""
+        if not self.is_listed or not self.missed <= self.peers.keys():
+            return False
+        for member in self.missed:
+            hello = self.peers[member]
+            is_another = hello.node != self.node or hello.epoch > self.epoch
+            # what is not newer has nothing that is not here
+            is_newer = hello.is_listed and self.goes_before(member, hello.last)
+            if is_another or is_newer or hello.serves or hello.is_following:
+                return False
+        return True
+
+    def goes_before(self, member: str, last: Position) -> bool:
+        mine = -self.options.rank(self.me), self.me
+        return (last.age, (-self.options.rank(member), member)) > (self.last.age, mine)
+
+    def is_behind(self, member: str) -> bool:
+        """A member that is linked, and goes first: by what it has, then by its rank."""
+        hello = self.peers.get(member)
+        return hello is not None and self.goes_before(member, hello.last)
+
+    def _is_meant(self, grant: Grant) -> bool:
+        """For this boot of its host: who goes on without a replica may have confirmed what its disk
+        has not yet."""
+        return any(copy.allows(self.me, self.boot) for copy in grant.copies)
+
+    # --- with whom it may be live -------------------------------------------------------------
+
+    @property
+    def partners(self) -> list[Hello]:
+        """Of this node."""
+        return [hello for hello in self.peers.values() if hello.node == self.node]
+
+    @property
+    def may_split(self) -> bool:
+        """Not all on the list are here, and the configuration says what that means.
+
+        Those that are here come first: one that follows has a live, one that becomes live is one.
+        """
+        is_alone = not self.missed <= self.peers.keys()
+        is_first = not any(hello.is_following for hello in self.partners)
+        return self.options.on_partition == CONTINUE_ALONE and is_alone and is_first
+
+    @property
+    def alone_grant(self) -> Grant:
+        return Grant(self.epoch + 1, self.me, (Copy(self.me),))
