@@ -184,7 +184,7 @@ class Passive(Comparing):
     def _promote(self, grant: Grant) -> None:
         if self._is_held_back():
             return
-        self.granted = grant
+        self.granted, self.closing_until = grant, NEVER
         if self.options.has_command:
             self.becomes(State.PROMOTING)
             self.does(Promote())
@@ -397,7 +397,7 @@ class Passive(Comparing):
         if not was_following or not is_meant or self.last.holder not in self.dead:
             return
         self.does(Unfollow())
-        self.live = ""
+        self.live, self.closing_until = "", NEVER
         if self.has_met_all:
             self._goes_first(now)
         else:

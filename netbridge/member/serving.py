@@ -126,10 +126,13 @@ class Serving(Replicating):
 
     def disk_failed(self, now: float) -> None:
         """What cannot write hands over, or ends."""
-        if self.state in SERVING and self.state is not State.HANDING_OVER:
-            self.is_broken = True
-            if not self._gives_way(now):
-                self._suspend("it cannot write")
+        if self.state not in SERVING:
+            return
+        self.is_broken = True
+        if self.state is State.HANDING_OVER:
+            self._hands_over_broken(now)
+        elif not self._gives_way(now):
+            self._suspend("it cannot write")
 
     def disk_works(self, now: float) -> None:
         """Again: what waited for the disk goes on."""
@@ -139,6 +142,14 @@ class Serving(Replicating):
             self._progress(now)  # who has followed meanwhile may be waiting for that
 
     # --- handing over -------------------------------------------------------------------------
+
+    def _hands_over_broken(self, now: float) -> None:
+        """Its disk was filled meanwhile: neither the end of its journal nor a last record comes."""
+        self.is_held = True
+        if self.final is None:
+            self._drain(now)
+        elif self.hand_to and self.options.electorate is None:
+            self._hand_over_by_word(now)
 
     def _gives_way(self, now: float) -> bool:
         """Its disk takes nothing: to whoever is in sync, one after the other."""
@@ -216,7 +227,9 @@ class Serving(Replicating):
         is_asked = self.state is State.HANDING_OVER and self.is_drained and member == self.hand_to
         if not is_asked or self.candidate is not None or self.final is not None:
             return
-        if self.options.electorate is None:
+        if self.options.electorate is None and self.is_broken:
+            self._hand_over_by_word(now)
+        elif self.options.electorate is None:
             self._hand_over_by_record(now)
         else:
             grant = Grant(self.epoch + 1, self.hand_to, (self._copy(self.hand_to),))
@@ -246,6 +259,12 @@ class Serving(Replicating):
         """No majority answers, or nobody can be asked: every replica that counts has it first."""
         self.final, self.is_drained = HandedOver(self.hand_to), True
         self.does(Write(self.final))
+
+    def _hand_over_by_word(self, now: float) -> None:
+        """Its disk takes no record, and nobody can be asked.  Its own journal does not say so: who
+        was told says that it becomes live, and this member has to meet it before it begins."""
+        grant = Grant(self.epoch + 1, self.hand_to, (self._copy(self.hand_to),))
+        self._handed_over(grant, now)
 
     def _handed_over(self, grant: Grant | None, now: float) -> None:
         to = self.hand_to
@@ -278,6 +297,8 @@ class Serving(Replicating):
         self.becomes(State.LIVE if self.counted else State.ALONE)
         for member in sorted(self.counted):
             self.tell(member, Resumed())
+        if self.is_broken and not self._gives_way(now):
+            self._suspend("it cannot write")
 
     def _asked_back(self, member: str, now: float) -> None:
         if not self.options.allow_failback:

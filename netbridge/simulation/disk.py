@@ -17,6 +17,8 @@ class Disk:
         self.slow_until = 0.0
         self.fails_until = 0.0
         """Until then it is full, or fails: whoever writes looks before."""
+        self.takes_frames = True
+        """Also then: they are written, and not synced."""
         self._waiting: list[Step] = []
         self._synced: list[Step] = []
         self._life = 0
@@ -24,6 +26,10 @@ class Disk:
     @property
     def fails(self) -> bool:
         return self.world.now < self.fails_until
+
+    @property
+    def is_full(self) -> bool:
+        return self.fails and not self.takes_frames
 
     def write(self, effect: Step) -> None:
         self._waiting.append(effect)

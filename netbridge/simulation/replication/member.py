@@ -129,6 +129,8 @@ class MemberProcess(Process):
         self.takes_all = False
         self.pending: list[Pending] = []
         self.was_broken = False
+        self.staged: list[Action] = []
+        """Records that a full disk does not take: nobody else sees them before it does."""
         self.waiting: deque[Action] = deque()
         self.is_busy = False
         self.is_holding = False
@@ -223,7 +225,10 @@ class MemberProcess(Process):
 
     def _do(self, action: Action) -> None:
         world = self.host.world
-        if isinstance(action, Begin):
+        if isinstance(action, (Begin, Write)) and self.disk.is_full:
+            self.staged.append(action)
+            self._sync()
+        elif isinstance(action, Begin):
             self._begin(action)
         elif isinstance(action, Write):
             self._append((), action.record)
@@ -259,6 +264,7 @@ class MemberProcess(Process):
         elif isinstance(action, StopServing):
             # programs have the rings in their memory still, and wait for confirms
             self.ends = None
+            self.staged.clear()
             untold = tuple(record for _, record in self.notes)
             self.notes.clear()
             self.machine.last = self.log.last
@@ -347,11 +353,14 @@ class MemberProcess(Process):
     def _works_again(self) -> None:
         self.was_broken = False
         self.does(self.machine.can_write(self.host.clock))
+        staged, self.staged = self.staged, []
+        self.does(staged)
         self._sync()
 
     def _held(self) -> None:
         """Once all is synced that was written."""
-        if self.is_holding and self.log.synced >= len(self.log.frames):
+        is_stuck = self.was_broken and self.disk.is_full
+        if self.is_holding and not is_stuck and self.log.synced >= len(self.log.frames):
             self.is_holding = False
             self.does(self.machine.held(self.log.last, self.host.clock))
 
@@ -483,6 +492,9 @@ class MemberProcess(Process):
         """False: it is not for this member."""
         rings = self.rings
         if rings is None or not self.machine.may_write() or self.machine.lacks_copies:
+            return False
+        if self.disk.is_full:
+            self._sync()
             return False
         if level is Level.REPLICATED:
             self.does(self.machine.wants_replicated(self.host.clock))

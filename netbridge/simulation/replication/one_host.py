@@ -10,11 +10,14 @@ from shmbroker.netbridge.simulation.replication import run
 from shmbroker.netbridge.simulation.replication.scene import Cast, cast_of
 
 MEMBERS = (2, 3, 3)
+FILLED = 0.5
+"""In so many worlds a disk that fails takes no frames."""
 
 
 def cast_for(seed: int) -> Cast:
-    members = Random(seed * 104729).choice(MEMBERS)
-    return replace(cast_of(seed), members=members, voters=0, splits=False, is_one_host=True)
+    random = Random(seed * 104729)
+    cast = replace(cast_of(seed), members=random.choice(MEMBERS), voters=0, splits=False)
+    return replace(cast, is_one_host=True, is_filled=random.random() < FILLED)
 
 
 faults_of = partial(run.faults_of, casting=cast_for)

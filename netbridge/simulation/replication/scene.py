@@ -65,6 +65,8 @@ class Cast:
     """Backups give all to another node."""
     is_one_host: bool = False
     """All members run there, and its kernel tells each one of the death of another's process."""
+    is_filled: bool = False
+    """Disks that fail are full, and take no frames."""
 
     @property
     def needed(self) -> int:
@@ -95,6 +97,8 @@ class Scene(Stage):
         self.may_split = not cast.voters and cast.splits and not cast.is_checked
         self.watch = Watch(cast.needed, may_split=self.may_split)
         self.disks = {name: Disk(world) for name in self.names}
+        for disk in self.disks.values():
+            disk.takes_frames = not cast.is_filled
         self.logs = {name: Log(self.disks[name]) for name in self.names_of_members}
         self.watch.logs = self.logs
         self.ledgers: dict[str, dict[Node, Ledger]] = {name: {} for name in self.names_of_voters}

@@ -330,7 +330,7 @@ def test_live_cannot_write_and_its_backup_is_gone_so_it_goes_on_when_it_can() ->
 
 
 def test_live_cannot_sync_that_it_hands_over_and_its_backup_has_heard_so() -> None:
-    """Nobody can be asked: the last record says who is next, and the live does not serve again."""
+    """Nobody can be asked: its backup is told, and the live does not serve again."""
     group = pair(voters=0, fails_back=False)
     group.disks["a"].fails_until = group.world.now + 30.0
     group.write("a")

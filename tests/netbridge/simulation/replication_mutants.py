@@ -188,7 +188,7 @@ SHOWN_BY: Final = {
     "no-fence-check-after-a-sync": 250,
     "lease-not-looked-at-when-the-disk-alone-confirms": 251,
     "lost-and-not-waited-for": 16,
-    "records-that-are-not-synced-not-told": 4544,
+    "records-that-are-not-synced-not-told": 14734,
     "lease-not-looked-at-before-a-delivery": 78,
     "goes-on-before-it-may": 4,
     "a-higher-epoch-of-another-ignored": 737,
