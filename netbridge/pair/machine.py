@@ -12,6 +12,9 @@ The table of states, where `peer` is what the other one said last:
     passive   active                  stay          primary: active      active if peer is silent
     conflict  as pending, pending     (below)       pending              refused
 
+Silence is what this broker has listened to.  While it stood still itself (stopped, its host paused,
+or its thread late) it heard nothing, and the other one may have taken over meanwhile.
+
 A conflict ends when the other one was reset or restarted.  It is then not active any more, or
 active anew, which its activation tells; the latter makes this one passive.
 """
@@ -108,7 +111,11 @@ class Pair:
         self.peer: State | None = None
         """What it said last; None: nothing yet."""
         self.heard_at = now
-        """Or started: a peer that was never heard is not silent from the first moment on."""
+        """Or started: a peer that was never heard is not silent from the first moment on.  It is
+        moved by the time in which nothing could be heard."""
+        self._looked_at = now
+        self._stood_still = False
+        """For long, and has heard nothing since."""
         self._activation = Activation(life, 0)
         self._against: Activation | None = None
         self._due_at = now
@@ -121,6 +128,8 @@ class Pair:
         """Over the newest link: what was said over older ones does not count."""
         if self.state is State.LEAVING:
             return []
+        self._looks(now)
+        self._stood_still = False
         self.peer = told.state
         self.heard_at = LONG_AGO if told.state is State.LEAVING else now
         match self.state, told.state:
@@ -144,6 +153,7 @@ class Pair:
 
     def linked(self, now: float) -> list[Action]:
         """It can be told something: a link to it is up."""
+        self._looks(now)
         self._tell(now)
         return self._done()
 
@@ -151,11 +161,13 @@ class Pair:
 
     def application(self, vhost: str, now: float) -> tuple[Answer, list[Action]]:
         """One connects.  Logins of peers and of people who look are not asked here."""
+        self._looks(now)
         answer = self._asked(vhost, now)
         return answer, self._done()
 
     def reset(self, now: float) -> list[Action]:
         """`shmbroker ha reset`."""
+        self._looks(now)
         if self.state is State.CONFLICT:
             self._becomes(State.PENDING, "reset", now)
         return self._done()
@@ -174,14 +186,34 @@ class Pair:
 
     def tick(self, now: float) -> list[Action]:
         if now >= self.deadline:
+            self._looks(now)
+            is_late = now - self._due_at >= self._long
+            if not is_late and self.silence(now) > self.options.failover_timeout:
+                self._stood_still = False
             self._tell(now)
         return self._done()
 
     def silence(self, now: float) -> float:
-        """So long the peer has said nothing."""
+        """So long the peer has said nothing, as far as this broker could hear."""
         return now - self.heard_at
 
     # --- inside -------------------------------------------------------------------------------
+
+    @property
+    def _long(self) -> float:
+        """To be late: the peer may count this broker as dead soon."""
+        return self.options.failover_timeout / 2
+
+    def _looks(self, now: float) -> None:
+        """Before anything else.  After it has stood still for long it waits anew, because what it
+        knows of the peer is from before; but once in a silence: one that is always late would wait
+        for ever."""
+        late = now - max(self._due_at, self._looked_at)
+        self._looked_at = now
+        if late >= self._long and not self._stood_still:
+            self.heard_at, self._stood_still = now, True
+        else:
+            self.heard_at += max(0.0, late)
 
     def _asked(self, vhost: str, now: float) -> Answer:
         ours = self.options.vhost

@@ -99,6 +99,10 @@ class Duo:
             if self.now >= end:
                 return
 
+    def stand_still(self, seconds: float) -> None:
+        """Both hosts do: nobody looks, and nothing is said."""
+        self.now += seconds
+
     def ask(self, name: str, vhost: str = VHOST) -> Answer:
         """An application connects."""
         answer, actions = self.brokers[name].application(vhost, self.now)

@@ -89,6 +89,75 @@ def test_passive_refuses_while_the_peer_talks() -> None:
     assert duo.ask(BACKUP) == Refused(403, "passive", "tcp://primary:1")
 
 
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_a_passive_broker_that_stood_still_listens_before_it_takes_over(is_linked: bool) -> None:
+    """An application that waits is heard before the peer is, also when the link is made anew."""
+    duo = started()
+    duo.wait(2.0)
+    duo.stand_still(7.0)
+    if is_linked:
+        duo.does(BACKUP, duo.brokers[BACKUP].linked(duo.now))
+    assert duo.ask(BACKUP) == Refused(403, "passive", "tcp://primary:1")
+    duo.wait(SILENT)
+    assert duo.ask(BACKUP) == Refused(403, "passive", "tcp://primary:1"), "the peer has talked"
+
+
+def test_a_passive_broker_that_stood_still_takes_over_if_it_hears_nothing_after_that() -> None:
+    duo = started()
+    duo.kill(PRIMARY)
+    duo.stand_still(7.0)
+    assert not duo.accepts(BACKUP)
+    duo.wait(4.9)
+    assert not duo.accepts(BACKUP)
+    duo.wait(0.2)
+    assert duo.accepts(BACKUP)
+
+
+def test_a_peer_may_have_come_back_while_a_passive_broker_stood_still() -> None:
+    """It was dead for long, and waited only as long as it takes to count this one as dead."""
+    duo = started()
+    duo.kill(PRIMARY)
+    duo.wait(60)
+    duo.stand_still(7.0)
+    assert not duo.accepts(BACKUP)
+    duo.wait(2 * SILENT)
+    duo.stand_still(7.0)
+    assert not duo.accepts(BACKUP), "each time that it was on time again"
+
+
+def test_a_pending_primary_that_stood_still_listens_before_it_begins() -> None:
+    duo = started(PRIMARY)
+    duo.stand_still(7.0)
+    assert duo.ask(PRIMARY) == Refused(403, "pending")
+    duo.wait(SILENT)
+    assert duo.accepts(PRIMARY)
+
+
+@pytest.mark.parametrize("late", [0.5, 2.0, 3.0, 9.0])
+def test_a_broker_that_is_always_late_takes_over_in_the_end(late: float) -> None:
+    """It counts of each time what it would have waited; an application comes before that."""
+    duo = started()
+    duo.kill(PRIMARY)
+    backup = duo.brokers[BACKUP]
+    for turn in range(1, 13):
+        duo.now = backup.deadline + late
+        if turn % 4 == 0 and duo.accepts(BACKUP):
+            return
+        duo.does(BACKUP, backup.tick(duo.now))
+    pytest.fail(f"silent for {backup.silence(duo.now)} s")
+
+
+def test_a_broker_that_stands_still_again_and_again_takes_over_in_between() -> None:
+    duo = started()
+    duo.kill(PRIMARY)
+    for _ in range(5):
+        duo.stand_still(4.0)
+        duo.wait(2.0)
+        if duo.accepts(BACKUP):
+            return
+    pytest.fail("it waits for ever")
+
+
 def test_passive_goes_on_at_once_when_the_peer_was_restarted() -> None:
     """`ha reset` of a pair: restart the acting backup."""
     duo = acting_backup()
