@@ -206,15 +206,16 @@ class Copy:
         """How the original stands (RECORD_STANDS)."""
         if len(body) < WORD or len(body) % WORD:
             raise _contradicts()
-        end, self._bits = int.from_bytes(body[:WORD], "little", signed=True), body[WORD:]
+        end = int.from_bytes(body[:WORD], "little", signed=True)
+        if not head <= end <= POSITION_MASK:
+            raise _contradicts()
+        self._bits = body[WORD:]
         self._put(REPLICA_BITS, address_of(ffi.from_buffer(self._bits)))
         self._put(REPLICA_LENGTH, len(self._bits))
         self._put(REPLICA_HEAD, head)
         self._put(REPLICA_END, end)
         self._put(REPLICA_NEXT, max(self.has(REPLICA_NEXT), end))
         self.has_news = True
-        if not head <= end <= POSITION_MASK:
-            raise _contradicts()
 
     # --- showing ------------------------------------------------------------------------------
 

@@ -34,7 +34,8 @@ from shmbroker.netbridge.wire.vocabulary import COUNT, Made, Many, Vocabulary
 
 NUMBER: Final = Number(0, QUEUE_ROWS)
 POSITION: Final = Number(0, POSITION_MASK)
-NS_MAX: Final = (1 << 63) - 1
+NS_MAX: Final = 1 << 62
+"""Two of them differ by a number that fits into a word."""
 CHAIN: Final = Many(Made(Hop, Octets(ID_BYTES, ID_BYTES), Text(NAME_BYTES_MAX)), CHAIN_MAX)
 
 WORDS: Final = Vocabulary(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 
+from shmbroker.netbridge.wire.malformed import Malformed
+
 
 class Unshown:
     def __init__(self) -> None:
@@ -41,7 +43,10 @@ class Unshown:
             self._ends.append((self._moments, dict(ends)))
 
     def shown(self, moments: int) -> Iterator[tuple[bytes, int]]:
-        """The other end has shown so many: which queues are there, and where they end."""
+        """The other end has shown so many: which queues are there, and where they end.
+        Malformed: it was not sent so many."""
+        if moments > self._moments:
+            raise Malformed(f"a replica shows {moments} moments of {self._moments}")
         while self._ends and self._ends[0][0] <= moments:
             _, ends = self._ends.popleft()
             for number, end in ends.items():

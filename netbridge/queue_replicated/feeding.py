@@ -17,7 +17,7 @@ from typing import Final
 
 from shmbroker.ipc.base.errors import Error, NotFound
 from shmbroker.ipc.queue.queue import Queue
-from shmbroker.ipc.queue_replica.original import Originals, Stands
+from shmbroker.ipc.queue_replica.original import Originals
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.sleeper import ANY
 from shmbroker.netbridge.carrier.thread import NetworkThread
@@ -87,8 +87,8 @@ class Feedings:
             return
         try:
             feeding.heard(frame)
-        except Malformed as error:
-            end.does(end.machine.malformed(error, time.monotonic()))
+        except Error as error:  # of this link only
+            end.does(end.machine.malformed(Malformed(str(error)), time.monotonic()))
 
     def gone(self, end: End) -> None:
         feeding = self._feedings.pop(end, None)
@@ -113,7 +113,7 @@ class Feedings:
 
     def chained(self, name: str) -> None:
         """A queue follows something else than before."""
-        for each in self._feedings.values():
+        for each in list(self._feedings.values()):  # a link may be lost in what it says
             each.chained(name)
 
     def shown(self) -> None:
@@ -155,6 +155,8 @@ class Feeding:
         elif isinstance(said, Leave):
             self._drop(said.number)
         elif isinstance(said, Has):
+            if not self._has <= said.bytes <= self._sent:
+                raise Malformed(f"a replica has {said.bytes} bytes of {self._sent}")
             self._has = said.bytes
             self.due = 0.0
             self._answered()
@@ -164,6 +166,8 @@ class Feeding:
 
     def _follow(self, said: Follow) -> None:
         self._drop(said.number)
+        if any(each.name == said.queue for each in self._queues.values()):
+            raise Malformed(f"a replica follows queue {said.queue!r} under two numbers")
         if not self._all.is_on:
             why = f"ha.queue-replication is false on {self._all.name}"
             self._say(Unserved(said.number, Why.OFF, why))
@@ -217,7 +221,7 @@ class Feeding:
 
     def chained(self, name: str) -> None:
         chain = self._all.chain(name)[:CHAIN_MAX]
-        for number, queue in self._queues.items():
+        for number, queue in list(self._queues.items()):
             if queue.name == name:
                 self._say(Chained(number, chain))
 
@@ -243,6 +247,8 @@ class Feeding:
         if now - self._looked_at >= IDLE_SECONDS:
             self._looked_at = now
             self._look_for_deleted()
+            if self._originals is None:
+                return  # the link was lost in saying something
         begun, before = time.monotonic(), self._sent
         is_idle = self._read(self._originals)
         if self._originals is None:
@@ -305,16 +311,14 @@ class Feeding:
 
     def _look_for_deleted(self) -> None:
         for number, queue in list(self._queues.items()):
+            if self._originals is None:
+                return
             try:
-                self._stands(number)
+                self._originals.stands(number)
             except NotFound:
                 self._drop(number)
                 why = f"queue {queue.name!r} was deleted on {self._all.name}"
                 self._say(Unserved(number, Why.MISSING, why))
-
-    def _stands(self, number: int) -> Stands:
-        assert self._originals is not None
-        return self._originals.stands(number)
 
     # --- waiting ------------------------------------------------------------------------------
 

@@ -212,9 +212,8 @@ class Following:
                     self._shipped(frame)
                 elif isinstance(frame, Talk):
                     self._said(from_original(frame.body))
-        except (Malformed, InvalidArgument) as error:
-            how = error if isinstance(error, Malformed) else Malformed(str(error))
-            end.does(end.machine.malformed(how, time.monotonic()))
+        except Error as error:  # of this link only
+            end.does(end.machine.malformed(Malformed(str(error)), time.monotonic()))
 
     def _shipped(self, frame: Shipment) -> None:
         self._parts.append(bytes(frame.body))

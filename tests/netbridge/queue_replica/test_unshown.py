@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from shmbroker.netbridge.queue_replica.unshown import Unshown
+from shmbroker.netbridge.wire.malformed import Malformed
 
 
 def test_what_is_shown_is_there_up_to_where_its_moment_ended() -> None:
@@ -37,3 +40,10 @@ def test_moments_are_counted_though_nobody_waits() -> None:
     unshown.sent({1: 5})
     assert list(unshown.shown(1)) == []
     assert list(unshown.shown(2)) == [(b"one", 5)]
+
+
+def test_no_more_are_shown_than_were_sent() -> None:
+    unshown = Unshown()
+    unshown.sent({})
+    with pytest.raises(Malformed, match="shows 2 moments of 1"):
+        list(unshown.shown(2))

@@ -1,8 +1,10 @@
-"""The side of originals, on a link that is lost in the middle of what it says."""
+"""The side of originals: on a link that is lost in the middle of what it says, and with replicas
+that say what ours does not."""
 
 from __future__ import annotations
 
 import time
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,13 +13,30 @@ import pytest
 import shmbroker
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.queue_replica.codec import encode
-from shmbroker.netbridge.queue_replica.told import Follow
+from shmbroker.netbridge.queue_replica.told import Follow, Has, Leave, OfReplica, Shown
 from shmbroker.netbridge.queue_replicated.confirming import Confirming
 from shmbroker.netbridge.queue_replicated.feeding import Feedings
 from shmbroker.netbridge.wire.frame import Frame, Talk
 
 FOLLOWS = 1
 """What a link says first: that the queue is followed.  Then the messages, then the moment."""
+
+
+class Ended:
+    """An end of a link, and why it was ended."""
+
+    def __init__(self) -> None:
+        self.why: list[str] = []
+        self.machine = SimpleNamespace(
+            handshake=SimpleNamespace(frame_bytes=1 << 16),
+            malformed=lambda error, now: [str(error)],
+        )
+
+    def say(self, frame: Frame) -> None:
+        """The other end hears it."""
+
+    def does(self, actions: list[str]) -> None:
+        self.why += actions
 
 
 class LostInSaying:
@@ -54,4 +73,63 @@ def test_a_link_that_is_lost_in_what_it_says_is_read_for_no_more(
         thread.ask(runs)
         assert end.said == at
         thread.ask(lambda: None)
+        assert not thread.has_ended
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ([Follow(1, "original", b"", 0), Follow(2, "original", b"", 0), Leave(1)], "two numbers"),
+        ([Follow(1, "original", b"", 0), Shown(1)], "shows 1 moments of 0"),
+        ([Follow(1, "original", b"", 0), Has(1)], "has 1 bytes of 0"),
+        ([Shown(1)], "shows 1 moments of 0"),
+        ([Leave(1), Leave(1), Has(0), Shown(0)], ""),
+    ],
+)
+def test_a_replica_that_says_what_ours_does_not_loses_its_link_alone(
+    broker: shmbroker.Broker, vhost: str, said: list[OfReplica], why: str
+) -> None:
+    broker.declare_queue("original", durable=True, confirm_replicas=1)
+    end: Any = Ended()
+    with shmbroker.connect(f"shm://{vhost}", name="network") as own, NetworkThread(own) as thread:
+        feedings = Feedings(thread, "a", Confirming(1.0, print), is_on=True)
+
+        def runs() -> None:
+            feedings.came(end)
+            for each in said:
+                feedings.heard(end, Talk(encode(each)))
+            feedings.woken(time.monotonic())
+            feedings.gone(end)
+
+        thread.ask(runs)
+        thread.ask(lambda: None)
+        assert not thread.has_ended
+    assert why in "".join(end.why)
+    assert bool(why) == bool(end.why)
+
+
+def test_a_link_that_is_lost_in_news_of_several_queues_ends_alone(
+    broker: shmbroker.Broker, vhost: str
+) -> None:
+    for name in ("first", "second"):
+        broker.declare_queue(name)
+    with shmbroker.connect(f"shm://{vhost}", name="network") as own, NetworkThread(own) as thread:
+        feedings = Feedings(thread, "a", Confirming(1.0, print), is_on=True)
+
+        def follows(end: Any) -> None:
+            end.feedings = feedings
+            feedings.came(end)
+            for number, name in enumerate(("first", "second"), 1):
+                feedings.heard(end, Talk(encode(Follow(number, name, b"", 0))))
+
+        ends: list[Any] = [LostInSaying(3) for _ in range(3)]
+        for end in ends[:2]:
+            thread.ask(partial(follows, end))
+            thread.ask(partial(feedings.chained, "first"))
+            assert end.said == 3
+        thread.ask(partial(follows, ends[2]))
+        for name in ("first", "second"):
+            broker.delete_queue(name)
+        thread.ask(lambda: feedings.woken(time.monotonic()))
+        assert ends[2].said == 3
         assert not thread.has_ended

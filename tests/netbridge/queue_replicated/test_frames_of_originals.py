@@ -1,0 +1,106 @@
+"""The side of replicas, with an original that says what ours does not: its link ends, no more."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import msgpack
+import pytest
+
+import shmbroker
+from shmbroker.core.layout import RECORD_KIND_SHIFT, RECORD_STANDS
+from shmbroker.ipc.journal.stored import HEAD
+from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.queue_replica.codec import encode
+from shmbroker.netbridge.queue_replica.told import (
+    Chained,
+    Follows,
+    Hop,
+    Moment,
+    OfOriginal,
+    Unserved,
+    Why,
+)
+from shmbroker.netbridge.queue_replicated.confirming import Confirming
+from shmbroker.netbridge.queue_replicated.feeding import Feedings
+from shmbroker.netbridge.queue_replicated.following import Following
+from shmbroker.netbridge.wire.frame import Frame, Shipment, Talk
+
+CHAIN = (Hop(b"a" * 16, "a"),)
+FOLLOWS = Follows(1, b"i" * 16, 5, 8, 0, CHAIN, False)
+KIND_OF_FOLLOWS = 3
+
+
+class Ended:
+    """An end of a link, and why it was ended."""
+
+    def __init__(self) -> None:
+        self.why: list[str] = []
+        self.machine = SimpleNamespace(malformed=lambda error, now: [str(error)])
+
+    def say(self, frame: Frame) -> None:
+        """The other end hears it."""
+
+    def does(self, actions: list[str]) -> None:
+        self.why += actions
+
+
+def said(*what: OfOriginal) -> list[Frame]:
+    return [Talk(encode(each)) for each in what]
+
+
+def shipped(kind: int, head: int, body: bytes) -> list[Frame]:
+    where = kind << RECORD_KIND_SHIFT | head
+    return [Shipment(False, HEAD.pack(0, 0, len(body), 0, 1, where) + body)]
+
+
+def word(value: int) -> bytes:
+    return value.to_bytes(8, "little", signed=True)
+
+
+FAR: list[Frame] = [
+    Talk(msgpack.packb([KIND_OF_FOLLOWS, 1, b"i" * 16, 5, 8, -(2**63) + 1, [], False]))
+]
+"""Its clock is so far away that the difference is no word."""
+
+
+@pytest.mark.parametrize(
+    ("frames", "why"),
+    [
+        ([Shipment(False, b"garbage")], "cut off"),
+        ([Talk(b"garbage")], "queue replicas"),
+        ([*said(FOLLOWS), *shipped(99, 5, b"")], "contradicts itself"),
+        ([*said(FOLLOWS), *shipped(RECORD_STANDS, 5, b"")], "contradicts itself"),
+        ([*said(FOLLOWS), *shipped(RECORD_STANDS, 5, word(-9)), *said(Moment(True))],
+         "contradicts itself"),
+        ([*said(FOLLOWS), *shipped(RECORD_STANDS, 5, word(4))], "contradicts itself"),
+        (FAR, "apart_ns"),
+        (said(Chained(1, CHAIN), Moment(True), Moment(False)), ""),
+        (said(FOLLOWS, FOLLOWS, Moment(True), FOLLOWS, Chained(1, ())), ""),
+        (said(Chained(7, CHAIN), Unserved(7, Why.OFF, ""), Unserved(1, Why.OFF, ""), FOLLOWS), ""),
+        ([*said(FOLLOWS), *shipped(RECORD_STANDS, 5, word(7)), *said(Moment(True))], ""),
+    ],
+)  # fmt: skip
+def test_an_original_that_says_what_ours_does_not_loses_its_link_alone(
+    broker: shmbroker.Broker, vhost: str, frames: list[Frame], why: str
+) -> None:
+    end: Any = Ended()
+    with shmbroker.connect(f"shm://{vhost}", name="network") as own, NetworkThread(own) as thread:
+        feedings = Feedings(thread, "b", Confirming(1.0, print), is_on=True)
+        feedings.node = b"b" * 16
+        following = Following(
+            "tcp://a:1", own, print, lambda: None, lambda _: "", feedings, is_of_node=False
+        )
+
+        def runs() -> None:
+            following.add("copy", {"slots": 8})
+            following.came(end)
+            for each in frames:
+                following.heard(end, each)
+            following.gone(end)
+            following.close()
+
+        thread.ask(runs)
+    assert why in "".join(end.why)
+    assert bool(why) == bool(end.why)
