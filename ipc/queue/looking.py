@@ -29,6 +29,36 @@ from shmbroker.ipc.schedule.scheduled import ScheduledMessage, ring_of, schedule
 from shmbroker.ipc.settings.settings import Explained, explained, replicate_name
 
 
+def copied_at(
+    queue: OpenedQueue,
+    peek: Any,
+    ring: Any,
+    position: int,
+    room: Room,
+    *,
+    is_confirmed: bool = False,
+) -> tuple[CopiedMessage, bytes] | None:
+    """The message at this position, and its chunk, if it is there and not done with.
+
+    `peek`: how C copies it, out of what `ring` is to it.
+    """
+    message = room.messages + 0
+    while True:
+        length: int = peek(ring, position, message, room.buffer, room.capacity)
+        if length != TOO_SMALL:
+            break
+        room.enlarge(length_of(message))
+    if length in (GONE, EMPTY):
+        return None
+    if length < 0:
+        raise queue._error(length, "browsing")
+    if (message.word >> STATE_SHIFT) & STATE_MASK == DONE:
+        return None
+    chunk = room.bytes[:length]
+    copied = CopiedMessage.of(position, message.word, message.length, chunk, is_confirmed)
+    return copied, chunk
+
+
 class Looking(OpenedQueue):
     """The verbs that change nothing."""
 
@@ -63,23 +93,10 @@ class Looking(OpenedQueue):
         self, ring: Any, position: int, room: Room, unconfirmed: bool
     ) -> tuple[CopiedMessage, bytes] | None:
         """The message at this position, and its chunk, if it is there and not done with."""
-        message = room.messages + 0
         # before the copy: what is confirmed while we copy is shown as it was
         is_confirmed = not unconfirmed or lib.sb_is_confirmed(ring, position) == 1
         browse = lib.sb_browse_ahead if unconfirmed else lib.sb_browse
-        length: int = browse(ring, position, message, room.buffer, room.capacity)
-        if length == TOO_SMALL:
-            room.enlarge(length_of(message))
-            return self._look(ring, position, room, unconfirmed)
-        if length in (GONE, EMPTY):
-            return None
-        if length < 0:
-            raise self._error(length, "browsing")
-        if (message.word >> STATE_SHIFT) & STATE_MASK == DONE:
-            return None
-        chunk = room.bytes[:length]
-        copied = CopiedMessage.of(position, message.word, message.length, chunk, is_confirmed)
-        return copied, chunk
+        return copied_at(self, browse, ring, position, room, is_confirmed=is_confirmed)
 
     def value(self, key: str) -> CopiedMessage | None:
         """The newest message of this key, taken by somebody or not; None if there is none.

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
 from typing import Any, Final
 
 from shmbroker.ipc.base.errors import Error, InvalidArgument, NotFound
@@ -83,14 +83,15 @@ class Following:
         broker: Broker,
         tell: Tell,
         changed: Callable[[], None],
-        save: Callable[[Queue], str],
+        save: Callable[[Queue, Callable[[], None]], str],
         feedings: Feedings,
         *,
         is_of_node: bool,
     ) -> None:
         """`is_of_node`: of a replicated node, whose other members have what is in the journal.
-        `save`: what is in the queue goes to a file, whose name it answers; none if it is empty,
-        an Error if it cannot.  `feedings`: who follows these queues in turn."""
+        `save`: what is in the queue goes to a file, whose name it answers, and the queue is
+        replaced by what it is given; none if it is empty, an Error if it cannot.
+        `feedings`: who follows these queues in turn."""
         self._feedings, self._is_of_node = feedings, is_of_node
         self.plan, self._broker, self._tell = plan, broker, tell
         self._changed, self._save = changed, save
@@ -367,16 +368,19 @@ class Following:
     def _begin(self, each: Followed, action: Begin) -> None:
         name = each.machine.queue
         try:
+            source = Source(self.plan, action.identity).packed()
+            replace = partial(declare, self._broker, name, action.position, source)
+            self.copies.drop(each.machine.number)
             if each.settings is not None:
                 self._declare(name, {"durable": action.is_durable, **each.settings})
                 each.settings = None
+                replace()
             elif action.saves:
                 queue = each.queue or self._broker.queue(name)
                 self._check(queue)
-                self._saved(each, queue)
-            self.copies.drop(each.machine.number)
-            source = Source(self.plan, action.identity)
-            declare(self._broker, name, action.position, source.packed())
+                self._saved(each, queue, replace)
+            else:
+                replace()
             each.queue = self._broker.queue(name)
             each.later = action.apart_ns - apart_ns()
             self.copies.add(each.queue, each.machine.number, each.later)
@@ -384,8 +388,6 @@ class Following:
             if each.begun.done():
                 self._does(each, each.machine.fails(str(error), time.monotonic()))
             else:
-                if each.saved:
-                    Path(each.saved).unlink(missing_ok=True)
                 self._does(each, each.machine.detach())
                 self._give_up(each, str(error))
             return
@@ -412,8 +414,8 @@ class Following:
                 "not have it: only a durable queue with replicate 'all' can follow another one here"
             )
 
-    def _saved(self, each: Followed, queue: Queue) -> None:
-        each.saved = self._save(queue) or each.saved
+    def _saved(self, each: Followed, queue: Queue, replace: Callable[[], None]) -> None:
+        each.saved = self._save(queue, replace) or each.saved
         if each.saved:
             self._tell({"event": "queue replica", "level": "warning", "queue": each.machine.queue,
                         "of": self.plan, "what": "it follows a queue that is another one than "

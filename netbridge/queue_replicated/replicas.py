@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -14,9 +13,9 @@ from shmbroker.ipc.base.errors import ConnectionClosed, Error, InvalidArgument, 
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.instance.status import RUN
 from shmbroker.ipc.instance.whole import sync_folder, write_whole
-from shmbroker.ipc.queue.export import line_of
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.queue_replica.copy import detach, detached, followed_by
+from shmbroker.ipc.ring.look import looking
 from shmbroker.netbridge.carrier.dialled import Dialled
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.plan.plans import drafts
@@ -25,6 +24,7 @@ from shmbroker.netbridge.queue_replica.source import unpacked
 from shmbroker.netbridge.queue_replica.told import Chain
 from shmbroker.netbridge.queue_replicated.feeding import Feedings
 from shmbroker.netbridge.queue_replicated.following import Followed, Following
+from shmbroker.netbridge.queue_replicated.saving import Saving, is_there
 
 REPLICAS: Final = "replicas"
 """The file in run/ with what `ha replicas` shows."""
@@ -32,8 +32,6 @@ SAVED: Final = "saved"
 """The folder with what was in queues before they followed, or of an original made again."""
 CONFIRM_NS: Final = 10_000_000_000
 """So long a queue that is detached is waited for until that is on disk."""
-WRITES_MAX: Final = 16
-"""So often it is looked for what was published meanwhile."""
 
 Dial = Callable[[Following, str], Dialled]
 
@@ -47,22 +45,12 @@ def address(plan: str) -> str:
     return plan
 
 
-def _write(queue: Queue, path: Path) -> int:
-    """How many messages.  Programs may publish meanwhile: what came is written, too."""
-    below = count = 0
-    with path.open("x") as file:
-        for _ in range(WRITES_MAX):
-            published = queue.published
-            if published == below:
-                break
-            for each in queue.browse():
-                if below <= each.position < published:
-                    file.write(f"{line_of(each)}\n")
-                    count += 1
-            below = published
-        file.flush()
-        os.fsync(file.fileno())  # what is in the queue is dropped then
-    return count
+def _refuse_scheduled(queue: Queue) -> None:
+    if queue.scheduled():
+        raise InvalidArgument(
+            f"queue {queue.name!r} has scheduled messages, which would be lost: wait until "
+            "they are due, or shmbroker queue scheduled --cancel"
+        )
 
 
 class QueueReplicas:
@@ -235,31 +223,46 @@ class QueueReplicas:
                 if each.link is not None:
                     each.link.stop()
 
-    def _save(self, queue: Queue) -> str:
-        """As lines that `shmbroker queue import` takes; nothing if it is empty."""
-        if queue.scheduled():
-            raise InvalidArgument(
-                f"queue {queue.name!r} has scheduled messages, which would be lost: wait until "
-                "they are due, or shmbroker queue scheduled --cancel"
-            )
+    def _save(self, queue: Queue, replace: Callable[[], None]) -> str:
+        """As lines that `shmbroker queue import` takes; no file is left if it is empty."""
+        _refuse_scheduled(queue)
         folder = self._folder / SAVED
         safe = "".join(each if each.isalnum() or each in "._-" else "_" for each in queue.name)
         path = folder / f"{safe}.{time.time_ns()}.jsonl"
         try:
             folder.mkdir(exist_ok=True)
-            if not _write(queue, path):
-                path.unlink()
-                return ""
-            sync_folder(folder)
-            sync_folder(self._folder)
-        except OSError as error:
+            with looking(queue), path.open("x") as file:
+                saving = Saving(queue, file)
+                saving.write()
+                sync_folder(folder)
+                sync_folder(self._folder)
+                _refuse_scheduled(queue)
+                replace()
+                self._save_rest(saving, path)
+        except (Error, OSError) as error:
+            if not is_there(queue):  # what was in it is in the file alone
+                raise InvalidArgument(f"{error}: what was in it is in {path}") from None
             with suppress(OSError):
                 path.unlink()
+            if isinstance(error, Error):
+                raise
             raise InvalidArgument(
                 f"what is in queue {queue.name!r} cannot be saved in {folder}: {error.strerror}: "
                 f"make room, or shmbroker queue purge {queue.name}"
             ) from None
-        return str(path)
+        if saving.count:
+            return str(path)
+        path.unlink()
+        return ""
+
+    def _save_rest(self, saving: Saving, path: Path) -> None:
+        """What was published until the queue was replaced."""
+        try:
+            saving.write()
+        except (Error, OSError) as error:
+            self._tell({"event": "queue replica", "level": "error", "detail": str(path),
+                        "what": "what was published while a queue began to follow is not saved",
+                        "reason": str(error)})  # fmt: skip
 
     # --- what people see ----------------------------------------------------------------------
 

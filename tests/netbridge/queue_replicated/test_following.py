@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import count, pairwise
+from threading import Event
 from typing import Any
 
 import pytest
 
 import shmbroker
-from shmbroker import ReplicaReadOnly
+from shmbroker import NotFound, ReplicaReadOnly
 from shmbroker.perf.machine.port import free_port
 from tests.netbridge.queue_replicated.conftest import NAME, PASSWORD, PATIENCE, Made, content
 
@@ -54,6 +57,35 @@ def test_a_queue_that_is_there_shows_what_the_original_has(two: Made) -> None:
     ]  # fmt: skip
     assert run.waits("following")["saved"] == str(saved)
     assert held.body == b"its own"
+
+
+def test_what_is_confirmed_while_a_queue_begins_to_follow_is_saved(two: Made) -> None:
+    run = two()
+    there, here = run.up()
+    there.declare_queue(NAME)
+    here.declare_queue(NAME, durable=True, slots=1 << 16)
+    confirmed: list[str] = []
+    many = Event()
+
+    def publishes(which: int) -> None:
+        queue = run.connected("copy").queue(NAME)
+        with suppress(NotFound, ReplicaReadOnly):
+            for each in count():
+                queue.publish(b"%d %d" % (which, each), timeout=PATIENCE)
+                confirmed.append(f"{which} {each}")
+                if each == 20:
+                    many.set()
+
+    with ThreadPoolExecutor() as pool:
+        publishers = [pool.submit(publishes, each) for each in range(4)]
+        assert many.wait(PATIENCE)
+        assert run.replicate() == ""
+        for each in publishers:
+            each.result(PATIENCE)
+    [saved] = (run.copy.folder / "saved").iterdir()
+    found = [json.loads(line)["body"] for line in saved.read_text().splitlines()]
+    assert set(confirmed) <= set(found)
+    assert len(found) - len(confirmed) <= 4, "but for what each could not confirm any more"
 
 
 def test_an_empty_queue_that_follows_saves_nothing(two: Made) -> None:

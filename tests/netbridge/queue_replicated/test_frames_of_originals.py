@@ -90,7 +90,7 @@ def test_an_original_that_says_what_ours_does_not_loses_its_link_alone(
         feedings = Feedings(thread, "b", Confirming(1.0, print), is_on=True)
         feedings.node = b"b" * 16
         following = Following(
-            "tcp://a:1", own, print, lambda: None, lambda _: "", feedings, is_of_node=False
+            "tcp://a:1", own, print, lambda: None, lambda *_: "", feedings, is_of_node=False
         )
 
         def runs() -> None:
