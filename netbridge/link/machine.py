@@ -349,6 +349,8 @@ class Machine:
         yield from flow.begin()
 
     def _asked(self, frame: Open, now: float) -> Steps:
+        if self.handshake.role not in SHIP:
+            raise unexpected(frame, "of a link that ships nothing")
         if frame.target in self.inflows:
             raise unexpected(frame, f"of target {frame.target}, which is open")
         if len(self.inflows) >= INFLOWS_MAX:
@@ -438,6 +440,8 @@ class Machine:
 INFLOWS_MAX = 10_000
 NS: Final = 1_000_000_000
 NEVER: Final = float("inf")
+SHIP: Final = frozenset({Role.PEERING, Role.CLUSTER})
+"""Links of these roles ship messages; programs, members and voters have words for what they do."""
 BEFORE: Final = (State.CONNECTING, State.HANDSHAKING)
 OPEN: Final = (State.SYNCING, State.UP)
 ANSWERS: Final = frozenset({Opened, Unopened, Credit, Confirm, Reject})

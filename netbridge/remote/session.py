@@ -7,6 +7,7 @@ be said again on the next link; while that fills its window, nothing more is del
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -346,7 +347,10 @@ class Session:
         self.pending_bytes -= len(command.body)
         if command.verb in OF_DELIVERIES and not command.repeated:
             is_dealt_with = code >= OK or code == REVOKED
-            for number in range(command.value, command.value + command.count):
+            said: Iterable[int] = range(command.value, command.value + command.count)
+            if command.count > len(self.in_hand):  # it says more than it can have
+                said = [each for each in self.in_hand if each in said]
+            for number in said:
                 self.settling.discard(number)
                 if is_dealt_with:
                     self.in_hand.pop(number, None)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from shmbroker.core.codes import OK
-from shmbroker.ipc.base.errors import MessageTooLarge
+from shmbroker.ipc.base.errors import Error, InvalidArgument, MessageTooLarge
 from shmbroker.netbridge.wire.frame import Body
 from shmbroker.netbridge.wire.words import Level
 
@@ -23,3 +24,11 @@ def too_large(what: str, length: int, limit: int) -> MessageTooLarge:
         f"{what}: {length:,} bytes are more than goes over a link at once, which is {limit:,}; "
         "a program on the broker's host may have them"
     )
+
+
+UNFIT: Final = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError)
+"""What an argument of another type raises, or a number that is too large, as msgpack brings it."""
+
+
+def unfit(error: Exception) -> Error:
+    return InvalidArgument(f"{type(error).__name__}: {error}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from shmbroker.core.codes import NO_REPLY
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.base.errors import Error, QueueFull, error_for
+from shmbroker.ipc.base.errors import Error, InvalidArgument, QueueFull, error_for
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.message.properties import pack
 from shmbroker.ipc.queue.queue import Queue
@@ -20,7 +20,7 @@ from shmbroker.ipc.request.return_address import is_of_this_node, reply_to
 from shmbroker.netbridge.carrier.sleeper import ANY, ROOM
 from shmbroker.netbridge.remote.body import asked, named, told
 from shmbroker.netbridge.serving.alarms import Alarm
-from shmbroker.netbridge.serving.answer import Answer
+from shmbroker.netbridge.serving.answer import UNFIT, Answer, unfit
 from shmbroker.netbridge.serving.naming import queue_named
 from shmbroker.netbridge.serving.producer import until
 from shmbroker.netbridge.wire.frame import Command
@@ -119,6 +119,8 @@ class Requests:
             request.go_on(correlation, self._replies.name)
         except Error as error:
             self._failed(correlation, error)
+        except UNFIT as error:
+            self._failed(correlation, unfit(error))
 
     def _failed(self, correlation: str, error: Error) -> None:
         request = self._waiting.pop(correlation, None)
@@ -164,7 +166,11 @@ class Requests:
         packed = ffi.buffer(held, length[0])[:]
         body = ffi.buffer(message[0].body, message[0].length)[:]
         lib.sb_ack(replies._queue, message)
-        request = self._waiting.pop(str(told(packed).get(CORRELATION, "")), None)
+        try:
+            correlation = str(told(packed).get(CORRELATION, ""))
+        except InvalidArgument:
+            return  # who replied did not write properties: nobody knows to whom
+        request = self._waiting.pop(correlation, None)
         if request is not None:
             request.close()
             answer = asked(body=body, properties=packed)

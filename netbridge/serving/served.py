@@ -29,7 +29,7 @@ from shmbroker.ipc.selector.selection import Selection
 from shmbroker.netbridge.carrier.reached import serving
 from shmbroker.netbridge.remote.body import asked, ended, named, refusal, told
 from shmbroker.netbridge.remote.session import Session
-from shmbroker.netbridge.serving.answer import Answer, too_large
+from shmbroker.netbridge.serving.answer import UNFIT, Answer, too_large, unfit
 from shmbroker.netbridge.serving.commit import Commit, Committed
 from shmbroker.netbridge.serving.confirms import in_time
 from shmbroker.netbridge.serving.consumer import Consumer, Get
@@ -104,6 +104,8 @@ class Served:
             verb(self, command)
         except Error as error:
             self.refuse(command, error)
+        except UNFIT as error:
+            self.refuse(command, unfit(error))
 
     def in_worker(self, command: Command, work: Callable[[], T], then: Callable[[T], None]) -> None:
         """`then` is told what was made, also if the session is over by then; unless it failed."""
@@ -112,12 +114,14 @@ class Served:
             if isinstance(made, Error):
                 self.refuse(command, made)
             elif isinstance(made, Exception):
-                self.refuse(command, _unfit(made))
+                self.refuse(command, unfit(made))
             else:
                 try:
                     then(made)
                 except Error as error:
                     self.refuse(command, error)
+                except UNFIT as error:
+                    self.refuse(command, unfit(error))
 
         self.service.worker.do(work, came)
 
@@ -383,7 +387,7 @@ class Served:
 
         def came(made: list[dict[str, object]] | Exception) -> None:
             if isinstance(made, Exception):
-                self.refuse(command, made if isinstance(made, Error) else _unfit(made))
+                self.refuse(command, made if isinstance(made, Error) else unfit(made))
             else:
                 self.done(command, body=asked(found=made))
 
@@ -423,11 +427,6 @@ class Served:
         """Of the worker, behind what it still opens for us."""
         if self._own is not None:
             self._own.close()
-
-
-def _unfit(error: Exception) -> Error:
-    """Of an argument of another type, as msgpack brings it."""
-    return InvalidArgument(f"{type(error).__name__}: {error}")
 
 
 def _ack(batch: Batch, start: int, count: int) -> int:

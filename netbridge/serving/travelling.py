@@ -105,7 +105,7 @@ def _said(fields: Mapping[str, Any]) -> Open:
     """InvalidArgument."""
     try:
         return {int(number): [int(each) for each in of] for number, of in fields["open"]}
-    except (TypeError, ValueError, KeyError):
+    except (TypeError, ValueError, KeyError, OverflowError):
         raise InvalidArgument("these are no transactions with their deliveries") from None
 
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from shmbroker.netbridge.link.action import Alert, Became, Ended, Line, Send, Waits
+from shmbroker.netbridge.link.action import Alert, Became, Ended, Line, OpenSink, Send, Waits
 from shmbroker.netbridge.link.ending import OF_REASON, Reason, Retry, State
 from shmbroker.netbridge.link.handshake import Far, Near
-from shmbroker.netbridge.link.machine import Machine
+from shmbroker.netbridge.link.machine import SHIP, Machine
 from shmbroker.netbridge.security.credential import Credential, Credentials
 from shmbroker.netbridge.security.proof import Channel, FarEnd, NearEnd
 from shmbroker.netbridge.security.stretched import Stretched
@@ -25,7 +25,7 @@ from shmbroker.netbridge.wire.frame import (
     Welcome,
 )
 from shmbroker.netbridge.wire.words import Refusal, Role, Standing
-from tests.support.link_ends import DAY_MS, EAST, SERVICE, TIMES, WEST, WISH, Pair, pair
+from tests.support.link_ends import DAY_MS, EAST, OUTLET, SERVICE, TIMES, WEST, WISH, Pair, pair
 
 
 def refused(of: Pair) -> tuple[Refused, Ended]:
@@ -295,3 +295,14 @@ def test_the_proofs_of_credentials_are_what_a_handshake_asks_for(
     near = Near(EAST, replace(WISH, user=user), one, one)
     of = Pair(Machine(TIMES, near, 0), Machine(TIMES, Far(WEST, SERVICE, other, other), 0))
     assert of.connect().near.state is state
+
+
+@pytest.mark.parametrize("role", [each for each in Role if each not in SHIP])
+def test_a_link_of_another_role_ships_nothing(role: Role) -> None:
+    """Who may only look, or publish under a name, does not pour into queues."""
+    of = pair(wish=replace(WISH, role=role))
+    of.near.open(OUTLET, of.now)
+    of.connect()
+    assert not of.of(OpenSink, "far")
+    _, (far,) = of.endings()
+    assert "of a link that ships nothing" in far.detail

@@ -268,6 +268,15 @@ def test_the_broker_settles_nothing_that_is_in_nobodys_hand() -> None:
     assert not of.performed
 
 
+def test_an_ack_of_more_than_anybody_can_have_is_refused_at_once() -> None:
+    of = ends()
+    command = Command(0, Verb.ACK, 0, 0, (1 << 63) - 1, Demand.EFFECTIVE, -1, False, 0, False, b"")
+    of.client.calls.sent[0] = Call(99, Verb.ACK, value=0)
+    of.client.calls.next = 1
+    of.broker_does(of.session.received(command))
+    assert of.outcome(99).code == REVOKED  # type: ignore[union-attr]
+
+
 def test_an_ack_that_fails_leaves_the_message_in_hand() -> None:
     of = consuming()
     of.deliver(2)

@@ -21,6 +21,7 @@ from shmbroker import (
 )
 from shmbroker.core.codes import OK
 from shmbroker.ipc._native import lib
+from shmbroker.ipc.message import outgoing
 from shmbroker.ipc.message.properties import unpack
 from shmbroker.ipc.request.request import CORRELATION, REPLY_TO
 from shmbroker.netbridge.remote.body import PASSED_OVER, asked
@@ -265,6 +266,40 @@ def test_a_message_id_counts_once(at: Site) -> None:
     assert ok(program.call(Verb.PUBLISH, **once)).code == OK
     assert ok(program.call(Verb.PUBLISH, **once)).code == PASSED_OVER
     assert len(queue) == 1
+
+
+@pytest.mark.parametrize(
+    ("verb", "fields"),
+    [
+        (Verb.OPERATE, {"queue": "q", "does": "confirm", "position": "x"}),
+        (Verb.OPERATE, {"queue": "q", "does": "confirm", "position": 0, "level": []}),
+        (Verb.TRANSACTIONS, {"open": [[float("inf"), [float("inf")]]]}),
+        (Verb.REQUEST, {"queue": "q", "body": b"", "properties": 5}),
+    ],
+)
+def test_an_argument_of_another_type_is_refused_and_ends_nothing(
+    at: Site, verb: Verb, fields: dict[str, object]
+) -> None:
+    at.broker.declare_queue("q", slots=64)
+    with pytest.raises(InvalidArgument):
+        at.program().ask(verb, **fields)
+    assert answered(at.program().ask(Verb.LOOK, queue="q", at="length"))["found"] == 0
+
+
+def test_a_reply_with_properties_that_cannot_be_read_is_passed_over(
+    at: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = at.broker.declare_queue("q", slots=64)
+    program = at.program()
+    call = program.begin(Verb.REQUEST, body=asked(queue="q", body=b"?"))
+    with queue.get(timeout=60) as request:
+        replies = at.broker.queue(str(request.properties[REPLY_TO]))
+        with monkeypatch.context() as changed:  # as a program in C may write them
+            changed.setattr(outgoing, "pack", lambda _: b"\x81\xa1\xff\x00")
+            replies.publish(b"", properties={"a": 1})
+        request.reply(b"!")
+        request.ack()
+    assert ok(program.outcome(call)).body
 
 
 def test_a_viewer_only_looks(at: Site) -> None:
