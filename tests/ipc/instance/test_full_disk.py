@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,9 @@ import shmbroker
 from shmbroker import Empty, NotFound, Queue, QueueFull, Unconfirmed
 from shmbroker.ipc.base.errors import DiskFull
 from shmbroker.ipc.instance import status
+from shmbroker.ipc.instance.config.config import load
+from shmbroker.ipc.instance.instance import Instance
+from shmbroker.ipc.instance.whole import write_text
 from tests.ipc.instance.conftest import Make
 from tests.ipc.instance.test_pair import bodies, eventually, is_announced, put
 from tests.support.compiler import compile_faults
@@ -317,6 +321,25 @@ def test_what_is_only_said_ends_nobody(make: Make, vhost: str, faults: Path, err
     assert "stopped" in run.events()
     assert "lines left out" in run.events()
     assert bodies(vhost) == [b"1"]
+
+
+@pytest.mark.parametrize("is_still_full", [False, True])
+def test_what_is_retried_is_the_newest(make: Make, tmp_path: Path, is_still_full: bool) -> None:
+    """Whether that was written meanwhile, or could not be either."""
+    instance = Instance(load(make("a").folder))
+    place = tmp_path / "small"
+    place.mkdir()  # no file can be put there
+    instance._written(place, partial(write_text, place, "older"))
+    if not is_still_full:
+        place.rmdir()
+    instance._written(place, partial(write_text, place, "newer"))
+    if is_still_full:
+        place.rmdir()
+    retry = instance.inbox.get(timeout=PATIENCE_SECONDS)
+    retry()
+    assert place.read_text() == "newer"
+    assert not instance.unwritten
+    instance.sign.close()
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT], ids=errno.errorcode.get)
