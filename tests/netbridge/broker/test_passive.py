@@ -126,6 +126,21 @@ def test_a_full_disk_keeps_no_network_from_serving_and_none_from_ending(
     assert "stopped" in group.backup.events()
 
 
+def test_a_backup_that_had_no_room_to_say_that_it_waits_says_so_later(
+    disk: Path, group: Group
+) -> None:
+    group.live.start().becomes("live")
+    listening(group.live)
+    program = group.program(group.uri(0))
+    knows(program, "live")
+    fill(disk)
+    group.backup.start().becomes("passive")
+    eventually(lambda: "network" in group.backup.events())
+    assert not (disk / standby.FOLDER / "second").exists()
+    empty(disk)
+    knows(program, "backup", "live")
+
+
 def test_a_passive_broker_says_so_and_the_next_member_is_taken(group: Group) -> None:
     group.up()
     listening(group.backup)
