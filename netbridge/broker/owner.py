@@ -406,7 +406,7 @@ class Owner:
         self._stopped = set()  # whoever serves next makes all links, this one too if it is that
         self._broadcasts.close()
         if network is not None:
-            with suppress(OSError):  # its file says that it waits: for a live of another epoch
+            with suppress(OSError):  # a file that says that it waits is left, as by who is killed
                 self._group.leaves()
             network.close(at_once=at_once)
 
