@@ -4,7 +4,6 @@ that say what ours does not."""
 from __future__ import annotations
 
 import time
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -123,13 +122,17 @@ def test_a_link_that_is_lost_in_news_of_several_queues_ends_alone(
                 feedings.heard(end, Talk(encode(Follow(number, name, b"", 0))))
 
         ends: list[Any] = [LostInSaying(3) for _ in range(3)]
-        for end in ends[:2]:
-            thread.ask(partial(follows, end))
-            thread.ask(partial(feedings.chained, "first"))
-            assert end.said == 3
-        thread.ask(partial(follows, ends[2]))
-        for name in ("first", "second"):
-            broker.delete_queue(name)
-        thread.ask(lambda: feedings.woken(time.monotonic()))
-        assert ends[2].said == 3
+
+        def runs() -> None:
+            for end in ends[:2]:
+                follows(end)
+            feedings.chained("first")
+            follows(ends[2])
+            for name in ("first", "second"):
+                broker.delete_queue(name)
+            feedings.woken(time.monotonic())
+
+        thread.ask(runs)
+        assert [each.said for each in ends] == [3, 3, 3]
+        thread.ask(lambda: None)
         assert not thread.has_ended
