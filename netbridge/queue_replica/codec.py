@@ -8,6 +8,7 @@ from shmbroker.core.layout import POSITION_MASK, QUEUE_ROWS, SLOTS_MAX
 from shmbroker.netbridge.queue_replica.told import (
     CHAIN_MAX,
     Chained,
+    Counted,
     Follow,
     Follows,
     Has,
@@ -49,9 +50,10 @@ WORDS: Final = Vocabulary(
     (Moment, Made(Moment, Flag())),
     (Shown, Made(Shown, COUNT)),
     (Chained, Made(Chained, NUMBER, CHAIN)),
+    (Counted, Made(Counted, NUMBER)),
 )  # fmt: skip
 OF_REPLICAS: Final = (Follow, Leave, Has, Shown)
-OF_ORIGINALS: Final = (Follows, Chained, Unserved, Moment)
+OF_ORIGINALS: Final = (Follows, Chained, Unserved, Moment, Counted)
 
 
 def encode(what: OfReplica | OfOriginal) -> bytes:

@@ -1,7 +1,7 @@
 """One replica, from the order to follow until it is detached: events and a time in, actions out.
 
     SYNCING         it was asked for, or is being brought to a moment; shows what it had before
-    FOLLOWING       it has been brought to a moment on this link
+    FOLLOWING       it has been brought to a moment on this link, and its original knows
     DISCONNECTED    there is no link; its content stays
     REFUSED         the other broker does not let it follow: it is asked again
     FAILED          it cannot take what comes: it begins anew after a while
@@ -152,8 +152,8 @@ class Replica:
             yield LetDelete(True)
         yield from self._become(State.SOURCE_DELETED, said.detail)
 
-    def shown(self) -> Steps:
-        """All that the original had at a moment is there."""
+    def counted(self) -> Steps:
+        """All that the original had at a moment is here, and the original knows it."""
         if self.state is State.SYNCING and self._is_linked:
             yield from self._become(State.FOLLOWING, "")
 

@@ -7,6 +7,7 @@ Follow (a queue, and how far it is)      -->
                                          <--    Chained (it follows another one in turn)
                                          <--    Moment: with these it is at a moment
 Shown (so many moments)                  -->
+                                         <--    Counted: confirms wait for this replica
 Has (so many bytes of records)           -->
 Leave                                    -->
                                          <--    Unserved: it was deleted
@@ -106,5 +107,13 @@ class Moment:
     """All that was sent is how the queues stood at one moment."""
 
 
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """It is heard that the replica has shown a moment: confirms that wait for replicas wait for
+    this one from here on."""
+
+    number: int
+
+
 OfReplica = Follow | Leave | Has | Shown
-OfOriginal = Follows | Chained | Unserved | Moment
+OfOriginal = Follows | Chained | Unserved | Moment | Counted

@@ -27,6 +27,7 @@ from shmbroker.netbridge.queue_replica.told import (
     CHAIN_MAX,
     Chain,
     Chained,
+    Counted,
     Follow,
     Follows,
     Has,
@@ -207,8 +208,9 @@ class Feeding:
         self._originals.add(queue, said.number, begins)
         self._queues[said.number] = queue
         settings = queue.explain()
-        if wanted := settings["confirm_replicas"].value:
-            self._unshown.follow(said.number, stands.identity)
+        wanted = settings["confirm_replicas"].value
+        self._unshown.follow(said.number, stands.identity if wanted else None)
+        if wanted:
             self._all.confirming.follow(self._link, stands.identity, queue, wanted)
         chain = self._all.chain(queue.name)
         is_durable = bool(settings["durable"].value)
@@ -302,6 +304,8 @@ class Feeding:
     def _shown(self, moments: int) -> None:
         for identity, end in self._unshown.shown(moments):
             self._all.confirming.shown(self._link, identity, end)
+        for number in self._unshown.counted(moments):
+            self._say(Counted(number))
 
     def _answered(self) -> None:
         owes = bool(self._unshown) or self._sent > self._has

@@ -36,6 +36,7 @@ from shmbroker.netbridge.queue_replica.machine import NOTHING, Replica, State
 from shmbroker.netbridge.queue_replica.source import Source
 from shmbroker.netbridge.queue_replica.told import (
     Chained,
+    Counted,
     Follows,
     Has,
     Moment,
@@ -107,8 +108,6 @@ class Following:
         self._unheard: deque[Frame] = deque()
         self._is_held = False
         """A moment waits until the one before it is confirmed, and all that came behind it."""
-        self._in_moment: list[Followed] = []
-        """Those that were shown with the last one, which is not confirmed."""
         self._looks_at = float("inf")
 
     # --- its queues ---------------------------------------------------------------------------
@@ -188,7 +187,6 @@ class Following:
 
     def _forget_moment(self) -> None:
         self._unheard.clear()
-        self._in_moment.clear()
         self._is_held = False
         self._looks_at = float("inf")
 
@@ -260,6 +258,9 @@ class Following:
         elif isinstance(said, Chained):
             self._does(each, each.machine.chained(said.chain, time.monotonic()))
             self._feedings.chained(each.machine.queue)
+        elif isinstance(said, Counted):
+            if each.is_answered:
+                self._does(each, each.machine.counted())
         elif isinstance(said, Unserved):
             each.is_answered = False
             self._does(each, each.machine.unserved(said, time.monotonic()))
@@ -282,8 +283,6 @@ class Following:
             elif wrong:
                 each.is_answered = False
                 self._does(each, each.machine.fails(wrong, time.monotonic()))
-            else:
-                self._in_moment.append(each)
         self._look(time.monotonic())
 
     def _look(self, now: float) -> None:
@@ -294,10 +293,6 @@ class Following:
             return
         if self._shown != self._told_shown:
             self._tell_shown()
-        for each in self._in_moment:
-            if each.is_answered and self.members.get(each.machine.queue) is each:
-                self._does(each, each.machine.shown())
-        self._in_moment.clear()
         if self._is_held and self._end is not None:
             self._is_held = False
             self._show()

@@ -10,6 +10,7 @@ from shmbroker.netbridge.queue_replica.original import begins_at
 from shmbroker.netbridge.queue_replica.told import (
     CHAIN_MAX,
     Chained,
+    Counted,
     Follow,
     Follows,
     Has,
@@ -104,8 +105,8 @@ class Feeder:
         self._broker.watch.begins(self._broker, self._other, queue, wish, begins)
         self._reading.add(queue, wish.number, begins)
         self._queues[wish.number] = queue
+        self._unshown.follow(wish.number, queue.identity if queue.is_durable else None)
         if queue.is_durable:
-            self._unshown.follow(wish.number, queue.identity)
             self._broker.confirming.follow(self._key, queue)
         chain = self._broker.chain(queue.name)
         self._say(
@@ -183,6 +184,15 @@ class Feeder:
     def _shown(self, moments: int) -> None:
         for identity, end in self._unshown.shown(moments):
             self._broker.confirming.shown(self._key, identity, end)
+        for number in self._unshown.counted(moments):
+            self._say_counted(number)
+
+    def _say_counted(self, number: int) -> None:
+        """What it draws for its way is drawn again by others: all seeds stay what they were."""
+        random = self._broker.host.world.random
+        before = random.getstate()
+        self._say(Counted(number))
+        random.setstate(before)
 
     def _answered(self) -> None:
         owes = bool(self._unshown) or self._sent > self._has

@@ -21,6 +21,7 @@ from shmbroker.netbridge.queue_replica.machine import NOTHING, Replica
 from shmbroker.netbridge.queue_replica.source import Source
 from shmbroker.netbridge.queue_replica.told import (
     Chained,
+    Counted,
     Follows,
     Has,
     Leave,
@@ -63,8 +64,6 @@ class Follower:
         self._numbers = 0
         self._waiting: list[OfOriginals | Shipped] = []
         """What came behind a moment that may not be shown before the last one is on disk."""
-        self._in_moment: list[Member] = []
-        """Of the last moment."""
 
     # --- its queues ---------------------------------------------------------------------------
 
@@ -121,7 +120,6 @@ class Follower:
         self._is_linked = True
         self._came = self._told = self._shown = self._told_shown = 0
         self._waiting.clear()
-        self._in_moment.clear()
         for each in list(self.members.values()):
             self.copies.pop(each.machine.number, None)
             if (known := self._next(each)) is not None:
@@ -151,10 +149,6 @@ class Follower:
             self._told_shown = self._shown
             self._broker.watch.tells_shown(each.queue for each in self.copies.values())
             self._say(Shown(self._shown))
-        in_moment, self._in_moment = self._in_moment, []
-        for each in in_moment:
-            if each.is_answered and self.members.get(each.machine.queue) is each:
-                self._does(each, each.machine.shown())
         waiting, self._waiting = self._waiting, []
         for message in waiting:
             self.take(message)
@@ -196,6 +190,9 @@ class Follower:
         elif isinstance(said, Chained):
             self._does(each, each.machine.chained(said.chain, now))
             self._broker.chained(each.machine.queue)
+        elif isinstance(said, Counted):
+            if each.is_answered:
+                self._does(each, each.machine.counted())
         elif isinstance(said, Unserved):
             each.is_answered = False
             self._does(each, each.machine.unserved(said, now))
@@ -215,8 +212,6 @@ class Follower:
             elif shown is not None and shown.why:
                 each.is_answered = False
                 self._does(each, each.machine.fails(shown.why, self._broker.host.clock))
-            else:
-                self._in_moment.append(each)
 
     def tick(self) -> None:
         now = self._broker.host.clock

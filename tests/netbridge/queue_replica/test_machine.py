@@ -19,6 +19,7 @@ from shmbroker.netbridge.queue_replica.original import begins_at
 from shmbroker.netbridge.queue_replica.source import Source, unpacked
 from shmbroker.netbridge.queue_replica.told import (
     Chained,
+    Counted,
     Follow,
     Follows,
     Has,
@@ -44,7 +45,7 @@ def following(identity: bytes = ONE) -> Replica:
     made = Replica(0, "q", identity, HERE)
     list(made.linked(9))
     list(made.follows(found(identity), 9, 0))
-    list(made.shown())
+    list(made.counted())
     assert made.state is State.FOLLOWING
     return made
 
@@ -53,8 +54,8 @@ def test_a_new_one_begins_where_its_original_is() -> None:
     made = Replica(0, "q")
     assert list(made.linked(0)) == [Became("syncing", ""), Say(Follow(0, "q", b"", 0))]
     assert list(made.follows(found(), 0, 0)) == [Begin(ONE, 7, 5, saves=True, is_durable=False)]
-    assert list(made.shown()) == [Became("following", "")]
-    assert list(made.shown()) == []
+    assert list(made.counted()) == [Became("following", "")]
+    assert list(made.counted()) == []
 
 
 def test_what_is_missing_from_the_beginning_is_given_up() -> None:
@@ -132,7 +133,7 @@ def test_who_is_not_let_follow_asks_again() -> None:
 def test_a_failure_is_said_and_tried_again() -> None:
     made = following()
     assert list(made.fails("8 slots", 1)) == [Stop(), Say(Leave(0)), Became("failed", "8 slots")]
-    assert list(made.shown()) == []
+    assert list(made.counted()) == []
     assert list(made.follows(found(), 9, 0)) == []
     assert list(made.tick(9, 1 + ANEW_SECONDS))[-1] == Say(Follow(0, "q", ONE, 9))
 
@@ -174,7 +175,9 @@ def test_what_replicas_say(said: OfReplica) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [found(), Chained(1, ABOVE), Unserved(1, Why.UNFIT, "it pages"), Moment(True)], ids=str
+    "said",
+    [found(), Chained(1, ABOVE), Unserved(1, Why.UNFIT, "pages"), Moment(True), Counted(1)],
+    ids=str,
 )
 def test_what_originals_say(said: OfOriginal) -> None:
     assert from_original(encode(said)) == said

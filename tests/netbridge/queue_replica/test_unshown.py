@@ -47,3 +47,17 @@ def test_no_more_are_shown_than_were_sent() -> None:
     unshown.sent({})
     with pytest.raises(Malformed, match="shows 2 moments of 1"):
         list(unshown.shown(2))
+
+
+def test_a_replica_is_counted_once_with_the_first_moment_that_it_is_sent() -> None:
+    unshown = Unshown()
+    unshown.sent({})
+    unshown.follow(1, None)
+    unshown.follow(2, b"two")
+    assert unshown.counted(1) == [], "that moment was before"
+    unshown.sent({2: 5})
+    unshown.follow(3, None)
+    unshown.sent({2: 6})
+    assert unshown.counted(2) == [1, 2]
+    assert unshown.drop(3) is None
+    assert unshown.counted(3) == []

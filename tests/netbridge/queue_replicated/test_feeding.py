@@ -11,8 +11,16 @@ import pytest
 
 import shmbroker
 from shmbroker.netbridge.carrier.thread import NetworkThread
-from shmbroker.netbridge.queue_replica.codec import encode
-from shmbroker.netbridge.queue_replica.told import Follow, Has, Leave, OfReplica, Shown
+from shmbroker.netbridge.queue_replica.codec import encode, from_original
+from shmbroker.netbridge.queue_replica.told import (
+    Counted,
+    Follow,
+    Has,
+    Leave,
+    OfOriginal,
+    OfReplica,
+    Shown,
+)
 from shmbroker.netbridge.queue_replicated.confirming import Confirming
 from shmbroker.netbridge.queue_replicated.feeding import Feedings
 from shmbroker.netbridge.wire.frame import Frame, Talk
@@ -26,13 +34,15 @@ class Ended:
 
     def __init__(self) -> None:
         self.why: list[str] = []
+        self.said: list[OfOriginal] = []
         self.machine = SimpleNamespace(
             handshake=SimpleNamespace(frame_bytes=1 << 16),
             malformed=lambda error, now: [str(error)],
         )
 
     def say(self, frame: Frame) -> None:
-        """The other end hears it."""
+        if isinstance(frame, Talk):
+            self.said.append(from_original(frame.body))
 
     def does(self, actions: list[str]) -> None:
         self.why += actions
@@ -136,3 +146,31 @@ def test_a_link_that_is_lost_in_news_of_several_queues_ends_alone(
         assert [each.said for each in ends] == [3, 3, 3]
         thread.ask(lambda: None)
         assert not thread.has_ended
+
+
+def test_a_replica_is_told_once_that_it_is_counted(broker: shmbroker.Broker, vhost: str) -> None:
+    broker.declare_queue("first")
+    broker.declare_queue("second")
+    end: Any = Ended()
+    counted: list[int] = []
+    with shmbroker.connect(f"shm://{vhost}", name="network") as own, NetworkThread(own) as thread:
+        feedings = Feedings(thread, "a", Confirming(1.0, print), is_on=True)
+
+        def says(*said: OfReplica) -> None:
+            for each in said:
+                feedings.heard(end, Talk(encode(each)))
+            counted.append(sum(isinstance(each, Counted) for each in end.said))
+
+        def runs() -> None:
+            feedings.came(end)
+            says(Follow(1, "first", b"", 0))
+            feedings.woken(time.monotonic())
+            says(Follow(2, "second", b"", 0))
+            says(Shown(1), Shown(1))
+            feedings.woken(time.monotonic())
+            says(Shown(2))
+            feedings.gone(end)
+
+        thread.ask(runs)
+    assert counted == [0, 0, 1, 2]
+    assert end.why == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,13 +13,17 @@ import shmbroker
 from shmbroker.core.layout import RECORD_KIND_SHIFT, RECORD_STANDS
 from shmbroker.ipc.journal.stored import HEAD
 from shmbroker.netbridge.carrier.thread import NetworkThread
-from shmbroker.netbridge.queue_replica.codec import encode
+from shmbroker.netbridge.queue_replica.codec import encode, from_replica
+from shmbroker.netbridge.queue_replica.machine import State
 from shmbroker.netbridge.queue_replica.told import (
     Chained,
+    Counted,
     Follows,
     Hop,
     Moment,
     OfOriginal,
+    OfReplica,
+    Shown,
     Unserved,
     Why,
 )
@@ -37,10 +42,12 @@ class Ended:
 
     def __init__(self) -> None:
         self.why: list[str] = []
+        self.said: list[OfReplica] = []
         self.machine = SimpleNamespace(malformed=lambda error, now: [str(error)])
 
     def say(self, frame: Frame) -> None:
-        """The other end hears it."""
+        assert isinstance(frame, Talk)
+        self.said.append(from_replica(frame.body))
 
     def does(self, actions: list[str]) -> None:
         self.why += actions
@@ -65,6 +72,20 @@ FAR: list[Frame] = [
 """Its clock is so far away that the difference is no word."""
 
 
+@pytest.fixture
+def thread(vhost: str, broker: shmbroker.Broker) -> Iterator[NetworkThread]:
+    with shmbroker.connect(f"shm://{vhost}", name="network") as own, NetworkThread(own) as thread:
+        yield thread
+
+
+def follower(thread: NetworkThread) -> Following:
+    feedings = Feedings(thread, "b", Confirming(1.0, print), is_on=True)
+    feedings.node = b"b" * 16
+    nothing: Any = lambda *_: None  # noqa: E731
+    return Following("tcp://a:1", thread.broker, print, nothing, nothing, feedings,
+                     is_of_node=False)  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("frames", "why"),
     [
@@ -77,30 +98,46 @@ FAR: list[Frame] = [
         ([*said(FOLLOWS), *shipped(RECORD_STANDS, 5, word(4))], "contradicts itself"),
         (FAR, "apart_ns"),
         (said(Chained(1, CHAIN), Moment(True), Moment(False)), ""),
+        (said(Counted(1), Counted(7), FOLLOWS, Counted(1), Counted(1)), ""),
         (said(FOLLOWS, FOLLOWS, Moment(True), FOLLOWS, Chained(1, ())), ""),
         (said(Chained(7, CHAIN), Unserved(7, Why.OFF, ""), Unserved(1, Why.OFF, ""), FOLLOWS), ""),
         ([*said(FOLLOWS), *shipped(RECORD_STANDS, 5, word(7)), *said(Moment(True))], ""),
     ],
 )  # fmt: skip
 def test_an_original_that_says_what_ours_does_not_loses_its_link_alone(
-    broker: shmbroker.Broker, vhost: str, frames: list[Frame], why: str
+    thread: NetworkThread, frames: list[Frame], why: str
 ) -> None:
     end: Any = Ended()
-    with shmbroker.connect(f"shm://{vhost}", name="network") as own, NetworkThread(own) as thread:
-        feedings = Feedings(thread, "b", Confirming(1.0, print), is_on=True)
-        feedings.node = b"b" * 16
-        following = Following(
-            "tcp://a:1", own, print, lambda: None, lambda *_: "", feedings, is_of_node=False
-        )
+    following = follower(thread)
 
-        def runs() -> None:
-            following.add("copy", {"slots": 8})
-            following.came(end)
-            for each in frames:
-                following.heard(end, each)
-            following.gone(end)
-            following.close()
+    def runs() -> None:
+        following.add("copy", {"slots": 8})
+        following.came(end)
+        for each in frames:
+            following.heard(end, each)
+        following.gone(end)
+        following.close()
 
-        thread.ask(runs)
+    thread.ask(runs)
     assert why in "".join(end.why)
     assert bool(why) == bool(end.why)
+
+
+def test_it_is_following_once_the_original_counts_it(thread: NetworkThread) -> None:
+    end: Any = Ended()
+    following = follower(thread)
+    states = []
+
+    def runs() -> None:
+        machine = following.add("copy", {"slots": 8}).machine
+        following.came(end)
+        stands = shipped(RECORD_STANDS, 5, word(5))
+        late = said(Counted(1), FOLLOWS)  # of what it followed before
+        for frame in [*late, *stands, *said(Moment(True), Counted(1))]:
+            following.heard(end, frame)
+            states.append(machine.state)
+        assert Shown(1) in end.said
+        following.close()
+
+    thread.ask(runs)
+    assert states == [State.SYNCING] * 4 + [State.FOLLOWING]
