@@ -23,7 +23,8 @@ static bool see_heads(sb_journaler *journaler)
             continue;
         while (sb_port_reclaim(&each->port) > 0)
             continue;
-        each->seen = retired_head(each->queue);
+        bool keeps = followed_keeps_head(journaler, each);
+        each->seen = keeps ? each->head : retired_head(each->queue);
         replaced |= each->queue->last_value && each->seen > each->head;
     }
     return !replaced && commit_gate_begun(journaler->connection) == journaler->begun &&

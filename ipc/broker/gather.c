@@ -37,7 +37,13 @@ bool followed_comes_out_of_pages(const followed *each)
 
 bool followed_is_held_back(const sb_journaler *journaler, const followed *each)
 {
-    return journaler->owes && journaler->inboxes && !followed_comes_out_of_pages(each);
+    bool whole = journaler->begun != journaler->whole;
+    return !whole && journaler->owes && journaler->inboxes && !followed_comes_out_of_pages(each);
+}
+
+bool followed_keeps_head(const sb_journaler *journaler, const followed *each)
+{
+    return each->queue->last_value && followed_is_held_back(journaler, each);
 }
 
 /* What may be gathered of a queue: its share, or all that stood there at the moment, if a
@@ -162,7 +168,7 @@ static int64_t stage_ready(sb_journaler *journaler, bool whole)
     int64_t share = share_of_each(journaler);
     for (int64_t index = 0; index < journaler->ready.count && code == SB_OK; index++) {
         followed *each = journaler->ready.ready[index]->of;
-        if (whole || !followed_is_held_back(journaler, each))
+        if (!followed_is_held_back(journaler, each))
             code = gather(journaler, each, most_of(each, whole, share));
     }
     return code == SB_OK ? unplaced_stage_over(journaler) : code;

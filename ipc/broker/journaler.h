@@ -180,9 +180,11 @@ int64_t journaler_see_a_moment(sb_journaler *journaler, bool passes, bool above)
 
 /* The ring of a queue that pages: its consumers wait for what is there. */
 bool followed_comes_out_of_pages(const followed *each);
-/* While the reserve is in use, what stays is not to go there.  An inbox stays until the pager has
- * room; any other queue, perhaps, for ever. */
+/* While the reserve is in use, what stays is not to go there, unless a transaction is in it.  An
+ * inbox stays until the pager has room; any other queue, perhaps, for ever. */
 bool followed_is_held_back(const sb_journaler *journaler, const followed *each);
+/* And its head with it: what has replaced older values is not written. */
+bool followed_keeps_head(const sb_journaler *journaler, const followed *each);
 /* Stage what is new at one moment; `all`: also what could wait. */
 int64_t journaler_stage_all(sb_journaler *journaler, bool all, int64_t now);
 

@@ -25,8 +25,10 @@ static int64_t see_tail(followed *each)
 
 /* A queue that follows one of another broker may begin anew at a later position, once all that it
  * had is confirmed: below that nothing is to be written. */
-static void see_head(followed *each)
+static void see_head(const sb_journaler *journaler, followed *each)
 {
+    if (followed_keeps_head(journaler, each))
+        return;
     each->head = retired_head(each->queue);
     if (each->cursor.position < each->head)
         each->cursor.position = each->head;
@@ -42,9 +44,10 @@ static int64_t see_all(sb_journaler *journaler, bool above, bool all)
     for (int64_t index = 0; index < journaler->count && code == SB_OK; index++)
         code = origin_log_see(&journaler->queues[index]->once.origins);
     for (int64_t index = 0; index < journaler->count && code == SB_OK && above; index++)
-        code = followed_look_above(journaler->queues[index], all);
+        if (!followed_keeps_head(journaler, journaler->queues[index]))
+            code = followed_look_above(journaler->queues[index], all);
     for (int64_t index = 0; index < journaler->count; index++)
-        see_head(journaler->queues[index]);
+        see_head(journaler, journaler->queues[index]);
     for (int64_t index = 0; index < journaler->count; index++) {
         followed *each = journaler->queues[index];
         int64_t tail = see_tail(each), most = each->head + each->queue->slots;
@@ -82,7 +85,7 @@ int64_t journaler_see_a_moment(sb_journaler *journaler, bool passes, bool above)
         int64_t code = journaler_look_at_catalog(journaler);
         if (tries >= TRIES)
             commit_gate_close(&journaler->commit_gate);
-        int64_t begun = commit_gate_begun(connection);
+        int64_t begun = journaler->begun = commit_gate_begun(connection);
         bool whole = begun != journaler->whole;
         if (code == SB_OK && whole)
             commit_gate_clear(&journaler->commit_gate);
@@ -96,7 +99,6 @@ int64_t journaler_see_a_moment(sb_journaler *journaler, bool passes, bool above)
             (begun != commit_gate_begun(connection) || following_is_behind(&journaler->following)))
             continue; /* one has come in, or may have, in a queue that we do not follow yet */
         commit_gate_open(&journaler->commit_gate);
-        journaler->begun = begun;
         return code;
     }
 }

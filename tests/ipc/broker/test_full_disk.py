@@ -11,7 +11,7 @@ import pytest
 
 import shmbroker
 from shmbroker import Queue, QueueFull, Unconfirmed
-from shmbroker.ipc.base.errors import DiskFull
+from shmbroker.ipc.base.errors import DiskFull, JournalDamaged, JournalFailed
 from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.replay import Replay
 from shmbroker.ipc.paging.pager import Pager
@@ -74,6 +74,29 @@ def moments(folder: Path, retired_of: int = 1) -> tuple[int, int]:
             elif record.kind == records.RETIRED and record.queue == declared[retired_of]:
                 retired += [where] if record.position > 0 else []
     return max(written), min(retired)
+
+
+def values_in(folder: Path) -> int:
+    """How many messages of the first queue that was declared a restart would find."""
+    declared: list[int] = []
+    head, there = 0, set()
+    with Replay(folder) as replay:
+        for record in replay:
+            declared += [record.queue] if record.kind == records.QUEUE else []
+            if declared and record.queue == declared[0]:
+                if record.kind == records.MESSAGE:
+                    there.add(record.position)
+                else:
+                    head = max(head, record.position)
+    return sum(position >= head for position in there)
+
+
+def values_of_a_moment(folder: Path) -> int:
+    """A segment that is used again while it is read looks damaged: then all are read again."""
+    for _ in range(20):
+        with suppress(JournalFailed, JournalDamaged):
+            return values_in(folder)
+    return values_in(folder)
 
 
 def test_consuming_makes_room(tmp_path: Path, vhost: str) -> None:
@@ -242,3 +265,33 @@ def test_what_is_in_pages_can_be_consumed(tmp_path: Path, vhost: str, beside: bo
         plain.publish(b"on it goes", timeout=PATIENCE)
         queue.publish(b"on it goes", timeout=PATIENCE)
         assert journaler.failure is None
+
+
+def test_an_older_value_stays_while_the_newer_one_waits(tmp_path: Path, vhost: str) -> None:
+    """What comes out of pages is written into the reserve, and the newer value is not: if the host
+    died, the older one would be what is left of the key."""
+    with (
+        small_disk(tmp_path / "disk", 20 << 20) as disk,
+        shmbroker.connect(f"shm://{vhost}") as broker,
+        journaling(vhost, disk / "journal"),
+        shmbroker.connect(f"shm://{vhost}", name="pager") as other,
+        Pager(other, disk / "pages", page_bytes=PAGE_BYTES, epoch=1),
+    ):
+        prices = broker.declare_queue("prices", durable=True, last_value=True)
+        queue = broker.declare_queue("orders", durable=True, slots=64, when_full="page")
+        plain = broker.declare_queue("plain", durable=True, slots=SLOTS)
+        prices.publish(b"old", key="gold", timeout=PATIENCE)
+        queue.publish_many([body(number) for number in range(750)], timeout=PATIENCE)
+        fill(disk)
+        full = 750
+        with pytest.raises((Unconfirmed, QueueFull, DiskFull)):
+            while True:
+                with suppress(Unconfirmed):
+                    plain.publish(body(0), timeout=0.1)
+                queue.publish(body(full), timeout=0.5)
+                full += 1
+        assert values_of_a_moment(disk / "journal") > 0
+        for _ in range(100):
+            take(queue, 1)
+            prices.publish(b"new", key="gold", confirm="shm")
+            assert values_of_a_moment(disk / "journal") > 0
