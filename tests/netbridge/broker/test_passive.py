@@ -112,14 +112,19 @@ def test_a_full_disk_keeps_no_network_from_serving_and_none_from_ending(
     """What it could not tell its group it tells when there is room."""
     group.up()
     eventually((disk / standby.FOLDER / "second").exists)
+    assert group.backup.process is not None
+    # a disk has room again as soon as any file goes: this is in its way for as long as it is there
+    obstacle = disk / f".{whereabouts.FILE}-{group.backup.process.pid}"
+    obstacle.mkdir()
     fill(disk)
     group.live.kill()
     group.backup.becomes("live")
     program = group.program(group.uri(1))
-    assert program.uri == group.address(1)
+    eventually(lambda: program.uri == group.address(1))
     program.close()
     assert whereabouts.read(disk, 2) is None
     empty(disk)
+    obstacle.rmdir()
     eventually(lambda: whereabouts.read(disk, 2))
     fill(disk)
     assert group.backup.stop() == 0
