@@ -7,6 +7,7 @@ import select
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -36,19 +37,20 @@ STANDS: Final = ("live", "passive")
 @folder_argument
 @settings_option
 @click.option("--timeout", type=DURATION, default="60s", show_default=True,
-    help="Wait at most this long until it is live or passive.")  # fmt: skip
+    help="Wait at most this long until it is live or passive, and listens.")  # fmt: skip
 def start(folder: Path, settings: tuple[str, ...], timeout: float) -> None:
     """Run the broker in DIR in the background.
 
-    Returns when it is live or passive.  Exits with 1 if it fails, with its last words, or if it is
+    Returns when it is live or passive, and listens.  Exits with 1 if it fails, with its last words, or if it is
     neither in time: then it goes on.  What it prints is in DIR/run/output.  `shmbroker run` stays
     in front.
     """
     from shmbroker.ipc.base.trust import make_folder
-    from shmbroker.ipc.instance import status
+    from shmbroker.ipc.instance import ordering, status
     from shmbroker.ipc.instance.config import config
 
     config.load(folder)
+    ends_at = time.monotonic() + timeout
     for each in settings:
         setting_of(each)
     before = status.read(folder)
@@ -58,6 +60,8 @@ def start(folder: Path, settings: tuple[str, ...], timeout: float) -> None:
     process = begun(folder, settings)
     found = awaited(folder, process, timeout)
     if found.state in STANDS:
+        with suppress(status.NotRunning):  # it answers when its network has begun, or has none
+            ordering.asked_to_show(folder, "programs", max(0, ends_at - time.monotonic()))
         say(f"{found.state}: {folder}, process {process.pid}; end it: shmbroker stop {folder}")
     elif process.poll() is None:
         raise click.ClickException(

@@ -73,9 +73,9 @@ def asked(
     return exchanged(folder, (ORDER, ANSWER, SIGNAL), wanted, timeout, waits=waits)
 
 
-def asked_to_show(folder: Path, noun: str) -> bool:
+def asked_to_show(folder: Path, noun: str, seconds: float = SHOWN_SECONDS) -> bool:
     """Whether it answers; if it hangs, what it has shown last stays."""
-    return asked(folder, {"noun": noun, "verb": "show"}, SHOWN_SECONDS) is not None
+    return asked(folder, {"noun": noun, "verb": "show"}, seconds) is not None
 
 
 def shown(folder: Path, file: str) -> dict[str, Any]:

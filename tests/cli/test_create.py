@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,6 +53,7 @@ def test_nodes_of_a_cluster(shell: Shell, ports: list[str], tmp_path: Path, vhos
     shell.does("create", str(a), "--clustered", "--vhost", shell.vhost, *ports)
     try:
         shell.does("start", str(a))
+        socket.create_connection(("127.0.0.1", int(ports[1]))).close()  # at once
         shell.does(
             "create", str(b), "--join", f"tcp://127.0.0.1:{ports[1]}", "--port-offset", f"{MOVED}",
             *ports, "--message-load-balancing", "strict",
