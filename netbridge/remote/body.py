@@ -70,6 +70,7 @@ from shmbroker.core.codes import INVALID, OK, TEXTS
 from shmbroker.ipc.base import errors
 from shmbroker.ipc.base.errors import ERRORS, Error, InvalidArgument
 from shmbroker.netbridge.wire.frame import Body
+from shmbroker.netbridge.wire.malformed import shown
 
 PASSED_OVER: Final = 1
 """Of a publish: the queue has, or had, a message with this id."""
@@ -142,5 +143,5 @@ def named(fields: Mapping[str, Any], field: str, kind: type = str) -> Any:
     """A field that must be there and be of this kind; InvalidArgument."""
     value = fields.get(field)
     if not isinstance(value, kind):
-        raise InvalidArgument(f"{field!r} of a command is {value!r:.40}, no {kind.__name__}")
+        raise InvalidArgument(f"{field!r} of a command is {shown(value)}, no {kind.__name__}")
     return value

@@ -26,8 +26,11 @@ def too_large(what: str, length: int, limit: int) -> MessageTooLarge:
     )
 
 
-UNFIT: Final = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError)
-"""What an argument of another type raises, or a number that is too large, as msgpack brings it."""
+UNFIT: Final = (
+    TypeError, ValueError, LookupError, ArithmeticError, AttributeError, RecursionError
+)  # fmt: skip
+"""What an argument of another type raises, or a number that is too large, as msgpack brings it; or
+lists in lists, when an error is to show them."""
 
 
 def unfit(error: Exception) -> Error:

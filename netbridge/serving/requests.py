@@ -167,10 +167,10 @@ class Requests:
         body = ffi.buffer(message[0].body, message[0].length)[:]
         lib.sb_ack(replies._queue, message)
         try:
-            correlation = str(told(packed).get(CORRELATION, ""))
+            correlation = told(packed).get(CORRELATION)
         except InvalidArgument:
             return  # who replied did not write properties: nobody knows to whom
-        request = self._waiting.pop(correlation, None)
+        request = self._waiting.pop(correlation, None) if isinstance(correlation, str) else None
         if request is not None:
             request.close()
             answer = asked(body=body, properties=packed)

@@ -23,7 +23,7 @@ from shmbroker.netbridge.wire.frame import (
     bounds_of,
     named,
 )
-from shmbroker.netbridge.wire.malformed import Malformed
+from shmbroker.netbridge.wire.malformed import Malformed, shown
 
 HEAD_BYTES_MAX = 8192
 VALUES_MAX = 64
@@ -172,7 +172,7 @@ def _values(head: Body) -> list[Any]:
 
 def _shape(number: object) -> _Shape:
     if type(number) is not int or not 0 <= number < len(KINDS):
-        raise Malformed(f"there is no kind of frames {number!r:.40}")
+        raise Malformed(f"there is no kind of frames {shown(number)}")
     return _SHAPES[number]
 
 

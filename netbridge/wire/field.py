@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -86,11 +87,11 @@ class Choice(Bound):
     def read(self, value: object) -> Enum:
         if isinstance(value, self.of):
             return value
-        try:
-            return self.of(value)
-        except ValueError:
-            allowed = ", ".join(str(each.value) for each in self.of)
-            raise Malformed(f"is none of {allowed}") from None
+        if not isinstance(value, list):  # an Enum's error shows it, however deep it is
+            with suppress(ValueError):
+                return self.of(value)
+        allowed = ", ".join(str(each.value) for each in self.of)
+        raise Malformed(f"is none of {allowed}")
 
     def write(self, value: Any) -> object:
         return self.read(value).value

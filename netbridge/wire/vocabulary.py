@@ -14,7 +14,7 @@ import msgpack
 
 from shmbroker.netbridge.wire.field import Bound, Number
 from shmbroker.netbridge.wire.frame import COUNT_MAX, Body
-from shmbroker.netbridge.wire.malformed import Malformed
+from shmbroker.netbridge.wire.malformed import Malformed, shown
 
 BYTES_MAX: Final = 32 << 10
 ARRAY_MAX: Final = 16
@@ -127,7 +127,7 @@ class Vocabulary:
         values = unpacked(body, self._name, self._array_max)
         number = values.pop(0) if type(values) is list and values else None
         if type(number) is not int or not 0 <= number < len(self._words):
-            raise Malformed(f"{self._name} of kind {number!r:.40}")
+            raise Malformed(f"{self._name} of kind {shown(number)}")
         kind, shape = self._words[number]
         try:
             return shape.read(values)

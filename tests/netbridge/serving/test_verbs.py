@@ -286,8 +286,25 @@ def test_an_argument_of_another_type_is_refused_and_ends_nothing(
     assert answered(at.program().ask(Verb.LOOK, queue="q", at="length"))["found"] == 0
 
 
+DEEP = b"\x91" * 1000 + b"\xc0"
+"""Lists in lists: deeper than Python shows them, and not too deep for MessagePack."""
+DEEP_CORRELATION = b"\x81" + msgpack.packb(CORRELATION) + DEEP
+
+
+@pytest.mark.parametrize("verb", [Verb.ORDER, Verb.LOOK, Verb.DECLARE, Verb.OPERATE])
+def test_lists_in_lists_are_refused_and_end_nothing(at: Site, verb: Verb) -> None:
+    """Also by who only looks."""
+    at.broker.declare_queue("q", slots=64)
+    for field in (b"queue", b"verb", b"noun", b"at", b"does"):
+        told = b"\x81" + msgpack.packb(field.decode()) + DEEP
+        with pytest.raises((InvalidArgument, NotAllowed)):
+            ok(at.program(Role.VIEWER).call(verb, body=told))
+    assert answered(at.program().ask(Verb.LOOK, queue="q", at="length"))["found"] == 0
+
+
+@pytest.mark.parametrize("wrong", [b"\x81\xa1\xff\x00", DEEP_CORRELATION], ids=["no text", "deep"])
 def test_a_reply_with_properties_that_cannot_be_read_is_passed_over(
-    at: Site, monkeypatch: pytest.MonkeyPatch
+    at: Site, monkeypatch: pytest.MonkeyPatch, wrong: bytes
 ) -> None:
     queue = at.broker.declare_queue("q", slots=64)
     program = at.program()
@@ -295,7 +312,7 @@ def test_a_reply_with_properties_that_cannot_be_read_is_passed_over(
     with queue.get(timeout=60) as request:
         replies = at.broker.queue(str(request.properties[REPLY_TO]))
         with monkeypatch.context() as changed:  # as a program in C may write them
-            changed.setattr(outgoing, "pack", lambda _: b"\x81\xa1\xff\x00")
+            changed.setattr(outgoing, "pack", lambda _: wrong)
             replies.publish(b"", properties={"a": 1})
         request.reply(b"!")
         request.ack()

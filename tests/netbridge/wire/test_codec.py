@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shmbroker.ipc.base.errors import InvalidArgument
+from shmbroker.netbridge.remote import body
 from shmbroker.netbridge.wire import version
 from shmbroker.netbridge.wire.codec import HEAD_BYTES_MAX, LENGTH, decode, encode
 from shmbroker.netbridge.wire.field import Bound, Choice, Flag, Number, Octets, Text
@@ -32,6 +34,7 @@ from shmbroker.netbridge.wire.frame import (
     named,
 )
 from shmbroker.netbridge.wire.malformed import Malformed
+from shmbroker.netbridge.wire.vocabulary import Vocabulary
 from shmbroker.netbridge.wire.words import Level, Refusal, Role, Standing
 
 FUZZED = 20_000
@@ -215,6 +218,23 @@ def test_the_head_is_inside(whole: bytes) -> None:
 ])  # fmt: skip
 def test_what_is_wrong_is_said(parts: list[bytes], said: str) -> None:
     assert said in with_error(message(*parts))
+
+
+@pytest.mark.parametrize("depth", [100, 980, 1000, 1020])
+def test_lists_in_lists_are_malformed_however_deep(depth: int) -> None:
+    """Deeper than Python shows them, and not too deep for MessagePack."""
+    deep = b"\x91" * depth + b"\xc0"
+    assert "no kind of frames" in with_error(message(b"\x92" + deep + b"\x00"))
+    plain = [bound.write(getattr(HELLO, name)) for name, bound in bounds_of(Hello)]
+    for at, (name, _) in enumerate(bounds_of(Hello)):
+        packed = [msgpack.packb(each) for each in (0, 0, *plain)]
+        packed[2 + at] = deep
+        head = msgpack.Packer().pack_array_header(len(packed)) + b"".join(packed)
+        assert f"hello: {name} " in with_error(message(head))
+    with pytest.raises(Malformed, match="a word of kind"):
+        Vocabulary("a word").decode(b"\x91" + deep)
+    with pytest.raises(InvalidArgument, match="'queue' of a command is"):
+        body.named(body.told(b"\x81\xa5queue" + deep), "queue")
 
 
 @pytest.mark.parametrize(("frame", "said"), [
