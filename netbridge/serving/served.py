@@ -23,6 +23,7 @@ from shmbroker.ipc.base.errors import (
 from shmbroker.ipc.connection.broker import Broker, connect
 from shmbroker.ipc.message.confirm import level_of
 from shmbroker.ipc.queue.consuming import Consuming
+from shmbroker.ipc.queue.publishing import checked_position
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.request.return_address import name_end
 from shmbroker.ipc.selector.selection import Selection
@@ -353,12 +354,14 @@ class Served:
         fields = told(command.body)
         service = self.service
         level = level_of(fields.get("level"))
+        position = fields.get("position")
+        if position is not None:  # it may wait behind others, and is looked at when its turn comes
+            checked_position(position)
 
         def came(queue: Queue) -> None:
             code = lib.sb_confirm(queue._queue, 0, level, 0)
             if code == INVALID:  # it is not durable
                 raise queue._error(code, "confirming what was published to")
-            position = fields.get("position")
             where = queue.published - 1 if position is None else position
 
             def confirmed(level: int) -> None:

@@ -286,6 +286,18 @@ def test_an_argument_of_another_type_is_refused_and_ends_nothing(
     assert answered(at.program().ask(Verb.LOOK, queue="q", at="length"))["found"] == 0
 
 
+@pytest.mark.parametrize("position", [1 << 63, -1, 0.5])
+def test_a_position_that_is_none_does_not_wait_behind_others(at: Site, position: float) -> None:
+    """The broker ended when its turn came."""
+    at.broker.declare_queue("q", durable=True)
+    program = at.program()
+    asks = asked(queue="q", does="confirm", position=0, level="disk")
+    program.begin(Verb.OPERATE, wait_ms=60_000, body=asks)
+    wrong = asked(queue="q", does="confirm", position=position, level="disk")
+    with pytest.raises(InvalidArgument):
+        ok(program.call(Verb.OPERATE, wait_ms=100, body=wrong))
+
+
 DEEP = b"\x91" * 1000 + b"\xc0"
 """Lists in lists: deeper than Python shows them, and not too deep for MessagePack."""
 DEEP_CORRELATION = b"\x81" + msgpack.packb(CORRELATION) + DEEP
