@@ -33,7 +33,7 @@ from shmbroker.netbridge.plan import action as plans
 from shmbroker.netbridge.plan.plan import Plan
 from shmbroker.netbridge.plan.plans import REFUSED_RETRY, Draft, drafts
 from shmbroker.netbridge.plan.terms import Owner
-from shmbroker.netbridge.plan.text import parse
+from shmbroker.netbridge.plan.text import heard, parse
 from shmbroker.netbridge.plan.uri import Member, Single
 from shmbroker.netbridge.security.credential import Credential
 from shmbroker.netbridge.security.curve import new_pair, public_of
@@ -320,12 +320,8 @@ class Link(Closable):
         if connection is not None and connection.end is end:
             self._connection = None
             self._passive[connection.member] = connection
-            where = parse(live) if live else None
-            named = (
-                replace(where, vhost=connection.member.vhost, values=())
-                if isinstance(where, Single)
-                else None
-            )
+            where = heard(live)
+            named = where and replace(where, vhost=connection.member.vhost, values=())
             now = time.monotonic()
             why = f"{Refusal.PASSIVE.value}: {end.machine.why_passive}"
             why += f", and {live} is live" if live else ""
@@ -376,8 +372,8 @@ class Link(Closable):
 
     def _first_after(self, how: Ending) -> tuple[Single, ...]:
         """Whom to try first: the broker that the other end has named."""
-        named = parse(how.uri) if how.uri else None
-        return (named,) if isinstance(named, Single) else ()
+        named = heard(how.uri)
+        return () if named is None else (named,)
 
     def _curve_failed(self, member: Single, now: float) -> None:
         """Its key may be another: the password, unless it died in that moment, or is away."""

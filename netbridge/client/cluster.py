@@ -17,12 +17,11 @@ from weakref import finalize
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.netbridge.client.connecting import NEAR, OF_LINKS, Login, separated
 from shmbroker.netbridge.client.discovered import looks
-from shmbroker.netbridge.client.member import single
 from shmbroker.netbridge.discovered.discoverer import Discoverer
 from shmbroker.netbridge.discovery.entries import Entry
 from shmbroker.netbridge.discovery.members import members_of
 from shmbroker.netbridge.plan.terms import of_session
-from shmbroker.netbridge.plan.text import parse
+from shmbroker.netbridge.plan.text import heard, parse
 from shmbroker.netbridge.plan.uri import FAILOVER, Found, Members, Single, Values, singles
 from shmbroker.netbridge.remote.topology import Node, Topology
 from shmbroker.netbridge.security.stretched import Stretched
@@ -108,12 +107,12 @@ class Cluster:
         """Nobody who is known to wait for another one's end."""
         with self._lock:
             nodes = list(self._topology.nodes.values()) if self._uses_topology else []
-        lives = [found for each in nodes if (found := single(each.live)) is not None]
+        lives = [found for each in nodes if (found := heard(each.live)) is not None]
         waiting = {
             found.place[:2]
             for each in nodes
             for uri in each.backups
-            if (found := single(uri)) is not None
+            if (found := heard(uri)) is not None
         }
         serving = [each for each in self._given if each.place[:2] not in waiting]
         known = {each.place[:2] for each in self._given}

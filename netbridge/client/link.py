@@ -10,11 +10,11 @@ from typing import Final, Protocol
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.link import Link, planned
 from shmbroker.netbridge.carrier.thread import NetworkThread
-from shmbroker.netbridge.client.member import single
 from shmbroker.netbridge.link.ending import Ending, Reason, State
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.plan.plans import Draft
+from shmbroker.netbridge.plan.text import heard
 from shmbroker.netbridge.plan.uri import ROOT, Member, Single, singles
 from shmbroker.netbridge.remote.action import Event
 from shmbroker.netbridge.remote.topology import Node, Topology, unpacked
@@ -106,7 +106,7 @@ class ProgramLink(Link):
 
     def go(self, uri: str) -> None:
         """Leave this broker; that one is tried first."""
-        self._goes_to = single(uri)
+        self._goes_to = heard(uri)
         self.disconnect()
 
     def disconnect(self) -> None:
@@ -140,7 +140,7 @@ class ProgramLink(Link):
 
     def _invited(self, uri: str) -> None:
         """Whom it does not know it does not follow."""
-        to, present = single(uri), self.member
+        to, present = heard(uri), self.member
         if not self._plan.terms.obeys_moves or to is None or present is None:
             return
         known = {each.place[:2] for each in self.members}
@@ -163,7 +163,7 @@ class ProgramLink(Link):
         vhost = self.member.vhost if self.member is not None else ROOT
         for node in self.topology.nodes.values():
             for uri in node.uris if only in (None, node.id) else ():
-                found = single(uri)
+                found = heard(uri)
                 if found is not None:
                     yield replace(found, vhost=vhost, values=())
 

@@ -5,21 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.netbridge.link.peer import Identity
-from shmbroker.netbridge.plan.text import parse
+from shmbroker.netbridge.plan.text import heard
 from shmbroker.netbridge.plan.uri import Single
 from shmbroker.netbridge.remote.topology import Node
 from shmbroker.netbridge.wire.words import Standing
-
-
-def single(uri: str) -> Single | None:
-    """What a broker has told; None: it is of another version, or no address of one broker."""
-    try:
-        found = parse(uri)
-    except InvalidArgument:
-        return None
-    return found if isinstance(found, Single) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +30,7 @@ class Member:
         for node in nodes:
             if met is None or not met.node or node.epoch >= met.epoch:
                 for uri in node.uris:
-                    found = single(uri)
+                    found = heard(uri)
                     if found is not None and found.place[:2] == member.place[:2]:
                         return cls._told(member, node, is_live=uri == node.live)
         if met is None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from shmbroker.netbridge.cluster.machine import Terms
 from shmbroker.netbridge.cluster.option import Cluster
 from shmbroker.netbridge.config.config import Acceptor, Network
+from shmbroker.netbridge.plan.text import heard
 from shmbroker.netbridge.wire.words import Role
 
 
@@ -39,7 +40,7 @@ def terms(found: Cluster, name: str, group: tuple[str, ...], programs: str) -> T
 def plan(found: Cluster, uri: str) -> str:
     """Of the link to a member; there is no line for each attempt."""
     return (
-        f"failover:({uri})?initial-reconnect-delay={_ms(found.retry_interval)}"
+        f"failover:({heard(uri) or uri})?initial-reconnect-delay={_ms(found.retry_interval)}"
         f"&max-reconnect-delay={_ms(found.max_retry_interval)}"
         f"&reconnect-delay-exponent={found.retry_interval_multiplier:g}"
         f"&max-reconnect-attempts={found.reconnect_attempts}"

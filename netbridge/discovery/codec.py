@@ -11,7 +11,7 @@ from typing import Final
 
 from shmbroker.netbridge.discovery.announcement import Announcement
 from shmbroker.netbridge.election.codec import NODE
-from shmbroker.netbridge.plan.text import UriError, single
+from shmbroker.netbridge.plan.text import heard
 from shmbroker.netbridge.security.signature import SIGNATURE_BYTES, Signature
 from shmbroker.netbridge.wire.field import NAME_BYTES_MAX, Flag, Number, Octets, Text
 from shmbroker.netbridge.wire.frame import ID_BYTES
@@ -57,9 +57,8 @@ def decode(data: bytes, signature: Signature) -> Announcement:
 
 def check_uri(text: str) -> None:
     """Malformed: nobody is reached there."""
-    try:
-        is_anywhere = single(text).is_anywhere
-    except UriError:
-        raise Malformed(f"announcement: uri {text!r:.80} is no address of a broker") from None
-    if is_anywhere:
+    found = heard(text)
+    if found is None:
+        raise Malformed(f"announcement: uri {text!r:.80} is no address of a broker")
+    if found.is_anywhere:
         raise Malformed(f"announcement: nobody can connect to {text!r:.80}")

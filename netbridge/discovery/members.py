@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from shmbroker.netbridge.discovery.entries import Entry
-from shmbroker.netbridge.plan.text import single
+from shmbroker.netbridge.plan.text import heard
 from shmbroker.netbridge.plan.uri import Single
 
 
@@ -13,4 +13,4 @@ def members_of(entries: Iterable[Entry]) -> tuple[Single, ...]:
     """The lives; backups, which know who is live, only while no live is known."""
     known = tuple(entries)
     lives = [each for each in known if each.is_live]
-    return tuple(dict.fromkeys(single(each.uri) for each in lives or known))
+    return tuple(dict.fromkeys(filter(None, (heard(each.uri) for each in lives or known))))

@@ -115,7 +115,18 @@ def parse(text: str) -> Uri:
     return parsed(text).uri
 
 
-def parsed(text: str) -> Parsed:
+def heard(text: str) -> Single | None:
+    """What another broker has told, which may be of a later version: parameters that are not known
+    here are left out.  None: it is no address of one broker."""
+    try:
+        found = parsed(text, is_ours=False).uri
+    except UriError:
+        return None
+    return found if isinstance(found, Single) else None
+
+
+def parsed(text: str, *, is_ours: bool = True) -> Parsed:
+    """`is_ours`: its parameters are all to be known."""
     if len(text.encode(errors="replace")) > TEXT_BYTES_MAX:
         raise UriError(f"this uri has more than {TEXT_BYTES_MAX} bytes")
     if not text.strip():
@@ -126,7 +137,7 @@ def parsed(text: str) -> Parsed:
         raise _strange(text, error.pos_in_stream or 0) from None
     except UnexpectedToken as error:
         raise _unexpected(text, error) from None
-    reading = _Reading(text)
+    reading = _Reading(text, is_ours)
     return Parsed(reading.uri(tree), tuple(reading.warnings))
 
 
@@ -177,8 +188,8 @@ def _tokens(node: Tree[Token], kind: str) -> Iterator[Token]:
 class _Reading:
     """One text on its way to a uri."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, is_ours: bool) -> None:
+        self.text, self._is_ours = text, is_ours
         self.warnings: list[str] = []
 
     def complain(self, token: Token, what: str, offset: int = 0) -> UriError:
@@ -314,18 +325,26 @@ class _Reading:
     ) -> Values:
         found: dict[str, object] = {}
         for token, value in _parameters(node):
-            name = self._parameter(token, table)
-            if name in found:
-                raise self.complain(token, f"{name} is given twice")
-            option = table.get(name) or OF_SINGLE[name.removeprefix(NESTED)]
             try:
-                found[name] = option.value_of(_number(option.kind, value))
-            except ValueError as error:
-                raise self.complain(token, f"{name} is {error}, not {value!r:.80}") from None
+                name = self._parameter(token, table)
+                if name in found:
+                    raise self.complain(token, f"{name} is given twice")
+                found[name] = self._value(token, name, value, table)
+            except UriError:
+                if self._is_ours:
+                    raise
+                continue
             if fixed and found[name] != fixed.get(name, found[name]):
                 raise self.complain(token, f"masterslave: sets {name} itself")
             self._check_pauses(token, found)
         return tuple(found.items())
+
+    def _value(self, token: Token, name: str, value: str, table: Table) -> object:
+        option = table.get(name) or OF_SINGLE[name.removeprefix(NESTED)]
+        try:
+            return option.value_of(_number(option.kind, value))
+        except ValueError as error:
+            raise self.complain(token, f"{name} is {error}, not {value!r:.80}") from None
 
     def _check_pauses(self, token: Token, found: dict[str, object]) -> None:
         first, longest = (found.get(each) for each in PAUSES)

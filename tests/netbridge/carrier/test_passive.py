@@ -53,8 +53,10 @@ class Served:
 
 
 @contextmanager
-def linked(make: Callable[..., Link] = Link) -> Iterator[tuple[Counted, Link]]:
-    """To a broker that is passive."""
+def linked(
+    make: Callable[..., Link] = Link, live: str = ""
+) -> Iterator[tuple[Counted, Link]]:
+    """To a broker that is passive, and says that `live` is not."""
     address = f"tcp://127.0.0.1:{free_port()}"
     uri = f"failover:({address})?initial-reconnect-delay=1ms&max-reconnect-delay=10ms"
     with ExitStack() as opened:
@@ -65,6 +67,7 @@ def linked(make: Callable[..., Link] = Link) -> Iterator[tuple[Counted, Link]]:
                 tell=lambda _: None, is_active=False,
             )
         )  # fmt: skip
+        passive.live = live
         yield passive, opened.enter_context(make(near, "link", uri, SITE, NEAR, ()))
 
 
@@ -93,6 +96,27 @@ def test_who_was_passive_serves_on_the_connection_that_is_there(
         passive.serve(BACKUP, None)
         until(lambda: link.state == "up")
         assert passive.connections == 1
+
+
+@pytest.mark.parametrize("make", [Link, partial(Dialled, Served())], ids=["link", "dialled"])
+@pytest.mark.parametrize("told", ["no address", "tcp://127.0.0.1:1?of-a-later-version=1"])
+def test_an_address_that_another_broker_tells_stops_no_link(
+    make: Callable[..., Link], told: str
+) -> None:
+    """It is none, or one of a later version."""
+    with linked(make, live=told) as (passive, link):
+        until(lambda: link.attempts >= 2)
+        passive.serve(BACKUP, None)
+        until(lambda: link.state == "up")
+        losses = link.losses
+
+        def moved() -> None:
+            for end in list(passive._ids):
+                end.does(end.machine.move(told, time.monotonic()))
+
+        passive._thread.ask(moved)
+        until(lambda: link.losses > losses)
+        until(lambda: link.state == "up")
 
 
 class Shipping:

@@ -20,7 +20,7 @@ from shmbroker.netbridge.plan.parameter import (
     OF_UDP,
     kebab,
 )
-from shmbroker.netbridge.plan.text import UriError, parse, parsed, single
+from shmbroker.netbridge.plan.text import UriError, heard, parse, parsed, single
 from shmbroker.netbridge.plan.uri import Found, Members, Shared, Single, Uri
 
 KEY = "0123456789abcdef" * 4
@@ -346,3 +346,19 @@ def test_no_text_raises_anything_else(text: str) -> None:
     except UriError:
         return
     assert parse(str(uri)) == uri
+
+
+@pytest.mark.parametrize(("text", "found"), [
+    ("tcp://a:1", Single("a", 1)),
+    ("tcp://a:1/v?later=1", Single("a", 1, "v")),
+    (f"tcp://a:1?later=1&key={KEY}&key={KEY}", Single("a", 1, values=(("key", KEY),))),
+    ("tcp://a:1?key=short", Single("a", 1)),
+    ("failover:(tcp://a:1)", None),
+    ("tcp://a:99999", None),
+    ("later://a:1", None),
+    ("", None),
+])  # fmt: skip
+def test_of_what_a_broker_tells_a_later_version_may_tell_more(
+    text: str, found: Single | None
+) -> None:
+    assert heard(text) == found
