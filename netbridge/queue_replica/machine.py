@@ -66,6 +66,11 @@ class Replica:
         self._stale = NOTHING
         """The identity of an original that says all of it again."""
 
+    @property
+    def _has_begun(self) -> bool:
+        """Its queue is closed for others: it is not given up before it is detached."""
+        return (self.identity or self._stale) != NOTHING
+
     # --- the link -----------------------------------------------------------------------------
 
     def linked(self, next: int) -> Steps:
@@ -129,7 +134,7 @@ class Replica:
     def _in_ring(self, now: float) -> Steps:
         names = ", which follows ".join(each.name for each in self.chain)
         why = f"a ring of replicas: {self.queue!r} would follow {names}"
-        if self.identity == NOTHING:
+        if not self._has_begun:
             yield Say(Leave(self.number))
             yield GiveUp(why)
         else:
@@ -138,7 +143,7 @@ class Replica:
     def unserved(self, said: Unserved, now: float) -> Steps:
         if not self._is_linked:
             return
-        if self.identity == NOTHING:
+        if not self._has_begun:
             self.due = NEVER
             yield GiveUp(said.detail)
             return

@@ -146,6 +146,21 @@ def test_what_its_original_has_lost_comes_again() -> None:
     assert list(made.follows(found(), 9, 0)) == [Begin(ONE, 7, 5, saves=False, is_durable=False)]
 
 
+def test_what_its_original_has_lost_and_is_gone_since_is_asked_for_again() -> None:
+    """The queue is closed, so it is not forgotten."""
+    made = following()
+    list(made.stale())
+    gone = Unserved(0, Why.MISSING, "it was deleted")
+    assert list(made.unserved(gone, 3)) == [
+        Stop(), LetDelete(True), Became("source-deleted", "it was deleted"),
+    ]  # fmt: skip
+    assert list(made.tick(9, 3 + ASK_SECONDS)) == [Say(Follow(0, "q", b"", 0))]
+    made = following()
+    list(made.stale())
+    list(made.follows(Follows(0, ONE, 7, 8, 5, (*ABOVE, Hop(HERE, "here")), False), 0, 1))
+    assert made.state is State.FAILED
+
+
 def test_a_ring_is_refused() -> None:
     ring = (*ABOVE, Hop(HERE, "here"))
     new = Replica(0, "q", node=HERE)
