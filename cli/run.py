@@ -170,8 +170,8 @@ def run_instance(folder: Path, moved: bool, flags: dict[str, object]) -> None:
 
 
 def remark(text: str) -> None:
-    """Of a broker, which goes on without: it may go to a full disk, or to nobody.  Its log and
-    `status` say what matters."""
+    """Of a broker or a repairer, which goes on without: it may go to a full disk, or to nobody.
+    The log of a broker and `status` say what matters."""
     with suppress(OSError):
         say(text)
 
@@ -265,22 +265,24 @@ def keep_out_of_cores() -> None:
 
 
 def show(done: int, size: int) -> None:
-    """Show the progress of restoring on one line."""
-    click.echo(f"\rrestoring: {format_size(done)} of {format_size(size)}\x1b[K", err=True, nl=False)
+    """Show the progress of restoring on one line, as long as its terminal is there."""
+    line = f"\rrestoring: {format_size(done)} of {format_size(size)}\x1b[K"
+    with suppress(OSError):
+        click.echo(line, err=True, nl=False)
 
 
 def repair_vhost(vhost: str, spool_of: Callable[[], Spool] | None) -> None:
     signal.signal(signal.SIGTERM, stop)
     with connected(vhost) as broker, ExitStack() as open_spools:
         spool = None if spool_of is None else open_spools.enter_context(spool_of())
-        click.echo(f"repairing vhost {vhost}", err=True)
+        remark(f"repairing vhost {vhost}")
         try:
             while True:
                 repaired = broker.repair_for(None if spool is None else ticked(spool))
                 if repaired:
-                    click.echo(f"a participant died: {repaired} repairs", err=True)
+                    remark(f"a participant died: {repaired} repairs")
         except Stopped:
-            click.echo(f"no longer repairing vhost {vhost}", err=True)
+            remark(f"no longer repairing vhost {vhost}")
 
 
 def ticked(spool: Spool) -> float:
@@ -293,5 +295,5 @@ def ticked(spool: Spool) -> float:
     try:
         return spool.tick()
     except Error as error:
-        click.echo(f"spool: {error}", err=True)
+        remark(f"spool: {error}")
         return spool.interval

@@ -1,12 +1,17 @@
-"""A command that waits for messages ends as soon as nobody reads its output any more."""
+"""A command that waits for messages ends as soon as nobody reads its output any more; a broker goes
+on."""
 
 from __future__ import annotations
 
+import io
+import os
 import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
 
+from shmbroker.cli import run
 from tests.cli.command import Shell, eventually, line_of
 
 Start = Callable[..., subprocess.Popen[bytes]]
@@ -37,3 +42,16 @@ def test_the_reader_leaves_while_it_waits(shell: Shell, start: Start, arguments:
     assert process.stderr is not None
     assert b"Traceback" not in process.stderr.read()
     eventually(lambda: shell.does("participants", "--json").json == [])
+
+
+def test_a_broker_that_restores_goes_on_without_its_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal, screen = os.openpty()
+    os.close(terminal)
+    with io.TextIOWrapper(os.fdopen(screen, "wb", buffering=0), write_through=True) as gone:
+        with pytest.raises(OSError, match="Input/output"):
+            gone.write("x")
+        monkeypatch.setattr(sys, "stderr", gone)
+        run.show(1, 2)
+        run.remark("it is there")
