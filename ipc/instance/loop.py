@@ -353,17 +353,21 @@ class Loop:
         self._written(place, lambda: write_whole(place, answer))
 
     def _asked_to(self) -> None:
-        self.inbox.put(lambda: self._in_background(self._carry_out))
+        self.inbox.put(lambda: self._in_background(self._carry_out, self._carried_out))
 
-    def _carry_out(self) -> None:
+    def _carry_out(self) -> tuple[dict[str, Any], str]:
+        """The order, and why it is not done."""
         order, why = ordering.given(self.config.folder), ""
         try:
             if self.network is None:
                 raise InvalidArgument("this broker has no network")
             self.network.order(order)
-        except Error as error:
-            why = str(error)
-        place = self.config.folder
+        except (Error, OSError) as error:
+            why = told(error)
+        return order, why
+
+    def _carried_out(self, done: tuple[dict[str, Any], str]) -> None:
+        (order, why), place = done, self.config.folder
         self._written(place / RUN / ordering.ANSWER, lambda: ordering.answered(place, order, why))
 
     def _signalled(self) -> None:

@@ -8,20 +8,21 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 import shmbroker
 from shmbroker import Empty, NotFound, Queue, QueueFull, Unconfirmed
 from shmbroker.ipc.base.errors import DiskFull
-from shmbroker.ipc.instance import status
+from shmbroker.ipc.instance import ordering, status
 from shmbroker.ipc.instance.config.config import load
 from shmbroker.ipc.instance.instance import Instance
-from shmbroker.ipc.instance.whole import write_text
+from shmbroker.ipc.instance.whole import read_whole, write_text, write_whole
 from tests.ipc.instance.conftest import Make
 from tests.ipc.instance.test_pair import bodies, eventually, is_announced, put
 from tests.support.compiler import compile_faults
@@ -339,6 +340,31 @@ def test_what_is_retried_is_the_newest(make: Make, tmp_path: Path, is_still_full
     retry()
     assert place.read_text() == "newer"
     assert not instance.unwritten
+    instance.sign.close()
+
+
+class Ordered:
+    """The network of an instance that carries out what it is told."""
+
+    def order(self, given: Mapping[str, object]) -> None:
+        if given["verb"] == "fails":
+            raise OSError(errno.EIO, "Input/output error")
+
+
+@pytest.mark.parametrize("verb", ["works", "fails"])
+def test_an_order_is_answered_by_the_thread_that_writes_again(make: Make, verb: str) -> None:
+    """So what is written there again later is not the answer of an order before."""
+    instance = Instance(load(make("a").folder))
+    folder = instance.config.folder
+    instance.network = cast(Any, Ordered())
+    write_whole(folder / "run" / ordering.ORDER, {"id": "1", "verb": verb})
+    instance._asked_to()
+    instance.inbox.get(timeout=PATIENCE_SECONDS)()
+    event = instance.inbox.get(timeout=PATIENCE_SECONDS)
+    assert not (folder / "run" / ordering.ANSWER).exists(), "nobody else writes it"
+    event()
+    answer = read_whole(folder / "run" / ordering.ANSWER)
+    assert (answer["id"], "why" in answer) == ("1", verb == "fails")
     instance.sign.close()
 
 
