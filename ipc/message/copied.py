@@ -31,7 +31,7 @@ from shmbroker.core.layout import (
     STATE_SHIFT,
 )
 from shmbroker.ipc.message.group import group_of
-from shmbroker.ipc.message.properties import message_id_in, unpack
+from shmbroker.ipc.message.properties import message_id_in, readable, unpack
 
 _WORD = Struct("<q")
 _HEADER = Struct("<qqqq")  # shape, origin, published, mark
@@ -90,6 +90,8 @@ class CopiedMessage:
     """False: in memory, and not on disk yet, of a durable queue.  It may be gone after a crash."""
     taken_by: int | None = None
     """The participant that has it, if it is taken; None: nobody, or a broker did not say."""
+    unreadable: bytes = b""
+    """Its properties as they came, if nobody can read them; then `properties` is empty."""
 
     @property
     def expires_at(self) -> datetime | None:
@@ -111,6 +113,10 @@ class CopiedMessage:
         """The group that it was published with."""
         return group_of(self.properties)
 
+    def read(self) -> dict[str, Any]:
+        """Its properties; InvalidArgument if they cannot be read."""
+        return unpack(self.unreadable) or self.properties
+
     @classmethod
     def of(
         cls, position: int, word: int, body_length: int, chunk: bytes, is_confirmed: bool = True
@@ -128,11 +134,12 @@ class CopiedMessage:
         key_end = start + ((shape >> SHAPE_KEY_SHIFT) & SHAPE_LENGTH_MASK)
         properties_end = key_end + (shape & SHAPE_LENGTH_MASK)
         holder = holder_of(word)
+        properties, unreadable = readable(chunk[key_end:properties_end])
         return cls(
             position=position,
             body=chunk[len(chunk) - body_length :],
             key=chunk[start:key_end].decode(errors="replace") or None,
-            properties=unpack(chunk[key_end:properties_end]),
+            properties=properties,
             published_at=published,
             deliveries=deliveries_of(word, mark),
             is_taken=holder is not None,
@@ -140,4 +147,5 @@ class CopiedMessage:
             expires_ns=expiry,
             is_confirmed=is_confirmed,
             taken_by=holder,
+            unreadable=unreadable,
         )

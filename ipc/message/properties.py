@@ -50,6 +50,14 @@ def unpack(packed: bytes) -> dict[str, Any]:
     return properties
 
 
+def readable(packed: bytes) -> tuple[dict[str, Any], bytes]:
+    """Properties; or none, and what cannot be read: a program in C may write any bytes."""
+    try:
+        return unpack(packed), b""
+    except InvalidArgument:
+        return {}, packed
+
+
 def unpack_all(packed: bytes) -> list[Any]:
     """Objects that lie one behind the other."""
     unpacker = msgpack.Unpacker(strict_map_key=False)

@@ -48,7 +48,7 @@ def line_of(message: CopiedMessage) -> str:
     left = (message.expires_ns - time.monotonic_ns()) / 1e9 if message.expires_ns else None
     fields = {
         "key": message.key,
-        "properties": message.properties,
+        "properties": message.read(),
         "body": body,
         "body_encoding": encoding,
         "priority": message.priority,

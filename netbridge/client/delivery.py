@@ -11,7 +11,9 @@ from shmbroker.ipc.base.errors import AlreadyDealtWith, Error, InvalidArgument
 from shmbroker.ipc.base.pickled import refuse_pickle
 from shmbroker.ipc.base.timeout import Seconds
 from shmbroker.ipc.message.copied import CopiedMessage
+from shmbroker.ipc.message.group import group_of
 from shmbroker.ipc.message.message import Message as Local
+from shmbroker.ipc.message.properties import message_id_in
 from shmbroker.ipc.message.serializer import Codec, value_of
 from shmbroker.ipc.request.request import CORRELATION, REPLY_TO
 from shmbroker.netbridge.client.record import copied
@@ -75,23 +77,23 @@ class Message:
 
     @property
     def properties(self) -> dict[str, Any]:
-        return dict(self._copy.properties)
+        return dict(self._copy.read())
 
     @property
     def message_id(self) -> str | bytes | None:
-        return self._copy.message_id
+        return message_id_in(self._copy.read())
 
     @property
     def group(self) -> str | None:
-        return self._copy.group
+        return group_of(self._copy.read())
 
     @property
     def reply_to(self) -> str | None:
-        return self._copy.properties.get(REPLY_TO)
+        return self._copy.read().get(REPLY_TO)
 
     @property
     def correlation_id(self) -> str | None:
-        return self._copy.properties.get(CORRELATION)
+        return self._copy.read().get(CORRELATION)
 
     @property
     def position(self) -> int:

@@ -44,7 +44,7 @@ from shmbroker.core.layout import (
 from shmbroker.ipc._native import ffi
 from shmbroker.ipc.message.copied import CopiedMessage, priority_of
 from shmbroker.ipc.message.outgoing import Parts, as_buffer
-from shmbroker.ipc.message.properties import unpack
+from shmbroker.ipc.message.properties import readable
 from shmbroker.netbridge.wire.frame import Body
 
 _BEFORE: Final = Struct("<4LQ")
@@ -170,11 +170,12 @@ def _copied(position: int, deliveries: int, state: int, chunk: bytes) -> CopiedM
         start += CHUNK_ONCE_BYTES
     key_end = start + (shape >> SHAPE_KEY_SHIFT & SHAPE_LENGTH_MASK)
     properties_end = key_end + (shape & SHAPE_LENGTH_MASK)
+    properties, unreadable = readable(chunk[key_end:properties_end])
     return CopiedMessage(
         position=position,
         body=chunk[len(chunk) - (shape >> SHAPE_BODY_SHIFT) :],
         key=chunk[start:key_end].decode(errors="replace") or None,
-        properties=unpack(chunk[key_end:properties_end]),
+        properties=properties,
         published_at=published,
         deliveries=deliveries,
         is_taken=bool(state & TAKEN),
@@ -182,4 +183,5 @@ def _copied(position: int, deliveries: int, state: int, chunk: bytes) -> CopiedM
         priority=priority_of(mark),
         expires_ns=expires,
         taken_by=state >> TAKEN_BY_SHIFT or None,
+        unreadable=unreadable,
     )

@@ -222,7 +222,7 @@ class Commit:
     def _publish(self, kind: str, name: str, records: bytes) -> None:
         to = self._destination(kind, name)
         for message in messages_of(records):
-            properties = dict(message.properties)
+            properties = dict(message.read())
             self._of.publish(
                 to, message.body, key=message.key or (None if kind == "queue" else ""),
                 message_id=properties.pop(MESSAGE_ID, None), properties=properties,
