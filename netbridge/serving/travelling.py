@@ -32,6 +32,8 @@ from shmbroker.netbridge.carrier.reached import serving
 from shmbroker.netbridge.remote.body import asked, told
 from shmbroker.netbridge.serving.hands import TakenBatch
 from shmbroker.netbridge.wire.frame import Command, Parting
+from shmbroker.netbridge.wire.malformed import Malformed
+from shmbroker.netbridge.wire.vocabulary import COUNT
 from shmbroker.netbridge.wire.words import Role
 
 if TYPE_CHECKING:
@@ -104,8 +106,9 @@ def remember(broker: Broker, row: Row) -> None:
 def _said(fields: Mapping[str, Any]) -> Open:
     """InvalidArgument."""
     try:
-        return {int(number): [int(each) for each in of] for number, of in fields["open"]}
-    except (TypeError, ValueError, KeyError, OverflowError):
+        given = {number: list(of) for number, of in fields["open"]}
+        return {COUNT.read(number): list(map(COUNT.read, of)) for number, of in given.items()}
+    except (TypeError, ValueError, KeyError, Malformed):
         raise InvalidArgument("these are no transactions with their deliveries") from None
 
 

@@ -274,6 +274,8 @@ def test_a_message_id_counts_once(at: Site) -> None:
         (Verb.OPERATE, {"queue": "q", "does": "confirm", "position": "x"}),
         (Verb.OPERATE, {"queue": "q", "does": "confirm", "position": 0, "level": []}),
         (Verb.TRANSACTIONS, {"open": [[float("inf"), [float("inf")]]]}),
+        (Verb.TRANSACTIONS, {"open": [["9" * 30, [0]]]}),
+        (Verb.TRANSACTIONS, {"open": [[1, [1 << 63]]]}),
         (Verb.REQUEST, {"queue": "q", "body": b"", "properties": 5}),
     ],
 )
