@@ -30,13 +30,15 @@ BY_WHY: dict[Why, type[Error]] = {
 class Pending:
     """Await it once; whoever does not still has it done."""
 
-    __slots__ = ("_session", "count", "generation", "id", "outcome", "signal", "what")
+    __slots__ = ("_session", "count", "generation", "id", "outcome", "signal", "takes", "what")
 
     def __init__(self, session: Session, what: str, count: int = 1) -> None:
         self._session = session
         self.count = count
         self.what = what
         self.id = self.generation = 0
+        self.takes = False
+        """Messages, which are in our hand with its outcome."""
         self.outcome: Outcome | None = None
         self.signal = session.way.signal()
 

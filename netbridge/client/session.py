@@ -43,7 +43,7 @@ from shmbroker.netbridge.remote.body import asked
 from shmbroker.netbridge.remote.call import NEVER, Call
 from shmbroker.netbridge.remote.client import Client
 from shmbroker.netbridge.remote.options import NO_LIMIT, SessionOptions
-from shmbroker.netbridge.remote.outcome import Token
+from shmbroker.netbridge.remote.outcome import End, Token
 from shmbroker.netbridge.remote.phase import Phase
 from shmbroker.netbridge.remote.topology import Node
 from shmbroker.netbridge.security.credential import Credential
@@ -236,6 +236,7 @@ class Session:
         call.settles = settles
         call.wait_ms = NO_LIMIT if waits_ns < 0 else -(-waits_ns // NS_PER_MS)
         pending = Pending(self, what, count)
+        pending.takes = verb is Verb.GET
         self._soon(partial(self._call, pending, call, None if waits_ns == 0 else timeout))
         return pending
 
@@ -245,7 +246,15 @@ class Session:
         self._does(self._client.call(call, time.monotonic(), timeout))
 
     def cancel(self, pending: Pending) -> None:
-        self._thread.call(lambda: self._does(self._client.cancel(pending.id, time.monotonic())))
+        self._thread.call(partial(self._cancel, pending))
+
+    def _cancel(self, pending: Pending) -> None:
+        """What it has taken goes back, also if the answer came before whoever waited was woken."""
+        outcome = pending.outcome
+        if outcome is None:
+            self._does(self._client.cancel(pending.id, time.monotonic()))
+        elif pending.takes and outcome.end is End.OK and outcome.code:
+            self.give_back(pending.generation, outcome.value, outcome.code)
 
     def give_back(self, generation: int, first: int, messages: int = 1) -> None:
         """Nobody waits for that."""
