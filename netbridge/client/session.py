@@ -95,6 +95,8 @@ class Session:
         self._client = Client(secrets.token_bytes(ID_BYTES), options)
         self._pending: dict[int, Pending] = {}
         self._opened = way.signal()
+        self._openings = [self._opened]
+        """Of all that wait until it is attached, or given up."""
         self._failure = ""
         self._why_lost = ""
         """What the broker has said when it closed the link."""
@@ -329,7 +331,8 @@ class Session:
         if found and self.link is not None and self._client.phase is Phase.LOST:
             self.uri = uri
             self.link.aim(found[0])
-        self._opened, self._failure = opened, ""
+        self._openings.append(opened)
+        self._failure = ""
         self._does(self._client.reconnect(time.monotonic()))
 
     # --- of the thread ------------------------------------------------------------------------
@@ -369,10 +372,11 @@ class Session:
     def _does(self, actions: list[Action]) -> None:
         for action in actions:
             self._carry_out(action)
-        if not self._opened.is_set and (self.is_up or self.is_closed):
+        if self._openings and (self.is_up or self.is_closed):
             said = self._failure or (self.link.why_not if self.link is not None else "")
             self._failure = "" if self.is_up else said or "no broker has answered"
-            self._opened.set()
+            while self._openings:
+                self._openings.pop().set()
         if self._over is not None and self.is_closed:
             self._over.set()
 

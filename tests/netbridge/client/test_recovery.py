@@ -198,6 +198,33 @@ def test_another_session_at_another_member_retries_what_was_unknown(mortal: Any)
         queue.publish(b"3")
 
 
+def test_all_that_reconnect_at_the_same_time_are_answered(mortal: Any) -> None:
+    broker, told = connected(mortal, failover_mode="application")
+    with broker:
+        mortal.process.kill()
+        assert told.get(timeout=PATIENCE) == "lost"
+        begun, ended = threading.Semaphore(0), threading.Semaphore(0)
+        session = broker._session
+        reconnects = session._reconnect
+
+        def counted(*told: Any) -> None:
+            reconnects(*told)
+            begun.release()
+
+        def reconnect() -> None:
+            broker.reconnect()
+            ended.release()
+
+        session._reconnect = counted
+        for _ in range(3):
+            threading.Thread(target=reconnect, daemon=True).start()
+        for _ in range(3):
+            assert begun.acquire(timeout=PATIENCE)
+        mortal.begin()
+        for _ in range(3):
+            assert ended.acquire(timeout=PATIENCE)
+
+
 def test_a_listener_that_reconnects_only_begins(mortal: Any) -> None:
     """It is called in the network thread, which it would wait for."""
     broker, _ = connected(mortal, failover_mode="application")
