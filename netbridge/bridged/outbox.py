@@ -16,7 +16,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.ipc.base.closable import Closable
-from shmbroker.ipc.base.errors import ConnectionClosed, Empty, Error, NotFound, QueueFull
+from shmbroker.ipc.base.errors import (
+    ConnectionClosed,
+    Empty,
+    Error,
+    InvalidArgument,
+    MessageTooLarge,
+    NotFound,
+    QueueFull,
+)
 from shmbroker.ipc.connection.broker import Broker, connect
 from shmbroker.ipc.queue.moving import Passed, changes, pass_over
 from shmbroker.ipc.queue.queue import Queue
@@ -136,12 +144,19 @@ class Outbox(Closable):
         try:
             body, options = made(message, transformer(message), datetime.now(UTC))
         except Exception as error:  # noqa: BLE001  # the user's own, which may raise anything
-            why = f"{transformer.name}: {type(error).__name__}: {error}"
-            self._fails("its transformer fails", why)
-            message.reject()
-        else:
+            self._rejects(message, transformer, error)
+            return
+        try:
             tx.publish(way, body, **options)
+        except (InvalidArgument, MessageTooLarge, TypeError) as error:  # what it has made
+            self._rejects(message, transformer, error)
+        else:
             message.ack()
+
+    def _rejects(self, message: Message, transformer: Transformer, error: Exception) -> None:
+        why = f"{transformer.name}: {type(error).__name__}: {error}"
+        self._fails("its transformer fails", why)
+        message.reject()
 
     def _fails(self, what: str, why: str) -> None:
         self._tell({"event": "bridge", "level": "warning", "link": self._bridge, "what": what,
