@@ -15,8 +15,8 @@ from typing import Any
 from weakref import finalize
 
 from shmbroker.ipc.base.errors import InvalidArgument
-from shmbroker.netbridge.client.connecting import NEAR, OF_LINKS, Login, separated
-from shmbroker.netbridge.client.discovered import looks
+from shmbroker.netbridge.client.connecting import OF_LINKS, Login, separated
+from shmbroker.netbridge.client.discovered import OF_SESSIONS, looks
 from shmbroker.netbridge.discovered.discoverer import Discoverer
 from shmbroker.netbridge.discovery.entries import Entry
 from shmbroker.netbridge.discovery.members import members_of
@@ -53,11 +53,11 @@ class Cluster:
         if not self._given and self._discoverer is None:
             raise InvalidArgument(f"{where!r} names no broker that is reached over TCP")
         is_failover = isinstance(found, Members) and found.scheme == FAILOVER
-        chosen = {NEAR: self._values[NEAR]} if NEAR in self._values else {}
-        self._kept = self._values if is_failover else chosen
-        of_sessions = of_session(self._values)
-        self._policy: str = of_sessions["load-balancing"]
-        self._uses_topology: bool = of_sessions["use-topology-for-load-balancing"]
+        of_sessions = {name: said for name, said in self._values.items() if name in OF_SESSIONS}
+        self._kept = self._values if is_failover else of_sessions
+        resolved = of_session(self._values)
+        self._policy: str = resolved["load-balancing"]
+        self._uses_topology: bool = resolved["use-topology-for-load-balancing"]
         self._lock = threading.Lock()
         self._topology = Topology()
         """As its sessions were told last; each tells it in a thread of its own."""

@@ -14,6 +14,10 @@ import pytest
 
 import shmbroker
 import shmbroker.aio
+from shmbroker.netbridge.client.cluster import Cluster
+from shmbroker.netbridge.client.connecting import Login, options_of
+from shmbroker.netbridge.plan.text import parse
+from shmbroker.netbridge.remote.options import Mode
 from tests.support.serving import Site
 
 LOGIN = {"user": "site", "password": "correct horse battery"}
@@ -46,6 +50,17 @@ def test_a_policy_chooses_for_each_session(two: tuple[Site, Site], policy: str, 
     assert max(seen.values()) == most
     if policy == "first":
         assert set(seen) == {f"tcp://127.0.0.1:{two[0].port}"}
+
+
+@pytest.mark.parametrize(
+    "members", ["tcp://a", "static:(tcp://a,tcp://b)", "masterslave:(tcp://a,tcp://b)"]
+)
+def test_what_a_uri_says_of_sessions_holds_whatever_stands_in_it(members: str) -> None:
+    asked: list[Login] = []
+    uri = f"{members}?reconnect-deadline=5s&failover-mode=application"
+    Cluster(Login(uri, "site", "correct horse battery", None), asked.append).session()
+    options = options_of(parse(asked[0].uri))
+    assert (options.reconnect_deadline, options.failover_mode) == (5.0, Mode.APPLICATION)
 
 
 def test_with_asyncio_too(two: tuple[Site, Site]) -> None:
