@@ -66,6 +66,8 @@ class Outbox(Closable):
         self._thread, self._tell = thread, tell
         self._bridge, self._queue, self._selector = bridge, queue, selector
         self._is_closed = False
+        self._failure: type[Error] | None = None
+        """Of which it has told, as long as it holds."""
         self._news = threading.Event()
         self._broker: Broker = connect(f"shm://{vhost}", name=f"bridge {bridge}"[:56])
         self._worker = threading.Thread(target=self._run, name=f"bridge {bridge}", daemon=True)
@@ -85,10 +87,13 @@ class Outbox(Closable):
             self._news.clear()
             try:
                 self._some()
+                self._failure = None
             except ConnectionClosed:  # the broker ends
                 return
             except Error as error:
-                self._fails("it cannot take from its queue", str(error))
+                if self._failure is not type(error):
+                    self._failure = type(error)
+                    self._fails("it cannot take from its queue", str(error))
                 self._news.wait(AGAIN_SECONDS)
 
     def _some(self) -> None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+import shmbroker
 from shmbroker import Broker, Empty, Message, Queue
 from shmbroker.ipc.instance.config.config import ConfigError
+from shmbroker.netbridge.bridged import outbox
 from shmbroker.netbridge.bridged.transformer import Transformer, Unusable
+from shmbroker.netbridge.carrier import reached
+from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.config.config import load
 from shmbroker.perf.machine.port import free_port
 from tests.netbridge.broker.conftest import Two
@@ -190,3 +196,38 @@ def test_what_is_refused(two: Two, key: str, value: object, why: str) -> None:
     two.write(two.near, **{f"bridges.to-far.{key}": value})
     with pytest.raises(ConfigError, match=why):
         load(two.near.folder)
+
+
+def test_a_queue_that_is_not_there_is_one_line(vhost: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often it is looked for; and one more when it is gone again."""
+    looks = threading.Semaphore(0)
+
+    def serving(broker: Broker, name: str) -> Queue:
+        looks.release()
+        return reached.serving(broker, name)
+
+    monkeypatch.setattr(outbox, "serving", serving)
+    monkeypatch.setattr(outbox, "AGAIN_SECONDS", 0.001)
+    lines: list[Mapping[str, object]] = []
+
+    def look(times: int) -> None:
+        for _ in range(times):
+            assert looks.acquire(timeout=PATIENCE)
+
+    with (
+        shmbroker.connect(f"shm://{vhost}", name="test") as broker,
+        NetworkThread(broker) as thread,
+        outbox.Outbox(thread, vhost, "to", "q", "kind = 1", None, lines.append),
+    ):
+        look(5)
+        assert [each["what"] for each in lines] == ["it cannot take from its queue"]
+        queue, late = broker.declare_queue("q"), time.monotonic() + PATIENCE
+        queue.publish(b"x", properties={"kind": 1})
+        while len(queue):
+            assert time.monotonic() < late
+            time.sleep(0.01)  # it is on its way
+        broker.delete_queue("q")
+        while len(lines) < 2:
+            look(1)
+        look(5)
+        assert len(lines) == 2
