@@ -73,14 +73,19 @@ class Marks:
 
     node: bytes = b""
     is_whole: bool = True
-    left_at: int = -1
-    """Its record that it has left stands behind this frame."""
+    left: tuple[int, int] | None = None
+    """The age of the frame behind which stands that it has left in good order."""
     drained: int = 0
     """All that it has of this epoch, and before, is at another node."""
     closed: int = 0
     """This epoch began with nothing, after that."""
     standing: tuple[Position, tuple[Copy, ...]] | None = None
     """What it said when it was emptied, as long as it has nothing again."""
+
+    def is_behind(self, last: Position) -> bool:
+        """It is of a time after that in which it left.  Numbers alone do not say so: a journal that
+        was emptied counts from 1 again."""
+        return self.left is None or last.age > self.left
 
 
 @dataclass(slots=True)
@@ -159,7 +164,7 @@ class Log:
             self.aside = []
             told()
 
-        self.mark(whole, is_whole=True, left_at=-1)
+        self.mark(whole, is_whole=True, left=None)
 
     def loses_power(self) -> None:
         if self.aside and self.synced_marks.is_whole:
@@ -173,10 +178,10 @@ class Log:
     def past(self, name: str, node: bytes) -> Past:
         """What a process finds when it starts."""
         marks = self.marks
-        past = Past(node, self.last, (), marks.is_whole, marks.left_at >= 0)
+        past = Past(node, self.last, (), marks.is_whole, marks.left is not None)
         for frame in self.frames:
             record = frame.record
-            if isinstance(record, (Began, Copies)) and frame.number > marks.left_at:
+            if isinstance(record, (Began, Copies)) and marks.is_behind(frame.position):
                 if any(copy.member == name for copy in record.copies):
                     past = replace(past, has_left=False)
             if isinstance(record, Began):
@@ -191,6 +196,7 @@ class Log:
         if not self.frames and marks.is_whole and marks.standing is not None:
             last, copies = marks.standing
             past = replace(past, last=replace(last, number=0, chain=0), copies=copies)
+            past = replace(past, has_left=not marks.is_behind(last))
         epoch = past.last.epoch
         return replace(
             past, has_drained=0 < epoch == marks.drained, is_closed=0 < epoch == marks.closed

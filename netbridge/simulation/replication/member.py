@@ -238,7 +238,7 @@ class MemberProcess(Process):
         elif isinstance(action, GoOn):
             self.is_holding = False
         elif isinstance(action, WriteLeft):
-            self.log.mark(self._on_host(self._left), left_at=len(self.log.frames))
+            self.log.mark(self._on_host(self._left), left=self.log.last.age)
         elif isinstance(action, Promote):
             self.host.later(world.between(*PROMOTE_SECONDS), self._promoted)
         elif isinstance(action, Ship):

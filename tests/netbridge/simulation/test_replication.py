@@ -36,6 +36,7 @@ SHOWN_BY_LIVES = 242
 SHOWN_BY_AN_OLD_LIST = 22001691
 SHOWN_BY_BOTH_IN_DOUBT = 23005696
 SHOWN_BY_ASKING_BEFORE = 24000151
+SHOWN_BY_A_CLOSED_ONE_THAT_HAD_LEFT = 55003553
 SEEDS_OF_LIVES = 200
 SEEDS_OF_DRAINS = 100
 SEEDS_OF_ONE_HOST = 200
@@ -122,6 +123,12 @@ def test_who_asks_before_it_has_met_its_partner_says_when_it_has() -> None:
     """Both hosts lost power, and an earlier vote had promises: both asked on for ever, as if they
     had not met."""
     assert not simulate(SHOWN_BY_ASKING_BEFORE).wrong
+
+
+def test_a_backup_that_had_left_before_it_drained_waits_for_its_original_again() -> None:
+    """It was stopped while it put its original on the list, so no voter knew that one; and both
+    waited for ever, because its journal, emptied, counts from 1 again."""
+    assert not drains.simulate(SHOWN_BY_A_CLOSED_ONE_THAT_HAD_LEFT).wrong
 
 
 def test_a_seed_is_the_same_run_each_time() -> None:
