@@ -41,9 +41,9 @@ STANDS: Final = ("live", "passive")
 def start(folder: Path, settings: tuple[str, ...], timeout: float) -> None:
     """Run the broker in DIR in the background.
 
-    Returns when it is live or passive, and listens.  Exits with 1 if it fails, with its last words, or if it is
-    neither in time: then it goes on.  What it prints is in DIR/run/output.  `shmbroker run` stays
-    in front.
+    Returns when it is live or passive, and listens.  Exits with 1 if it fails, with its last words,
+    or if it is neither in time: then it goes on.  What it prints is in DIR/run/output.  `shmbroker
+    run` stays in front.
     """
     from shmbroker.ipc.base.trust import make_folder
     from shmbroker.ipc.instance import ordering, status
