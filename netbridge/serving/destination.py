@@ -17,7 +17,7 @@ from shmbroker.ipc.message.confirm import level_name
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.sink.sink import ORIGIN_BYTES, Poured, Sink
 from shmbroker.netbridge.carrier.reached import is_durable, queues_behind, serving
-from shmbroker.netbridge.serving.confirms import Waits, wait_for_all
+from shmbroker.netbridge.serving.confirms import Hearer, Waits, wait_for_all
 from shmbroker.netbridge.serving.naming import allowed
 
 
@@ -51,7 +51,7 @@ class Destination(Protocol):
     def confirms(self, level: int) -> bool:
         """Whether there is anything to wait for."""
 
-    def confirm(self, position: int, level: int, told: Callable[[int], None]) -> None: ...
+    def confirm(self, position: int, level: int, told: Hearer) -> None: ...
 
     def close(self, *, forgets: bool) -> None: ...
 
@@ -117,10 +117,10 @@ class ToQueue(_Stream):
     def confirms(self, level: int) -> bool:
         return self.may_confirm
 
-    def confirm(self, position: int, level: int, told: Callable[[int], None]) -> None:
+    def confirm(self, position: int, level: int, told: Hearer) -> None:
         """-1: it was published before; where is not known, but below what is there now."""
         where = position if position >= 0 else max(0, self._queue.published - 1)
-        self._waits(self._waited_for._queue, level).wait(where, told)
+        self._waits(self._waited_for._queue, level).wait(where, told, told.is_over)
 
 
 class ToExchange(_Stream):
@@ -149,7 +149,7 @@ class ToExchange(_Stream):
     def confirms(self, level: int) -> bool:
         return level != CONFIRM_EFFECTIVE and bool(self._durable())
 
-    def confirm(self, position: int, level: int, told: Callable[[int], None]) -> None:
+    def confirm(self, position: int, level: int, told: Hearer) -> None:
         """All that its durable queues have now: it is among that."""
         wait_for_all(self._waits, self._durable(), level, told)
 

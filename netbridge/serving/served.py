@@ -370,8 +370,10 @@ class Served:
                 else:
                     self.done(command, level=LEVEL_WORDS[level])
 
-            told = in_time(service.alarms, until(command), confirmed)
-            service.confirms(queue._queue, level).wait(max(0, where), told)
+            told = in_time(
+                service.alarms, until(command), confirmed, lambda: self.session.is_over
+            )
+            service.confirms(queue._queue, level).wait(max(0, where), told, told.is_over)
 
         self.in_worker(command, lambda: serving(service.broker, queue_named(fields)), came)
 
