@@ -147,9 +147,19 @@ class Inflow:
             yield from self._skip(said.position + 1)
             yield from self._go_on()
         elif self.is_resumed:
-            yield from self._hold(b"", said.position + 1, False)
+            yield from self._hold_passed(said.position + 1)
         else:
             raise broken(Reason.UNEXPECTED, f"target {self.target}: {said.position} is passed")
+
+    def _hold_passed(self, end: int) -> Steps:
+        """It needs no credit, so those in a row are one."""
+        last = self.held[-1] if self.held else None
+        if last is None or last.records:
+            yield from self._hold(b"", end, False)
+            return
+        self.next = max(self.next, end)
+        last.end = max(last.end, end)
+        yield from self._go_on()
 
     # --- appending ----------------------------------------------------------------------------
 

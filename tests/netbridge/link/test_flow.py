@@ -437,3 +437,15 @@ def test_who_grants_and_never_reads_gets_a_bounded_number_of_bytes() -> None:
     assert of.near.has_work, "a message was told, and there is room for another one"
     ship(of, at, 1, size)
     assert not of.near.has_work
+
+
+def test_messages_that_are_passed_take_no_memory_while_the_target_is_full() -> None:
+    """They need no credit."""
+    of = pair().opened()
+    ship(of, 0, 1)
+    flow = of.far.inflows[0]
+    for position in range(1, 1000):
+        of.hears(of.far, says(of, Passed(0, position), far=False))
+    assert len(flow.held) == 2
+    pour(of, Poured(32, 1, 1, 1))
+    assert of.of(Skip, "far")[-1] == Skip(0, 1000)
