@@ -123,11 +123,12 @@ class End:
             day_ms = time.time_ns() // 1_000_000
             self.does(self.machine.received(number, frame, time.monotonic(), day_ms))
 
-    def woken(self, now: float) -> None:
+    def woken(self, now: float, heard: float | None = None) -> None:
+        """`heard`: until then all that had come is told; now, unless it is given."""
         for (target, position), at in list(self._aside.items()):
             if at <= now:
                 self._set_aside(target, position)
-        self.does(self.machine.tick(now) if now >= self.machine.deadline else [])
+        self.does(self.machine.tick(now, heard) if now >= self.machine.deadline else [])
 
     def connected(self) -> None:
         self.does(self.machine.connected(time.monotonic()))

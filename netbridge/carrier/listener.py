@@ -6,6 +6,7 @@ import math
 import secrets
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
@@ -17,8 +18,16 @@ from shmbroker.netbridge.carrier.accepted import CONNECTIONS_MAX, Accepted
 from shmbroker.netbridge.carrier.authenticator import DOMAIN, key_of
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.monitor import STRANGE, Event, Monitor
-from shmbroker.netbridge.carrier.socket import received, router, send, whole
+from shmbroker.netbridge.carrier.socket import (
+    RECEIVED_MAX,
+    is_readable,
+    received,
+    router,
+    send,
+    whole,
+)
 from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.carrier.unread import Unread
 from shmbroker.netbridge.link.deadlines import Deadlines
 from shmbroker.netbridge.link.ending import Ending, Reason, State
 from shmbroker.netbridge.link.handshake import Far
@@ -38,6 +47,8 @@ from shmbroker.netbridge.wire.words import OF_PROGRAMS, PAIR_LINK, Role, is_of_a
 Tell = Callable[[Mapping[str, Any]], None]
 FRAMES_MAX = 256
 """That are taken in a turn of the thread."""
+UNREAD_MAX = 2 * RECEIVED_MAX
+"""Of a connection, amply."""
 PEERS_MAX = 1000
 GOODBYE_SECONDS = 0.25
 """For those who are told that it closes; who hangs finds out by himself."""
@@ -111,7 +122,9 @@ class Listener(Closable):
         self._descriptors: dict[int, bytes] = {}
         self._accepted = Accepted(self.times.handshake_timeout)
         self._newest: dict[tuple[bytes, str], tuple[bytes, int]] = {}
-        self._is_drained = True
+        self._events: deque[tuple[Event, int]] = deque()
+        """That were told and not looked at: one may lead to a look at the next ones."""
+        self._unread = Unread(time.monotonic(), UNREAD_MAX)
         self._is_quiet = threading.Event()
         """All who were told that it closes have said that they are done."""
         self.due = math.inf
@@ -226,25 +239,33 @@ class Listener(Closable):
     # --- of the thread ------------------------------------------------------------------------
 
     def woken(self, now: float) -> None:
-        if self._is_drained:  # else what has come may be what it waits for
-            for end in self._deadlines.late(now):
-                end.woken(now)
-                self.wakes(end)
-        self._accepted.shut_late(now)
+        heard = self._unread.heard if self._unread.is_behind else now
+        for end in self._deadlines.late(now):
+            end.woken(now, heard)
+            self.wakes(end)
+        self._accepted.shut_late(heard)
         self.due = min(self._accepted.due, self._deadlines.first)
 
     def _readable(self) -> None:
-        self._is_drained = False
+        is_behind = self._take_some()
+        self._unread.looked(time.monotonic(), len(self._accepted), is_behind=is_behind)
+        for peer in self._unread.gone():
+            self._gone(peer)
+
+    def _take_some(self) -> bool:
+        """Whether there is more."""
         for number in range(FRAMES_MAX):
             if not self._take(is_signalled=number == 0):
-                self._is_drained = True
                 self._thread.is_empty(self._socket)
-                return
+                return False
+        self._thread.used(self._socket)
+        return is_readable(self._socket)
 
     def _take(self, *, is_signalled: bool = False) -> bool:
         parts = received(self._socket, is_signalled=is_signalled)
         if not parts:
             return False
+        self._unread.taken += 1
         name = parts.pop(0)
         peer = name.bytes
         if peer not in self._peers:
@@ -255,15 +276,24 @@ class Listener(Closable):
         return True
 
     def _happened(self) -> None:
+        self._look()
+        if self._unread.is_awaited:
+            self._readable()
+
+    def _look(self) -> None:
         now = time.monotonic()
-        for event, descriptor in list(self._monitor.events()):
+        self._events.extend(self._monitor.events())
+        while self._events:
+            event, descriptor = self._events.popleft()
             if event is Event.ACCEPTED:
                 if not self._accepted.came(descriptor, now):
                     self.told("too many connections", f"{CONNECTIONS_MAX} are there")
                 self.due = min(self.due, self._accepted.due)
             elif event is Event.DISCONNECTED:
                 self._accepted.gone(descriptor)
-                self._gone(self._descriptors.pop(descriptor, b""))
+                peer = self._descriptors.pop(descriptor, None)
+                if peer is not None:
+                    self._unread.leaves(peer, len(self._accepted))
             elif event in STRANGE:
                 self.told("a stranger was refused", STRANGE[event])
 
@@ -273,7 +303,7 @@ class Listener(Closable):
         A descriptor is used again by later connections.  All that happened to former ones was told
         before this one was accepted, so it is taken now, and what comes later is of this one.
         """
-        self._happened()
+        self._look()
         descriptor = part.get(zmq.SRCFD)
         if descriptor not in self._accepted:
             return
@@ -307,9 +337,7 @@ class Listener(Closable):
         self.due = min(self.due, self._accepted.due)
 
     def _gone(self, peer: bytes) -> None:
-        """Its connection was closed; what it had sent before counts."""
-        while self._take():
-            pass
+        """Its connection was closed, and what it had sent before was taken."""
         end = self._peers.pop(peer, None)
         if end is not None:
             end.lost()

@@ -100,9 +100,10 @@ class Machine:
         """The socket closed, or was never made; after a `Closing` that is no news."""
         return self._break(self.closing or ending(Reason.DISCONNECTED), now)
 
-    def tick(self, now: float) -> list[Action]:
-        """At the deadline.  What has been received is to be told before."""
-        return self._run(self._tick(now), now)
+    def tick(self, now: float, heard: float | None = None) -> list[Action]:
+        """At the deadline.  What has been received is to be told before; if only what had come by
+        `heard`, that is the time by which it is judged whether the peer is late."""
+        return self._run(self._tick(now, now if heard is None else heard), now)
 
     @property
     def deadline(self) -> float:
@@ -266,16 +267,16 @@ class Machine:
         done: list[Any] = [step for flow in self.inflows.values() for step in flow.end(forgets)]
         return [*done, Ended(how)]
 
-    def _tick(self, now: float) -> Steps:
+    def _tick(self, now: float, heard: float) -> Steps:
         if self.state in BEFORE:
-            if now >= self.until:
+            if heard >= self.until:
                 is_new = self.state is State.CONNECTING
                 reason = Reason.CONNECT_TIMEOUT if is_new else Reason.HANDSHAKE_TIMEOUT
                 raise broken(reason, "")
             return
-        if self.heartbeat.is_silent(now):
+        if self.heartbeat.is_silent(heard):
             raise broken(Reason.SILENCE, f"for {now - self.heartbeat.heard_at:.3f} s")
-        if self.closing is not None and now >= self.until:
+        if self.closing is not None and heard >= self.until:
             late = ending(Reason.PENDING_ACK_TIMEOUT, "not all was confirmed in time")
             raise Broken(late if self.closing.reason is Reason.STOPPED else self.closing)
         yield from self._confirm_owed(now)

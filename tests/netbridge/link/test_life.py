@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from shmbroker.netbridge.link.action import CloseSink, Ended
+from shmbroker.netbridge.link.action import CloseSink, Ended, Send
 from shmbroker.netbridge.link.ending import Reason, Retry, State
 from shmbroker.netbridge.link.heartbeat import SLOTS, Heartbeat
 from shmbroker.netbridge.link.inflow import Poured
@@ -47,6 +47,17 @@ def test_who_beats_is_not_lost() -> None:
     ticks(of, 60.0)
     assert (of.near.state, of.endings()) == (State.UP, ([], []))
     assert 290 <= len(of.sent(Beat)) <= 310
+
+
+def test_who_may_have_beaten_unheard_is_not_lost_and_hears_beats() -> None:
+    """All that had come by `heard` was told; the rest is unread."""
+    of = pair().connect()
+    late = TIMES.silence + 1.0
+    sent = [each for each in of.near.tick(late, TIMES.silence - 0.001) if isinstance(each, Send)]
+    assert [type(each.frame) for each in sent] == [Beat]
+    (ended,) = of.near.tick(late, TIMES.silence)
+    assert isinstance(ended, Ended)
+    assert ended.ending.reason is Reason.SILENCE
 
 
 def test_who_is_silent_is_lost_after_interval_times_misses() -> None:

@@ -1,0 +1,169 @@
+"""What a listener does while much comes, and while connections come and go."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+import zmq
+
+from shmbroker.netbridge.carrier import listener as module
+from shmbroker.netbridge.carrier.listener import Listener
+from shmbroker.netbridge.carrier.monitor import Event
+from shmbroker.netbridge.carrier.socket import RECEIVED_MAX
+from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.link.peer import Identity
+from shmbroker.netbridge.security.credential import Credentials
+from shmbroker.netbridge.wire.words import Standing
+from shmbroker.perf.machine.port import free_port
+from tests.support.link import SITE
+
+OURS = Identity(b"o" * 16, b"i" * 16, "ours", Standing.LIVE, 0)
+OLD, NEW = b"old", b"new"
+FRAMES = 5000
+
+
+class Part:
+    """Of a message of this peer."""
+
+    def __init__(self, peer: bytes, descriptor: int) -> None:
+        self.bytes = self.buffer = peer
+        self._said = {zmq.SRCFD: descriptor, "User-Id": "00" * 32, "Peer-Address": "there"}
+
+    def get(self, what: object) -> Any:
+        return self._said[what]  # type: ignore[index]
+
+
+class Scripted:
+    """A listener whose monitor and socket say what stands here."""
+
+    def __init__(self, opened: ExitStack, thread: NetworkThread) -> None:
+        here, there = (opened.enter_context(each) for each in socket.socketpair())
+        self.old, self.new = here.fileno(), there.fileno()
+        self.events: list[tuple[Event, int]] = []
+        self.messages: list[tuple[bytes, int]] = []
+        address = f"tcp://127.0.0.1:{free_port()}"
+        self.listener = opened.enter_context(
+            Listener(thread, address, SITE.keys[0], Credentials([SITE]), OURS)
+        )
+        self.taken = 0
+
+    def told(self) -> Iterator[tuple[Event, int]]:
+        while self.events:
+            yield self.events.pop(0)
+
+    def received(self, _: Any, *, is_signalled: bool = False) -> list[Any]:
+        self.taken += 1
+        assert self.taken < FRAMES, "others have no turn"
+        if not self.messages:
+            return []
+        peer, descriptor = self.messages[0]
+        if len(self.messages) > 1:
+            self.messages.pop(0)
+        return [Part(peer, descriptor), Part(b"", descriptor)]
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
+    """Do this in the thread of a listener that is scripted."""
+    with ExitStack() as opened:
+        thread = opened.enter_context(NetworkThread())
+        made = Scripted(opened, thread)
+
+        def step(what: Callable[[Scripted], Any]) -> Any:
+            def steps() -> Any:
+                with monkeypatch.context() as patched:
+                    patched.setattr(made.listener._monitor, "events", made.told)
+                    patched.setattr(module, "received", made.received)
+                    patched.setattr(
+                        module, "is_readable", lambda _: bool(made.messages), raising=False
+                    )
+                    return what(made)
+
+            return thread.ask(steps)
+
+        yield step
+
+
+def test_who_comes_as_another_one_goes_is_heard(scripted: Callable[..., Any]) -> None:
+    def step(made: Scripted) -> bool:
+        listener = made.listener
+        made.events = [(Event.ACCEPTED, made.old)]
+        listener._happened()
+        listener._came(OLD, Part(OLD, made.old))
+        made.events = [(Event.DISCONNECTED, made.old), (Event.ACCEPTED, made.new)]
+        listener._take = _once(listener, NEW, made.new)  # type: ignore[method-assign]
+        listener._happened()
+        del listener._take  # type: ignore[method-assign]
+        return NEW in listener._peers and OLD not in listener._peers
+
+    assert scripted(step), "its first frame would be lost"
+
+
+def _once(listener: Listener, peer: bytes, descriptor: int) -> Callable[..., bool]:
+    """A first frame comes, and no more."""
+    left = [peer]
+
+    def take(*, is_signalled: bool = False) -> bool:
+        if not left:
+            return False
+        listener._came(left.pop(), Part(peer, descriptor))
+        return True
+
+    return take
+
+
+def test_who_goes_while_much_comes_holds_nobody_up(scripted: Callable[..., Any]) -> None:
+    """What it had sent counts, and is among so many."""
+
+    def step(made: Scripted) -> tuple[int, int]:
+        listener = made.listener
+        made.events = [(Event.ACCEPTED, made.old), (Event.ACCEPTED, made.new)]
+        listener._happened()
+        listener._came(OLD, Part(OLD, made.old))
+        listener._came(NEW, Part(NEW, made.new))
+        heard: list[object] = []
+        listener._peers[OLD].arrived = heard.append  # type: ignore[union-attr,method-assign]
+        many = [(NEW, made.new)] * RECEIVED_MAX
+        made.events = [(Event.DISCONNECTED, made.old)]
+        made.messages = [*many, (OLD, made.old), (NEW, made.new)]
+        listener._happened()
+        turns = 1
+        while OLD in listener._peers:
+            listener._readable()
+            turns += 1
+        made.messages.clear()
+        listener._readable()
+        return len(heard), turns
+
+    heard, turns = scripted(step)
+    assert heard == 1
+    assert turns <= 2
+
+
+def test_a_listener_that_is_behind_beats(scripted: Callable[..., Any]) -> None:
+    """And judges nobody by what it has not read yet."""
+
+    def step(made: Scripted) -> int:
+        listener = made.listener
+        made.events = [(Event.ACCEPTED, made.new)]
+        listener._happened()
+        listener._came(NEW, Part(NEW, made.new))
+        (end,) = listener._ids
+        woken: list[float] = []
+        end.woken = lambda now, heard=0.0: woken.append(heard)  # type: ignore[method-assign]
+        end.due = 0.0
+        listener._deadlines.look(end)
+        made.messages = [(NEW, made.new)]
+        listener._peers[NEW] = None  # what comes is of no interest
+        listener._readable()
+        listener.woken(1e12)
+        made.messages.clear()
+        listener._readable()
+        assert all(each < 1e12 for each in woken), "what has come may be what it waits for"
+        return len(woken)
+
+    assert scripted(step) == 1
