@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from shmbroker.ipc.base.errors import ConnectionClosed, Error, InvalidArgument, MessageTooLarge
 from shmbroker.ipc.base.timeout import Seconds, nanoseconds
+from shmbroker.ipc.connection.found import logger
 from shmbroker.ipc.instance.process import memory
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.client.discovered import Discovered
@@ -393,10 +394,16 @@ class Session:
             self._of_consumer(action)
         elif isinstance(action, Tell):
             is_loss = action.event is Event.FAILURE_DETECTED
-            for listener in self.listeners:
-                listener(action.event, self._why_lost if is_loss else action.detail)
+            self._tell(action.event, self._why_lost if is_loss else action.detail)
         elif self.link is not None:
             self._of_link(self.link, action)
+
+    def _tell(self, event: Event, detail: str) -> None:
+        for listener in tuple(self.listeners):
+            try:
+                listener(event, detail)
+            except Exception:  # noqa: BLE001  # the program's: calls that wait go on
+                logger.exception("a listener has raised when it was told of %s", event.value)
 
     def _of_link(self, link: ProgramLink, action: Action) -> None:
         if isinstance(action, Disconnect):
