@@ -53,7 +53,7 @@ class Member(Protocol):
     def woken(self, now: float) -> None: ...
 
     def end(self) -> None:
-        """The thread ends: close all."""
+        """The thread ends, and not by an error: close all."""
 
 
 class NetworkThread(Closable):
@@ -72,17 +72,25 @@ class NetworkThread(Closable):
         self.context.set(zmq.MAX_SOCKETS, SOCKETS_MAX)
         self.members: list[Member] = []
         self.failure: BaseException | None = None
+        self.at_failure: list[Callable[[], None]] = []
+        """Of those for whom others wait, who would wait for ever.  Members of a broker are not
+        among them: what a replica lacks is not confirmed because a thread has failed."""
         self._epoll = select.epoll()
         self._readable: dict[int, tuple[Any, Callable[[], None]]] = {}
         """By descriptor."""
         self._watched: dict[int, Callable[[], None]] = {}
         self._descriptors: dict[Any, int] = {}
+        self._authenticator: Authenticator | None = None
         self._used: dict[int, None] = {}
         """Descriptors of sockets that may have something to read without a signal: they were used
         since it was last found that there is nothing."""
         self._due = math.inf
         self.known_keys: Mapping[bytes, frozenset[Role]] | None = None
         self._calls: deque[Callable[[], object]] = deque()
+        self._calling = threading.RLock()
+        """An RLock, since a handler of a signal may call in the middle of a call."""
+        self._is_over = False
+        """Nothing is carried out any more but what was called before."""
         self._eventfd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._is_stopped = False
         self._thread = threading.Thread(target=self._run, name="shmbroker-net", daemon=True)
@@ -122,10 +130,18 @@ class NetworkThread(Closable):
     # --- from any thread ----------------------------------------------------------------------
 
     def call(self, step: Callable[[], object]) -> None:
-        """In the thread, soon."""
-        self._calls.append(step)
-        with suppress(OSError, ValueError):  # it has ended
-            os.eventfd_write(self._eventfd, 1)
+        """In the thread, soon; never, if that has ended."""
+        self.takes(step)
+
+    def takes(self, step: Callable[[], object]) -> bool:
+        """As `call`.  False: it has ended, and nobody will do that."""
+        with self._calling:
+            if self._is_over:
+                return False
+            self._calls.append(step)
+            with suppress(BlockingIOError):  # it was told often enough
+                os.eventfd_write(self._eventfd, 1)
+        return True
 
     @property
     def is_current(self) -> bool:
@@ -152,9 +168,8 @@ class NetworkThread(Closable):
             except Exception as error:  # noqa: BLE001  # the caller's to deal with
                 answer.set_exception(error)
 
-        if not self._thread.is_alive():
+        if not self.takes(answered):
             raise ConnectionClosed("the network thread has ended") from self.failure
-        self.call(answered)
         return answer.result()
 
     def admit(self, keys: Mapping[bytes, frozenset[Role]] | None) -> None:
@@ -209,26 +224,43 @@ class NetworkThread(Closable):
         self._used.pop(self._descriptors.get(socket, -1), None)
 
     def _run(self) -> None:
-        authenticator = Authenticator(self.context, self._is_known)
-        self.add(authenticator.socket, authenticator.readable)
-        self._epoll.register(self._eventfd, select.EPOLLIN)
         try:
+            authenticator = self._authenticator = Authenticator(self.context, self._is_known)
+            self.add(authenticator.socket, authenticator.readable)
+            self._epoll.register(self._eventfd, select.EPOLLIN)
             while not self._is_stopped:
                 self._turn()
-            for member in self.members:
-                member.end()
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  # raised below, when all are told
             self.failure = error
-            raise
-        finally:
-            self._is_stopped = True
-            self.worker.close()
-            if self._sleeper is not None:
-                self._sleeper.close()
-            authenticator.close()
-            self._epoll.close()
-            self.context.destroy(linger=1000)
-            self._nudged()
+        self._is_stopped = True
+        self._end()
+        if self.failure is not None:
+            raise self.failure
+
+    def _end(self) -> None:
+        ends = self.at_failure
+        if self.failure is None:
+            ends = [member.end for member in self.members]  # they leave the list
+        for end in ends:
+            self._last(end)
+        self._last(self.worker.close)
+        if self._sleeper is not None:
+            self._last(self._sleeper.close)
+        if self._authenticator is not None:
+            self._last(self._authenticator.close)
+        self._last(self._epoll.close)
+        self._last(partial(self.context.destroy, linger=1000))
+        with self._calling:
+            self._is_over = True
+        while self._calls:
+            self._last(self._calls.popleft())
+
+    def _last(self, step: Callable[[], object]) -> None:
+        """The steps behind it are done whatever it raises; the first error is the failure."""
+        try:
+            step()
+        except BaseException as error:  # noqa: BLE001  # the others wait for their turn
+            self.failure = self.failure or error
 
     def _is_known(self, key: bytes) -> bool:
         return self.known_keys is None or key in self.known_keys

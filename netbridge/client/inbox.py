@@ -44,7 +44,7 @@ class Inbox:
     def drop(self) -> None:
         self._arrived.clear()
         if self._session.is_closed:
-            self._error = ConnectionClosed("the session has ended")
+            self._error = self._session.ended()
             self._signal.set()
 
     def unmade(self, error: Error) -> None:

@@ -57,7 +57,10 @@ class Pending:
             raise
         assert self.outcome is not None
         if self.outcome.end is not End.OK:
-            raise self._error(self.outcome)
+            error = self._error(self.outcome)
+            if self._session.failure is not None:
+                error.__cause__ = self._session.failure
+            raise error
         return self.outcome
 
     def _error(self, outcome: Outcome) -> Error:

@@ -44,7 +44,7 @@ from shmbroker.netbridge.remote.body import asked
 from shmbroker.netbridge.remote.call import NEVER, Call
 from shmbroker.netbridge.remote.client import Client
 from shmbroker.netbridge.remote.options import NO_LIMIT, SessionOptions
-from shmbroker.netbridge.remote.outcome import End, Token
+from shmbroker.netbridge.remote.outcome import End, Outcome, Token, Why
 from shmbroker.netbridge.remote.phase import Phase
 from shmbroker.netbridge.remote.topology import Node
 from shmbroker.netbridge.security.credential import Credential
@@ -54,6 +54,7 @@ from shmbroker.netbridge.wire.words import Demand, Standing, Verb
 NS_PER_MS = 1_000_000
 ID_BYTES = 16
 Listener = Callable[[Event, str], object]
+NOBODY_KNOWS = Outcome(End.UNKNOWN, Why.CLOSED)
 
 
 class Receiver(Protocol):
@@ -120,6 +121,7 @@ class Session:
 
     def _begin(self) -> None:
         self._thread.members.append(self)
+        self._thread.at_failure.append(self.end)
         self._does(self._client.start(time.monotonic()))
 
     def follows(self, discovered: Discovered) -> None:
@@ -203,9 +205,8 @@ class Session:
 
     def _soon(self, step: Callable[[], object]) -> None:
         """In the network thread."""
-        if self._thread.has_ended:
-            raise ConnectionClosed("the connection was closed before")
-        self._thread.call(step)
+        if not self._thread.takes(step):
+            raise ConnectionClosed("the connection was closed before") from self.failure
 
     # --- calls, from any thread ---------------------------------------------------------------
 
@@ -347,9 +348,31 @@ class Session:
 
     def end(self) -> None:
         """The thread ends: whoever still waits is told."""
-        self._does(self._client.abandon())
-        if self._discovered is not None:
-            self._discovered.close()
+        try:
+            self._does(self._client.abandon())
+        finally:  # an error may have come between a call and its end
+            self._failure = self._failure or str(self.failure or "")
+            self._opened.set()
+            if self._over is not None:
+                self._over.set()
+            for call in tuple(self._pending):
+                self._carry_out(Finish(call, NOBODY_KNOWS))
+            if self.failure is not None:
+                for receiver in tuple(self.receivers.values()):
+                    receiver.unmade(self.ended())
+            if self._discovered is not None:
+                self._discovered.close()
+
+    @property
+    def failure(self) -> BaseException | None:
+        """By which its thread has ended."""
+        return self._thread.failure
+
+    def ended(self) -> ConnectionClosed:
+        error = ConnectionClosed("the session has ended")
+        if self.failure is not None:
+            error.__cause__ = self.failure
+        return error
 
     def link_is_up(self, node: bytes, process: bytes) -> None:
         self._does(self._client.connected(time.monotonic(), node, process))

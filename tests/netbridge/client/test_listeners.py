@@ -1,14 +1,16 @@
-"""Listeners of a program that raise."""
+"""Listeners of a program that raise, and a network thread that ends by an error."""
 
 from __future__ import annotations
 
 import logging
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 import shmbroker
+from shmbroker import ConnectionClosed
 from tests.support.serving import Site
 
 LOGIN = {"user": "site", "password": "correct horse battery"}
@@ -21,6 +23,24 @@ def broker(served: Site) -> Any:
     made: Any = shmbroker.connect(uri, **LOGIN)
     yield made
     made.close()
+
+
+def fails(broker: Any) -> RuntimeError:
+    """Its network thread, by this error."""
+    error = RuntimeError("a fault")
+
+    def step() -> None:
+        raise error
+
+    broker._session._thread.call(step)
+    return error
+
+
+def waiting(broker: Any) -> None:
+    """Its consumer asks for a message, by the time this returns."""
+    session, is_there = broker._session, threading.Event()
+    while not is_there.is_set():
+        session._thread.ask(lambda: is_there.set() if session.receivers else None)
 
 
 def test_a_listener_that_raises_is_logged_and_the_connection_goes_on(
@@ -45,3 +65,38 @@ def test_a_listener_that_raises_is_logged_and_the_connection_goes_on(
         queue.publish(b"goes on")
     assert queue.receive(timeout=PATIENCE) == b"goes on"
     assert "told of failure-detected" in caplog.text
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_whoever_waits_gets_the_error_by_which_the_thread_ends(broker: Any) -> None:
+    queue = broker.declare_queue("q")
+    with ThreadPoolExecutor() as others:
+        consumes = others.submit(lambda: next(iter(queue.consume())))
+        receives = others.submit(lambda: queue.receive(timeout=None))
+        waiting(broker)
+        error = fails(broker)
+        for each in (consumes, receives):
+            raised = each.exception(PATIENCE)
+            assert isinstance(raised, ConnectionClosed | shmbroker.Unconfirmed)
+            assert raised.__cause__ is error
+    with pytest.raises(ConnectionClosed) as late:
+        queue.publish(b"too late")
+    assert late.value.__cause__ is error
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_an_error_between_a_call_and_its_end_leaves_nobody_waiting(broker: Any) -> None:
+    """What the machine has let go of is not told again by it."""
+    queue, session = broker.declare_queue("q"), broker._session
+
+    def forgets() -> None:
+        session._client.calls.withdraw()
+        raise RuntimeError("a fault")
+
+    with ThreadPoolExecutor() as others:
+        receives = others.submit(lambda: queue.receive(timeout=None))
+        waits = threading.Event()
+        while not waits.is_set():
+            session._thread.ask(lambda: waits.set() if session._pending else None)
+        session._thread.call(forgets)
+        assert isinstance(receives.exception(PATIENCE), shmbroker.Error)

@@ -1,0 +1,83 @@
+"""The end of a network thread: nobody is forgotten, and nobody waits for it."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from queue import SimpleQueue
+
+import pytest
+
+from shmbroker.ipc.base.errors import ConnectionClosed
+from shmbroker.netbridge.carrier import thread as module
+from shmbroker.netbridge.carrier.thread import NetworkThread
+
+PATIENCE = 60.0
+
+
+class Leaves:
+    """A member that leaves the list as it ends, as all do."""
+
+    due = math.inf
+
+    def __init__(self, thread: NetworkThread) -> None:
+        self.has_ended = False
+        self._thread = thread
+        thread.members.append(self)
+
+    def woken(self, now: float) -> None: ...
+
+    def end(self) -> None:
+        self._thread.members.remove(self)
+        self.has_ended = True
+
+
+def test_each_member_is_ended_though_they_leave_the_list() -> None:
+    thread = NetworkThread()
+    members = [Leaves(thread) for _ in range(4)]
+    thread.close()
+    assert all(each.has_ended for each in members)
+
+
+def asks(thread: NetworkThread, said: SimpleQueue[object]) -> None:
+    try:
+        said.put(thread.ask(lambda: "answered"))
+    except ConnectionClosed as error:
+        said.put(error)
+
+
+def test_who_asks_while_the_thread_ends_does_not_wait_for_ever() -> None:
+    thread, said = NetworkThread(), SimpleQueue[object]()
+    asker = threading.Thread(target=asks, args=(thread, said), daemon=True)
+
+    class Last(Leaves):
+        def end(self) -> None:
+            super().end()
+            thread.call(self.last)
+
+        def last(self) -> None:
+            """The thread still lives, and takes no more questions."""
+            asker.start()
+            while not thread._calls and said.empty():
+                time.sleep(0.001)
+
+    Last(thread)
+    thread.close()
+    assert isinstance(said.get(timeout=PATIENCE), ConnectionClosed)
+    assert not thread.takes(lambda: None)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_thread_that_cannot_begin_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise OSError("too many files")
+
+    monkeypatch.setattr(module, "Authenticator", fails)
+    thread = NetworkThread()
+    thread._thread.join()
+    with pytest.raises(ConnectionClosed) as raised:
+        thread.ask(lambda: None)
+    assert raised.value.__cause__ is thread.failure
+    assert "too many files" in str(thread.failure)
+    thread.close()
