@@ -54,6 +54,8 @@ from shmbroker.netbridge.wire.words import Demand, Standing, Verb
 NS_PER_MS = 1_000_000
 ID_BYTES = 16
 Listener = Callable[[Event, str], object]
+UNANSWERED_SECONDS = 30.0
+"""Without a limit of calls, a close looks this often whether there is a broker to answer."""
 NOBODY_KNOWS = Outcome(End.UNKNOWN, Why.CLOSED)
 
 
@@ -188,8 +190,16 @@ class Session:
         if not self.is_closed:
             over = self.way.signal()
             self._soon(partial(self._close, over))
-            await self.way.wait(over, self.options.call_timeout)
+            await self._wait_for_end(over)
         self.shut()
+
+    async def _wait_for_end(self, over: Any) -> None:
+        limit = self.options.call_timeout
+        if limit != NO_LIMIT:
+            await self.way.wait(over, limit)
+            return
+        while not await self.way.wait(over, UNANSWERED_SECONDS) and self.is_up:
+            pass
 
     def _close(self, over: Any) -> None:
         self._over = over

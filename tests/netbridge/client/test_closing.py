@@ -1,0 +1,56 @@
+"""Closing without a limit of calls."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import shmbroker
+from shmbroker import aio
+from shmbroker.netbridge.client import session as module
+from tests.support.serving import Site
+
+LOGIN = {"user": "site", "password": "correct horse battery"}
+PATIENCE = 60.0
+
+
+def uri(site: Site) -> str:
+    return f"tcp://127.0.0.1:{site.port}?call-timeout=-1&reconnect-deadline=-1"
+
+
+def test_a_close_of_asyncio_waits_for_its_end(served: Site) -> None:
+    async def program() -> bool:
+        broker: Any = await aio.connect(uri(served), **LOGIN)
+        session, is_over = broker._session, []
+        shut = session.shut
+        session.shut = lambda: (is_over.append(session.is_closed), shut())
+        await broker.close()
+        return is_over == [True]
+
+    assert asyncio.run(asyncio.wait_for(program(), PATIENCE)), "it was closed in the middle"
+
+
+@pytest.fixture
+def dead(vhost: str, tmp_path: Any) -> Iterator[Any]:
+    """A program whose broker was killed."""
+    with shmbroker.connect(f"shm://{vhost}", name="test") as broker:
+        site = Site(broker, tmp_path)
+        with site.opened:
+            process = site.begin()
+            there = f"failover:(tcp://127.0.0.1:{site.port})?startup-max-reconnect-attempts=-1"
+            program: Any = shmbroker.connect(
+                f"{there}&call-timeout=-1&reconnect-deadline=-1", **LOGIN
+            )
+            process.kill()
+            yield program
+
+
+def test_a_close_without_a_limit_does_not_wait_for_a_broker_that_is_dead(
+    dead: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "UNANSWERED_SECONDS", 0.01, raising=False)
+    dead.close()
+    assert dead.is_closed
