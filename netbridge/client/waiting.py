@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from functools import wraps
 from typing import Any, Protocol, TypeVar
 
@@ -43,7 +44,8 @@ class _Lock:
     def set(self) -> None:
         if not self.is_set:
             self.is_set = True
-            self._lock.release()
+            with suppress(RuntimeError):  # another thread has set it in the same moment
+                self._lock.release()
 
     def sleep(self, timeout: float | None) -> bool:
         if not self.is_set:
@@ -73,7 +75,7 @@ class _Future:
     def set(self) -> None:
         if not self.is_set:
             self.is_set = True
-            if not self._loop.is_closed():
+            with suppress(RuntimeError):  # the loop is closed: nobody waits in it
                 self._loop.call_soon_threadsafe(self._wake)
 
     def _wake(self) -> None:
