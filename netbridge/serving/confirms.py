@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -19,6 +18,8 @@ Told = Callable[[int], None]
 """The level that it has, or why nobody will say."""
 IsOver = Callable[[], bool]
 """Nobody hears any more."""
+Waiter = tuple[int, int, Told, IsOver]
+"""For which position, and a number of its own: a heap compares no further."""
 LINES_MAX = 32
 DROPS_MIN = 16
 """Waiters of one ring, before those whose time is over are looked for."""
@@ -26,14 +27,6 @@ DROPS_MIN = 16
 
 def _never() -> bool:
     return False
-
-
-@dataclass(slots=True, order=True)
-class Waiter:
-    position: int
-    number: int
-    told: Told = field(compare=False)
-    is_over: IsOver = field(compare=False)
 
 
 class Confirms:
@@ -80,26 +73,26 @@ class Line:
         return not self._waiting
 
     def wait(self, position: int, told: Told, is_over: IsOver) -> None:
-        if not self._waiting or position < self._waiting[0].position:
+        if not self._waiting or position < self._waiting[0][0]:
             code: int = lib.sb_confirm(self._queue, position, self._level, 0)
             if code != UNCONFIRMED:
                 told(code)
                 return
-        heapq.heappush(self._waiting, Waiter(position, next(self._numbers), told, is_over))
+        heapq.heappush(self._waiting, (position, next(self._numbers), told, is_over))
         self._drop()
         self._watch()
 
     def _drop(self) -> None:
         """Once there are twice as many as were left: a wait costs the same however many wait."""
         if len(self._waiting) >= self._drops_at:
-            self._waiting = [each for each in self._waiting if not each.is_over()]
+            self._waiting = [each for each in self._waiting if not each[3]()]
             heapq.heapify(self._waiting)
             self._drops_at = max(DROPS_MIN, 2 * len(self._waiting))
 
     def _watch(self) -> None:
         if not self._waiting:
             return
-        position = self._waiting[0].position
+        position = self._waiting[0][0]
         if self._ticket is not None:
             if self._ticket[1] <= position:
                 return
@@ -110,10 +103,12 @@ class Line:
     def _rung(self) -> None:
         self._ticket = None
         while self._waiting:
-            code: int = lib.sb_confirm(self._queue, self._waiting[0].position, self._level, 0)
+            position, _, told, _ = self._waiting[0]
+            code: int = lib.sb_confirm(self._queue, position, self._level, 0)
             if code == UNCONFIRMED:
                 break
-            heapq.heappop(self._waiting).told(code)
+            heapq.heappop(self._waiting)
+            told(code)
         self._watch()
 
     def _forget(self) -> None:

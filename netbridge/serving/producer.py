@@ -187,8 +187,8 @@ class Producer:
             self._answer(publish, CONFIRM_SHM)
             return
         alarms = self._served.service.alarms
-        is_gone = lambda: self._served.session.is_over  # noqa: E731
-        told = in_time(alarms, publish.until, partial(self._answer, publish), is_gone)
+        answer = partial(self._answer, publish)
+        told = in_time(alarms, publish.until, answer, self._served.session_is_over)
         self._to.confirm(publish.position, level, told)
 
     def _answer(self, publish: Publish, level: int) -> None:

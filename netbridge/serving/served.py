@@ -349,6 +349,9 @@ class Served:
 
         self.in_worker(command, commit.prepare, came)
 
+    def session_is_over(self) -> bool:
+        return self.session.is_over
+
     def confirm(self, command: Command) -> None:
         """That all up to a position of a queue is there at a level."""
         fields = told(command.body)
@@ -370,9 +373,7 @@ class Served:
                 else:
                     self.done(command, level=LEVEL_WORDS[level])
 
-            told = in_time(
-                service.alarms, until(command), confirmed, lambda: self.session.is_over
-            )
+            told = in_time(service.alarms, until(command), confirmed, self.session_is_over)
             service.confirms(queue._queue, level).wait(max(0, where), told, told.is_over)
 
         self.in_worker(command, lambda: serving(service.broker, queue_named(fields)), came)
