@@ -153,6 +153,9 @@ class Transaction:
         except Error as error:
             self._has_failed(error)
             raise
+        except BaseException:  # cancelled, or Ctrl-C: what it has not settled comes again
+            self.rollback()
+            raise
         self._has_ended = True
 
     def _has_failed(self, error: Error) -> None:

@@ -8,19 +8,18 @@ from typing import Any
 
 import pytest
 
-from shmbroker import aio
+from shmbroker import TransactionEnded, aio
 from tests.support.serving import Site
 
 LOGIN = {"user": "site", "password": "correct horse battery"}
 
 
-async def answered(broker: Any) -> None:
-    """Its call is; the loop does not turn meanwhile, so whoever waits for it goes on waiting."""
+async def begun(broker: Any) -> Any:
+    """Its only call, which waits at the broker."""
     while not broker._session._pending:
-        await asyncio.sleep(0)
+        await asyncio.sleep(0.001)
     (pending,) = broker._session._pending.values()
-    while pending.outcome is None:
-        time.sleep(0.001)
+    return pending
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -32,9 +31,10 @@ def test_a_take_that_is_cancelled_behind_its_answer_gives_the_messages_back(
             queue = await broker.declare_queue("q")
             there = served.broker.queue("q")
             taking = asyncio.ensure_future(queue.get_many(count, timeout=None))
-            await asyncio.sleep(0)
+            pending = await begun(broker)
             there.publish_many([b"%d" % number for number in range(count)])
-            await answered(broker)
+            while pending.outcome is None:  # the loop does not turn, so nobody is woken
+                time.sleep(0.001)
             taking.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await taking
@@ -42,3 +42,48 @@ def test_a_take_that_is_cancelled_behind_its_answer_gives_the_messages_back(
             assert got == [b"%d" % number for number in range(count)]
 
     asyncio.run(takes())
+
+
+def test_a_commit_that_is_cancelled_is_not_ok_when_it_is_asked_for_again(served: Site) -> None:
+    async def commits() -> None:
+        async with aio.connect(f"tcp://127.0.0.1:{served.port}", **LOGIN) as broker:
+            queue = await broker.declare_queue("q", slots=8)
+            await queue.publish_many([b"%d" % number for number in range(8)])
+            transaction = broker.transaction()
+            transaction.publish(queue, b"more")
+            committing = asyncio.ensure_future(transaction.commit(timeout=None))
+            await begun(broker)  # there is no room
+            committing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await committing
+            with pytest.raises(TransactionEnded):
+                await transaction.commit()
+            served.broker.queue("q").purge()  # else it would be waited for
+
+    asyncio.run(commits())
+
+
+def test_what_a_cancelled_commit_would_have_acknowledged_comes_again(served: Site) -> None:
+    async def commits() -> None:
+        uri = f"tcp://127.0.0.1:{served.port}?confirmation-window=64KiB"
+        async with aio.connect(uri, **LOGIN) as broker:
+            full = await broker.declare_queue("full", slots=8)
+            queue = await broker.declare_queue("q")
+            await full.publish_many([b"%d" % number for number in range(8)])
+            await queue.publish(b"taken")
+            message = await queue.get(timeout=60)
+            waiting = asyncio.ensure_future(full.publish(bytes(60 << 10), timeout=None))
+            transaction = broker.transaction()
+            transaction.ack(message)
+            transaction.publish(queue, bytes(10 << 10))
+            committing = asyncio.ensure_future(transaction.commit(timeout=None))
+            while len(broker._session._pending) < 2:  # the window has no room for it
+                await asyncio.sleep(0.001)
+            committing.cancel()
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await committing
+            assert await queue.receive(timeout=60) == b"taken"
+            served.broker.queue("full").purge()
+
+    asyncio.run(commits())
