@@ -51,6 +51,7 @@ class Pending:
 
     async def _wait(self) -> Outcome:
         try:
+            self._session.check_may_wait(self.what)
             await self._session.way.wait(self.signal)
         except BaseException:  # cancelled, or Ctrl-C
             self._session.cancel(self)

@@ -187,11 +187,20 @@ class Session:
 
     async def close(self) -> None:
         """In good order: behind all that was called before."""
+        self.check_may_wait("closing")
         if not self.is_closed:
             over = self.way.signal()
             self._soon(partial(self._close, over))
             await self._wait_for_end(over)
         self.shut()
+
+    def check_may_wait(self, what: str) -> None:
+        """InvalidArgument: the answer would come in the thread that waits for it."""
+        if self._thread.is_current:
+            raise InvalidArgument(
+                f"{what}: a listener of on_event cannot wait, because it is called in the network "
+                f"thread: call it from another thread"
+            )
 
     async def _wait_for_end(self, over: Any) -> None:
         limit = self.options.call_timeout

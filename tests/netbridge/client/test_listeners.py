@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import shmbroker
-from shmbroker import ConnectionClosed
+from shmbroker import ConnectionClosed, InvalidArgument
 from tests.support.serving import Site
 
 LOGIN = {"user": "site", "password": "correct horse battery"}
@@ -65,6 +65,28 @@ def test_a_listener_that_raises_is_logged_and_the_connection_goes_on(
         queue.publish(b"goes on")
     assert queue.receive(timeout=PATIENCE) == b"goes on"
     assert "told of failure-detected" in caplog.text
+
+
+def test_a_listener_that_would_wait_for_its_own_thread_is_told_so(broker: Any) -> None:
+    told: list[str] = []
+    is_over = threading.Event()
+    queue = broker.declare_queue("q")
+
+    def listens(event: Any, _: str) -> None:
+        for verb in (queue.purge, broker.close):
+            with pytest.raises(InvalidArgument) as refused:
+                verb()
+            told.append(str(refused.value))
+        is_over.set()
+
+    broker.on_event(listens)
+    session = broker._session
+    session._thread.ask(session.link.disconnect)
+    assert is_over.wait(PATIENCE)
+    assert "closing: a listener of on_event cannot wait" in told[1]
+    assert len(told) >= 2
+    queue.publish(b"goes on")
+    assert queue.receive(timeout=PATIENCE) == b"goes on"
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
