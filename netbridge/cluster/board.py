@@ -3,7 +3,8 @@
 Whoever has seen version 7 reads all rows that changed after 7, in the order of their versions, a
 page at a time.  A row that changed twice since is read once.  A row that is gone stays as a note,
 so that it is read by those that have seen it; only the last `GONE_MAX` of these are kept, and who
-has seen less than that reads all anew.
+has seen less than that reads all anew.  Rows that are older than these get a new version: else the
+first page of all would end before them, and whoever has seen that would read it again for ever.
 """
 
 from __future__ import annotations
@@ -114,3 +115,5 @@ class Board:
                 del self._rows[key]
                 self._gone, self._horizon = self._gone - 1, version
         self._log = [each for each in kept if each[1] in self._rows]
+        for _, key in self._log[: bisect_right(self._log, self._horizon, key=lambda each: each[0])]:
+            self._note(key, self._rows[key].advert)

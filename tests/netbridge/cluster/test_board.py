@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from random import Random
 
 from shmbroker.core.layout import SELECTOR_BYTES_MAX
@@ -106,6 +107,18 @@ def test_few_notes_of_what_is_gone_are_kept() -> None:
     assert [each.is_anew for each in read(board, late)] == [False]
     assert len(board._rows) <= GONE_MAX + 1
     assert len(board._log) <= 3 * GONE_MAX
+
+
+def test_who_reads_all_gets_beyond_rows_that_are_older_than_all_notes() -> None:
+    board = Board(LIFE)
+    old = [Queue(f"q{number}", True, False) for number in range(2 * ROWS_MAX)]
+    board.shows(old)
+    board.shows([*old, *(Queue(f"temporary {n}", False, True) for n in range(GONE_MAX + 5))])
+    board.shows(old)
+    pages = list(islice(read(board, Ask(NOBODY, 0)), 4))
+    assert [each.is_anew for each in pages] == [True, False]
+    assert [queue for each in pages for queue in each.queues] == old
+    assert board.page(Ask(LIFE, pages[-1].until)) is None
 
 
 def test_readers_at_any_version_end_with_the_same() -> None:
