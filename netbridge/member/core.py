@@ -100,7 +100,8 @@ class Core(ABC):
         self.listed = past.copies
         """The in-sync list as the voters may know it: its record is safe."""
         self.version = 0
-        """Of that list, in this epoch."""
+        """The number of its record: a live that serves again in its epoch has a newer list than all
+        that its voters were told before."""
         self.began_at = 0
         """The number of the record that begins the epoch that is granted to it; 0: not written."""
         self.is_stopping = False

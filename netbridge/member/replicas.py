@@ -213,7 +213,7 @@ class Replicating(Passive):
         was_alone, self.granted = not self.counted, None
         self.epoch = grant.epoch
         self.handed_to, self.is_parked, self.has_left = "", False, False
-        self.lists, self.version = [], 0
+        self.lists, self.version = [], self.began_at
         self.listed = self.copies = grant.copies
         self.counted = self.others
         for follower in self.followers.values():
@@ -363,9 +363,8 @@ class Replicating(Passive):
         """Records of lists that are synced here and at everybody who is on them."""
         safe = [at for at, each in enumerate(self.lists) if self._is_safe(*each)]
         if safe:  # those before it are replaced by it, safe or not
-            _, self.listed = self.lists[safe[-1]]
+            self.version, self.listed = self.lists[safe[-1]]
             del self.lists[: safe[-1] + 1]
-            self.version += 1
             self.renew(self.voters, now)
         if not self.lists and self.options.electorate is None:
             self._drop_those_that_left(now)

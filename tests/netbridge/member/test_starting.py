@@ -49,6 +49,25 @@ def test_a_member_that_was_live_alone_serves(voters: int) -> None:
     assert group.machine("a").epoch == 1
 
 
+def stops(group: Group, name: str) -> None:
+    group.stays_down.add(name)
+    group.members[name].does(group.machine(name).stop(group.hosts[name].clock))
+    group.rests()
+
+
+def test_a_backup_takes_over_after_both_were_stopped_and_started() -> None:
+    """The live serves again in its epoch, and its voters had other lists of that before."""
+    group = pair(voters=1, fails_back=False)
+    stops(group, "b")
+    stops(group, "a")
+    group.returns("a")
+    group.reaches("a", State.ALONE)
+    group.returns("b")
+    group.reaches("b", State.IN_SYNC)
+    group.dies("a")
+    group.until(lambda: group.serving == ["b"])
+
+
 def test_a_member_that_was_live_alone_is_held_if_a_partner_knows_a_higher_epoch() -> None:
     last = Position(3, "a", 9, 1)
     past = Past(b"N" * 16, last, (Copy("a"),))
