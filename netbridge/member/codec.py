@@ -119,8 +119,9 @@ WRITTEN: Final = Made(
 )
 
 HELLO: Final = Made(
-    Hello, NODE, POSITION, Flag(), COUNT, Flag(), Flag(), Flag(), Flag(), Many(MEMBER, COPIES_MAX)
-)
+    Hello, NODE, POSITION, Flag(), COUNT, Flag(), Flag(), Flag(), Flag(), BOOT,
+    Many(BOOT, COPIES_MAX),
+)  # fmt: skip
 
 WORDS: Final = Vocabulary(
     "a word",

@@ -8,32 +8,27 @@ from __future__ import annotations
 
 from shmbroker.netbridge.election.question import Copy, Grant
 from shmbroker.netbridge.member.core import Core
-from shmbroker.netbridge.member.options import CONTINUE_ALONE, MemberOptions
+from shmbroker.netbridge.member.options import CONTINUE_ALONE
 from shmbroker.netbridge.member.said import Hello
-from shmbroker.netbridge.member.standing import Past, Position
+from shmbroker.netbridge.member.standing import Position
 
 
 class Comparing(Core):
-    def __init__(
-        self, options: MemberOptions, past: Past, *, boot: str, life: str, now: float
-    ) -> None:
-        super().__init__(options, past, boot=boot, life=life, now=now)
-        self.returned: set[str] = set()
-        """Linked since this member was in sync: what others told of an earlier process is over."""
-
     # --- whom it waits for --------------------------------------------------------------------
 
     @property
     def dead(self) -> frozenset[str]:
-        """Members of which a kernel has told that they are no more, to this one or to another.
+        """Members of which a kernel has told that they are no more, to this one or to another that
+        had met the same process: who has not met it may tell of an earlier one.
 
         All that wait for the same dead live must know, or one of them waits for a member that
         goes before it and may not begin.
         """
         if not self.was_in_sync or self.options.electorate is not None:
             return frozenset()
-        told = {member for hello in self.peers.values() for member in hello.dead}
-        return frozenset(self.proven | (told - self.links - self.returned))
+        told = {life for hello in self.peers.values() for life in hello.dead}
+        over = {member for member, life in self.lives.items() if life in told}
+        return frozenset(self.proven | (over - self.links))
 
     @property
     def missed(self) -> frozenset[str]:

@@ -93,6 +93,8 @@ class Core(ABC):
         self.round = 0
         """Of its newest ballot."""
         self.attempt = 0
+        self.granted: Grant | None = None
+        """The epoch that it may begin."""
         self.told_won: Grant | None = None
         """That the log has: who is held is granted the same at each retry."""
         needed = options.electorate.needed if options.electorate else 1
@@ -109,6 +111,8 @@ class Core(ABC):
         """This process was; one that was restarted may not use a proof of death."""
         self.proven: set[str] = set()
         """Members of whose newest process the kernel of this host has told that it is no more."""
+        self.lives: dict[str, str] = {}
+        """By member: of its newest process that was heard."""
         self.isolation = "it has reached none of its peers yet" if options.is_checked else ""
         """Why it never activates, and confirms nothing: `network-check`."""
         self._actions: list[Action] = []
@@ -143,15 +147,17 @@ class Core(ABC):
 
     @property
     def is_becoming_live(self) -> bool:
-        """Where voters decide, nobody else needs to know."""
-        return self.options.electorate is None and self.state in (State.PROMOTING, State.BEGINNING)
+        """Where voters decide, nobody else needs to know.  Who is stopped may have begun."""
+        begins = self.state in (State.PROMOTING, State.BEGINNING)
+        has_begun = self.state is State.STOPPED and self.granted is not None
+        return self.options.electorate is None and (begins or has_begun)
 
     @property
     def hello(self) -> Hello:
         return Hello(
             self.node, self.last, self.state in SERVING, self.epoch, self.is_forced,
             self.is_eligible, self.is_listed, self.state in FOLLOWING or self.is_becoming_live,
-            tuple(sorted(self.proven)),
+            self.life, tuple(sorted(self.lives[each] for each in self.proven & self.lives.keys())),
         )  # fmt: skip
 
     @property

@@ -37,8 +37,8 @@ class Member(Draining):
     def peer_up(self, member: str, now: float) -> list[Action]:
         """A link to it, over which it is told everything in order."""
         self.links.add(member)
-        self.returned.add(member)
         self.proven.discard(member)  # or a later process of it
+        self.lives.pop(member, None)
         self.tell(member, self.hello)
         if self.state is State.REFUSED:  # it knows the password by now
             self._join_later(State.JOINING, now)
@@ -59,6 +59,7 @@ class Member(Draining):
     def heard(self, member: str, what: Said, now: float) -> list[Action]:
         if isinstance(what, Hello):
             self.peers[member] = what
+            self.lives[member] = what.life
         if self.state in SERVING or self.state is State.BEGINNING:
             self.serving_heard(member, what, now)
         elif self.state is not State.CONFLICT:

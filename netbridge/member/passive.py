@@ -70,8 +70,6 @@ class Passive(Comparing):
         """A vote, or a join that was refused."""
         self.closing_until = NEVER
         """The live has begun to stop, and has not handed over yet."""
-        self.granted: Grant | None = None
-        """The epoch that it may begin."""
         self.held_by: Grant | None = None
         """What voters have granted to another member, which does not serve yet."""
         self.is_comparing = False
@@ -288,7 +286,6 @@ class Passive(Comparing):
         self.retry_at = self.closing_until = NEVER
         self.has_asked_back = self.was_in_sync = False
         self.proven.clear()
-        self.returned.clear()
         self.becomes(State.SYNCING)
         self.does(Follow(member, what.epoch, what.is_all, what.stream))
 

@@ -26,8 +26,10 @@ class Hello:
     is_following: bool = False
     """Its last frame is another one at any moment: it follows, or becomes live where nobody is
     asked."""
+    life: str = ""
+    """Of its process."""
     dead: tuple[str, ...] = ()
-    """Members of which the kernel of its host has told that they are no more."""
+    """Lives of processes of which the kernel of its host has told that they are no more."""
 
 
 @dataclass(frozen=True, slots=True)

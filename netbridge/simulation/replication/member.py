@@ -108,7 +108,7 @@ class MemberProcess(Process):
         self.timeout = options.replica_timeout
         past = log.past(host.name, NODE if log.frames else log.marks.node)
         self.machine = Member(
-            options, past, log.has, boot=boot, life=str(host.life), now=host.clock
+            options, past, log.has, boot=boot, life=f"{host.name} {host.life}", now=host.clock
         )
         self.machine.fresh_node = NODE
         self.rings: Rings | None = None

@@ -51,7 +51,7 @@ POSITION = position_of(Place(3 << 32 | 12, 6, 0xDEADBEEF, 0x12345678), WRITTEN)
 EXAMPLES: list[Said | Here] = [
     Here("east", 4711, 123456, "boot 1", "pid:[4026531836]", "tcp://east:61616"),
     Hello(b"N" * 16, POSITION, True, 7),
-    Hello(b"N" * 16, POSITION, False, 7, dead=("a", "c")),
+    Hello(b"N" * 16, POSITION, False, 7, life="a 2", dead=("b 1", "c 1")),
     Join(b"", Position(), True, False, "boot 1", 3),
     Joined(7, False, 3),
     NotJoined("already-replicating", 3),

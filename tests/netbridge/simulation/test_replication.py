@@ -37,6 +37,8 @@ SHOWN_BY_AN_OLD_LIST = 22001691
 SHOWN_BY_BOTH_IN_DOUBT = 23005696
 SHOWN_BY_ASKING_BEFORE = 24000151
 SHOWN_BY_A_CLOSED_ONE_THAT_HAD_LEFT = 55003553
+SHOWN_BY_THE_DEATH_OF_AN_EARLIER_PROCESS = 90000300
+SHOWN_BY_A_STOP_BEHIND_THE_FIRST_RECORD = 90001306
 SEEDS_OF_LIVES = 200
 SEEDS_OF_DRAINS = 100
 SEEDS_OF_ONE_HOST = 200
@@ -129,6 +131,18 @@ def test_a_backup_that_had_left_before_it_drained_waits_for_its_original_again()
     """It was stopped while it put its original on the list, so no voter knew that one; and both
     waited for ever, because its journal, emptied, counts from 1 again."""
     assert not drains.simulate(SHOWN_BY_A_CLOSED_ONE_THAT_HAD_LEFT).wrong
+
+
+def test_who_has_not_met_a_member_again_tells_nobody_that_it_is_dead() -> None:
+    """Two were live at a time: one took over from a live that stood still, because a third one,
+    which had no link to that, still told of the death of its process before."""
+    assert not one_host.simulate(SHOWN_BY_THE_DEATH_OF_AN_EARLIER_PROCESS).wrong
+
+
+def test_who_is_stopped_while_it_becomes_live_still_tells_others_so() -> None:
+    """Two began the same epoch: one was told to stop behind its first record, and met the other
+    before it had ended."""
+    assert not one_host.simulate(SHOWN_BY_A_STOP_BEHIND_THE_FIRST_RECORD).wrong
 
 
 def test_a_seed_is_the_same_run_each_time() -> None:
