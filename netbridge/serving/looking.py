@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict
 from struct import Struct
 from typing import Any
@@ -17,6 +17,7 @@ from shmbroker.core.layout import (
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.message.room import Room
+from shmbroker.ipc.queue.publishing import checked_position
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.schedule.scheduled import ScheduledMessage, ring_of
 from shmbroker.ipc.selector.copied import matches_copied
@@ -33,6 +34,8 @@ _HEAD = Struct("<4L2Q")
 _WORD = Struct("<q")
 BROWSE_BYTES = 1 << 20
 """Of an answer, but for its last message."""
+BROWSE_POSITIONS = 1000
+"""That are looked at in one piece."""
 
 OF_THE_VHOST = (
     "queues", "exchanges", "bindings", "subscriptions", "patterns", "participants", "errors",
@@ -107,34 +110,52 @@ def looked(broker: Broker, command: Command) -> Answer:
 # --- messages -------------------------------------------------------------------------------------
 
 
-def browsed(broker: Broker, command: Command) -> Answer:
-    """A page: so many messages, or so many bytes, and where the next page begins."""
-    fields = told(command.body)
-    queue = broker.queue(queue_named(fields))
-    ring = ring_of(queue) if fields.get("scheduled") else queue._queue
-    if not ring:
-        return Answer()
-    text = fields.get("selector")
-    selector = None if text is None else Selector(text)
-    records: list[bytes] = []
-    size, where = 0, fields.get("position") or 0
-    most = max(1, command.count)
-    for message, chunk in _from(queue, ring, where, bool(fields.get("unconfirmed"))):
-        where = message.position + 1
-        if selector is None or matches_copied(selector, message):
-            records.append(record(message, chunk))
-            size += len(records[-1])
-        if len(records) >= most or size >= BROWSE_BYTES:
-            break
-    return Answer(len(records), where, b"".join(records))
+class Browse:
+    """A page: so many messages, or so many bytes, and where the next page begins.
 
+    It is looked for in pieces, with the turns of others in between: few messages may fit its
+    selector.
+    """
 
-def _from(
-    queue: Queue, ring: Any, start: int, unconfirmed: bool
-) -> Iterator[tuple[CopiedMessage, bytes]]:
-    stands = queue._told(ring)
-    room = Room()
-    for position in range(max(stands.head, start), stands.tail):
-        found = queue._look(ring, position, room, unconfirmed)
-        if found is not None:
-            yield found
+    def __init__(self, broker: Broker, command: Command) -> None:
+        fields = told(command.body)
+        self._queue = broker.queue(queue_named(fields))
+        self._ring = ring_of(self._queue) if fields.get("scheduled") else self._queue._queue
+        self._is_unconfirmed = bool(fields.get("unconfirmed"))
+        text = fields.get("selector")
+        self._selector = None if text is None else Selector(text)
+        self._most = max(1, command.count)
+        self._records: list[bytes] = []
+        self._size, self._where = 0, checked_position(fields.get("position") or 0)
+        self._end = self._queue._told(self._ring).tail if self._ring else 0
+        """What is published later is not of this page."""
+        self.is_done = False
+
+    @property
+    def answer(self) -> Answer:
+        return Answer(len(self._records), self._where, b"".join(self._records))
+
+    def go_on(self) -> Browse:
+        """The next piece."""
+        if not self._ring:
+            self.is_done = True
+            return self
+        room = Room()
+        first = max(self._queue._told(self._ring).head, self._where)
+        last = min(self._end, first + BROWSE_POSITIONS)
+        for position in range(first, last):
+            self._look(position, room)
+            if len(self._records) >= self._most or self._size >= BROWSE_BYTES:
+                self.is_done = True
+                return self
+        self.is_done = last == self._end
+        return self
+
+    def _look(self, position: int, room: Room) -> None:
+        found = self._queue._look(self._ring, position, room, self._is_unconfirmed)
+        self._where = position + 1
+        if found is not None and (
+            self._selector is None or matches_copied(self._selector, found[0])
+        ):
+            self._records.append(record(*found))
+            self._size += len(self._records[-1])

@@ -43,7 +43,7 @@ from shmbroker.netbridge.serving.declaring import (
 )
 from shmbroker.netbridge.serving.destination import ToExchange, ToQueue, origin_of
 from shmbroker.netbridge.serving.hands import Batch, Hands
-from shmbroker.netbridge.serving.looking import browsed, looked
+from shmbroker.netbridge.serving.looking import Browse, looked
 from shmbroker.netbridge.serving.naming import queue_named
 from shmbroker.netbridge.serving.operating import cancelled, operated
 from shmbroker.netbridge.serving.orders import check
@@ -134,6 +134,17 @@ class Served:
         """With the shared connection."""
         broker = self.service.broker
         self.in_worker(command, lambda: work(broker, command), partial(self._answer, command))
+
+    def browse(self, command: Command) -> None:
+        broker = self.service.broker
+
+        def came(browse: Browse) -> None:
+            if browse.is_done:
+                self._answer(command, browse.answer)
+            elif not self.session.is_over:
+                self.in_worker(command, browse.go_on, came)
+
+        self.in_worker(command, lambda: Browse(broker, command).go_on(), came)
 
     def _answer(self, command: Command, answer: Answer) -> None:
         self.done(command, answer.code, answer.value, answer.level, answer.body)
@@ -477,6 +488,6 @@ VERBS: dict[Verb, Callable[[Served, Command], None]] = {
     Verb.TRANSACTIONS: transactions,
     Verb.CANCEL_SCHEDULED: lambda served, command: served.in_one_go(cancelled, command),
     Verb.LOOK: lambda served, command: served.looks(looked, command),
-    Verb.BROWSE: lambda served, command: served.looks(browsed, command),
+    Verb.BROWSE: Served.browse,
     **dict.fromkeys((Verb.DECLARE, Verb.BIND, Verb.UNBIND, Verb.DELETE, Verb.SETTINGS), _declares),
 }
