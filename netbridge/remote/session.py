@@ -39,6 +39,8 @@ from shmbroker.netbridge.wire.frame import (
 from shmbroker.netbridge.wire.words import Level, Verb
 
 NAME_DIGITS: Final = 12
+HEAD_BYTES: Final = 64
+"""Of a command or a frame that is kept here, beside its body: tiny ones are bounded, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,10 @@ class Kept:
     size: int
     frame: Result | Delivery | None
     """None: it is counted only, because it may wait in this host's memory to be read."""
+
+
+def _size(frame: Command | Result | Delivery) -> int:
+    return len(frame.body) + HEAD_BYTES
 
 
 class Session:
@@ -198,7 +204,7 @@ class Session:
     def _take(self, command: Command) -> None:
         self.seen += 1
         self.held.append(command)
-        self.held_bytes += len(command.body) + 64
+        self.held_bytes += _size(command)
         if self.held_bytes > self.limits.held and len(self.held) > 1:
             raise SessionBroken(
                 "its commands wait: it is to wait for answers, and say what it sees"
@@ -207,7 +213,7 @@ class Session:
     def _go_on(self) -> None:
         while self.held and self._has_room:
             command = self.held.popleft()
-            self.held_bytes -= len(command.body) + 64
+            self.held_bytes -= _size(command)
             self._step(command)
         if self.flows:
             self._did += [Wanted(target) for target in self.flows if self.room(target)[0]]
@@ -218,7 +224,7 @@ class Session:
 
     def _step(self, command: Command) -> None:
         self.pending[command.number] = command
-        self.pending_bytes += len(command.body)
+        self.pending_bytes += _size(command)
         verb = command.verb
         if verb is Verb.END:
             self.pending.clear()
@@ -344,7 +350,7 @@ class Session:
         self, call: int, code: int, value: int = 0, level: Level = Level.SHM, body: Body = b""
     ) -> None:
         command = self.pending.pop(call)
-        self.pending_bytes -= len(command.body)
+        self.pending_bytes -= _size(command)
         if command.verb in OF_DELIVERIES and not command.repeated:
             is_dealt_with = code >= OK or code == REVOKED
             said: Iterable[int] = range(command.value, command.value + command.count)
@@ -363,7 +369,7 @@ class Session:
 
     def _answer(self, frame: Result | Delivery) -> None:
         self.said += 1
-        kept = Kept(frame.number, len(frame.body) + 64, frame if self.keeps else None)
+        kept = Kept(frame.number, _size(frame), frame if self.keeps else None)
         self.kept.append(kept)
         self.kept_bytes += kept.size
         if self.is_attached:

@@ -520,29 +520,6 @@ def test_a_program_that_never_says_what_it_has_seen_is_let_go() -> None:
     assert of.broken()[0].startswith("its commands wait")
 
 
-def asks(number: int, size: int) -> Command:
-    return Command(number, Verb.LOOK, 0, 0, 1, Demand.EFFECTIVE, -1, False, 0, False, bytes(size))
-
-
-def test_commands_that_are_not_answered_hold_up_the_next_ones() -> None:
-    session = ends().session
-    session.limits = SessionLimits(held=1000)
-    for number in range(5):
-        session.received(asks(number, 600))
-        if number == 1:
-            assert (len(session.pending), session.pending_bytes) == (2, 1200)
-    assert len(session.pending) == 2
-    session.done(0, OK)
-    assert (len(session.pending), session.pending_bytes) == (2, 1200)
-
-
-def test_one_command_may_be_larger_than_all_that_may_wait() -> None:
-    of = ends()
-    of.session.limits = SessionLimits(held=1000)
-    of.broker_does(of.session.received(asks(0, 5000)))
-    assert (of.broken(), len(of.performed)) == ([], 1)
-
-
 @pytest.mark.parametrize(
     "frame",
     [

@@ -1,0 +1,43 @@
+"""How much of commands waits at a broker, or is being carried out, for one session."""
+
+from __future__ import annotations
+
+from shmbroker.core.codes import OK
+from shmbroker.netbridge.remote.session import HEAD_BYTES, SessionLimits
+from shmbroker.netbridge.wire.frame import Command
+from shmbroker.netbridge.wire.words import Demand, Verb
+from tests.support.session_ends import ends
+
+
+def asks(number: int, size: int) -> Command:
+    return Command(number, Verb.LOOK, 0, 0, 1, Demand.EFFECTIVE, -1, False, 0, False, bytes(size))
+
+
+def test_commands_that_are_not_answered_hold_up_the_next_ones() -> None:
+    session = ends().session
+    session.limits = SessionLimits(held=1000)
+    for number in range(5):
+        session.received(asks(number, 600))
+        if number == 1:
+            assert (len(session.pending), session.pending_bytes) == (2, 2 * (600 + HEAD_BYTES))
+    assert len(session.pending) == 2
+    session.done(0, OK)
+    assert (len(session.pending), session.pending_bytes) == (2, 2 * (600 + HEAD_BYTES))
+
+
+def test_commands_without_a_body_are_counted_as_well() -> None:
+    session = ends().session
+    session.limits = SessionLimits(held=10 * HEAD_BYTES)
+    for number in range(20):
+        session.received(asks(number, 0))
+    assert len(session.pending) == 10
+    for number in range(20):
+        session.done(number, OK)
+    assert (session.pending, session.pending_bytes, session.held_bytes) == ({}, 0, 0)
+
+
+def test_one_command_may_be_larger_than_all_that_may_wait() -> None:
+    of = ends()
+    of.session.limits = SessionLimits(held=1000)
+    of.broker_does(of.session.received(asks(0, 5000)))
+    assert (of.broken(), len(of.performed)) == ([], 1)
