@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 
 from shmbroker.core.codes import UNCONFIRMED
-from shmbroker.core.layout import CONFIRM_EFFECTIVE, POSITION_BITS
+from shmbroker.core.layout import CONFIRM_EFFECTIVE, CONFIRM_SHM, POSITION_BITS
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.netbridge.carrier.sleeper import CONFIRMED, Sleeper
@@ -150,6 +150,9 @@ def in_time(alarms: Alarms, until: float, told: Told, is_gone: IsOver = _never) 
 
 def wait_for_all(waits: Waits, queues: Collection[Queue], level: int, told: Hearer) -> None:
     """For all that these queues have now: the least of their levels is told."""
+    if not queues:  # there were some when it was asked whether there are
+        told(CONFIRM_SHM)
+        return
     levels: list[int] = []
 
     def one(level: int) -> None:

@@ -10,11 +10,11 @@ import pytest
 
 from shmbroker import InvalidArgument
 from shmbroker.core.codes import OK, UNCONFIRMED
-from shmbroker.core.layout import CONFIRM_DISK, IN_INBOX, POSITION_BITS
+from shmbroker.core.layout import CONFIRM_DISK, CONFIRM_SHM, IN_INBOX, POSITION_BITS
 from shmbroker.netbridge.remote.body import asked
 from shmbroker.netbridge.serving import confirms
 from shmbroker.netbridge.serving.alarms import NEVER, Alarms
-from shmbroker.netbridge.serving.confirms import Confirms, in_time
+from shmbroker.netbridge.serving.confirms import Confirms, in_time, wait_for_all
 from shmbroker.netbridge.wire.words import Verb
 from tests.support.host import journaling
 from tests.support.program import ok
@@ -106,6 +106,13 @@ def test_who_hears_no_more_is_not_kept(ring: Ring) -> None:
     assert sum(len(line._waiting) for line in waits._lines.values()) <= confirms.DROPS_MIN
     ring.confirms(1000)
     assert heard == [OK]
+
+
+def test_whose_queues_were_deleted_is_told_at_once() -> None:
+    heard = list[int]()
+    told = in_time(Alarms(), NEVER, heard.append)
+    wait_for_all(lambda *_: pytest.fail("nothing is waited for"), [], CONFIRM_DISK, told)
+    assert heard == [CONFIRM_SHM]
 
 
 def test_a_confirm_far_ahead_holds_up_no_other(at: Site, tmp_path: Path) -> None:
