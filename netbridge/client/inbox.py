@@ -11,6 +11,7 @@ from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.netbridge.client.record import delivered
 from shmbroker.netbridge.wire.frame import Body
+from shmbroker.netbridge.wire.malformed import Malformed
 
 if TYPE_CHECKING:
     from shmbroker.netbridge.client.session import Session
@@ -35,8 +36,13 @@ class Inbox:
     # --- in the network thread ----------------------------------------------------------------
 
     def take(self, generation: int, first: int, messages: int, body: Body) -> None:
-        for number, copy in enumerate(delivered(body), first):
-            self._arrived.append((copy, generation, number))
+        """Malformed, which the consumer is told, and which ends the link."""
+        try:
+            copies = list(delivered(body))
+        except Malformed as error:
+            self.unmade(error)
+            raise
+        self._arrived.extend((copy, generation, first + at) for at, copy in enumerate(copies))
         self._signal.set()
         if self.is_closed:  # just now: nobody else looks any more
             self.give_back()

@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from struct import Struct
+from struct import error as StructError
 from typing import Any, Final
 
 from shmbroker.core.layout import (
@@ -46,6 +47,7 @@ from shmbroker.ipc.message.copied import CopiedMessage, priority_of
 from shmbroker.ipc.message.outgoing import Parts, as_buffer
 from shmbroker.ipc.message.properties import readable
 from shmbroker.netbridge.wire.frame import Body
+from shmbroker.netbridge.wire.malformed import Malformed
 
 _BEFORE: Final = Struct("<4LQ")
 _WHERE: Final = Struct("<Q")
@@ -61,6 +63,7 @@ TAKEN_BY_SHIFT: Final = 8
 """A broker of an earlier version leaves these bits 0."""
 BATCH: Final = 4096
 """Messages of one command at most."""
+TORN: Final = "messages of the broker are torn"
 
 
 @lru_cache(64)
@@ -132,29 +135,40 @@ def record(parts: Parts) -> bytes:
 
 
 def delivered(records: Body) -> Iterator[CopiedMessage]:
-    """Copies, of what was delivered or looked at."""
+    """Copies, of what was delivered or looked at; Malformed if it is torn."""
     memory = memoryview(records)
     at = 0
     while at < len(memory):
-        state, _body_crc, length, deliveries, _queue, where = _HEAD.unpack_from(memory, at)
-        at += RECORD_HEAD_BYTES
-        chunk = bytes(memory[at : at + length])
-        yield _copied(where & POSITION_MASK, deliveries, state, chunk)
+        try:
+            state, _body_crc, length, deliveries, _queue, where = _HEAD.unpack_from(memory, at)
+            at += RECORD_HEAD_BYTES
+            chunk = bytes(memory[at : at + length])
+            copy = _copied(where & POSITION_MASK, deliveries, state, chunk)
+        except StructError as error:
+            raise Malformed(TORN) from error
         at += length + 7 & -8
+        if at > len(memory):
+            raise Malformed(TORN)
+        yield copy
 
 
 def contents(records: Body) -> tuple[list[int], list[bytes]]:
-    """Positions and bodies of what was delivered, and nothing else of it."""
+    """Positions and bodies of it, and nothing else; Malformed if it is torn."""
     memory = bytes(records)
     positions, bodies = [], []
     at = 0
-    while at < len(memory):
-        _, _, length, _, _, where = _HEAD.unpack_from(memory, at)
-        at += RECORD_HEAD_BYTES
-        (shape,) = _WHERE.unpack_from(memory, at)
-        positions.append(where & POSITION_MASK)
-        bodies.append(memory[at + length - (shape >> SHAPE_BODY_SHIFT) : at + length])
-        at += length + 7 & -8
+    try:
+        while at < len(memory):
+            _, _, length, _, _, where = _HEAD.unpack_from(memory, at)
+            at += RECORD_HEAD_BYTES
+            (shape,) = _WHERE.unpack_from(memory, at)
+            positions.append(where & POSITION_MASK)
+            bodies.append(memory[at + length - (shape >> SHAPE_BODY_SHIFT) : at + length])
+            at += length + 7 & -8
+    except StructError as error:
+        raise Malformed(TORN) from error
+    if at > len(memory):
+        raise Malformed(TORN)
     return positions, bodies
 
 
