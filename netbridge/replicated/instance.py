@@ -15,7 +15,7 @@ from dataclasses import replace
 from queue import SimpleQueue
 from typing import Any, Final
 
-from shmbroker.ipc.base.errors import Error, InvalidArgument
+from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.broker.journaler import keep_memory
 from shmbroker.ipc.connection.broker import Broker
@@ -350,8 +350,8 @@ class ReplicatedInstance:
                 of_cluster(self._in_cluster.members, given, self.log)
             else:
                 self.owner.order(given)
-        except (Error, InvalidArgument) as error:
-            why = str(error)
+        except (Error, OSError) as error:
+            why = told(error)
         self._showing.wait()
         with suppress(OSError):
             ordering.answered(self.config.folder, given, why)
