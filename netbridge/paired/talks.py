@@ -33,6 +33,8 @@ class Talks:
     def __init__(self, hears: Hears, tell: Tell, *, is_primary: bool) -> None:
         self._hears, self._tell, self._is_primary = hears, tell, is_primary
         self._end: End | None = None
+        self._is_refused = False
+        """That was told: the other one tries again and again."""
 
     def say(self, what: Told) -> None:
         if self._end is not None:
@@ -59,13 +61,16 @@ class Talks:
         if said.is_primary is self._is_primary:
             self._refuse(end)
         else:
+            self._is_refused = False
             self._hears.told(said.told)
 
     def _refuse(self, end: End) -> None:
         which = "primary" if self._is_primary else "backup"
         why = f"both brokers of the pair are its {which}"
-        self._tell({"event": "pair", "level": "error", "what": why,
-                    "detail": "ha.pair.is-primary and ha.pair.is-backup"})  # fmt: skip
+        if not self._is_refused:
+            self._is_refused = True
+            self._tell({"event": "pair", "level": "error", "what": why,
+                        "detail": "ha.pair.is-primary and ha.pair.is-backup"})  # fmt: skip
         end.does(end.machine.refuse(Reason.DROPPED, why, time.monotonic()))
 
     def gone(self, end: End) -> None:
