@@ -99,7 +99,10 @@ class Producer:
                 return
             if self._waiting and self._waiting[0] is publish:
                 self._waiting.popleft()
-                self._published(publish)
+                try:
+                    self._published(publish)
+                except Error as error:  # its queue was deleted just now
+                    self._served.refuse(publish.command, error, published=publish.done)
 
     def _pour(self, publish: Publish) -> bool:
         """False: the next message finds no room."""
@@ -195,7 +198,7 @@ class Producer:
         command = publish.command
         if level < OK:
             error = error_for(level, f"publishing to {self._to}")
-            self._served.refuse(command, error, published=max(0, publish.position))
+            self._served.refuse(command, error, published=publish.done)
             return
         seen = PASSED_OVER if publish.passed_over else SEEN
         code = OK if publish.position >= 0 else seen
