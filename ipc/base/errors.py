@@ -157,7 +157,7 @@ class Unconfirmed(Error, TimeoutError):
     pending: tuple[tuple[str, int], ...] = ()
     ask: Callable[[Seconds | None], object] | None = None
     token: object = None
-    """Over a link: what `Broker.retry` takes."""
+    """Over a link: what `Broker.retry` takes; of publish_many one for all that is unknown."""
 
     def confirm(self, timeout: Seconds | None = None) -> None:
         """Wait until it is on disk; Unconfirmed if nobody says so in time."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from shmbroker.core.codes import TEXTS
@@ -15,7 +16,7 @@ from shmbroker.ipc.base.errors import (
     Unconfirmed,
 )
 from shmbroker.netbridge.remote.body import raised
-from shmbroker.netbridge.remote.outcome import End, Outcome, Why
+from shmbroker.netbridge.remote.outcome import End, Outcome, Token, Why
 
 if TYPE_CHECKING:
     from shmbroker.netbridge.client.session import Session
@@ -64,12 +65,16 @@ class Pending:
             raise error
         return self.outcome
 
+    def names(self, error: Unconfirmed, token: Token) -> None:
+        """It is what is asked by, again."""
+        error.token = token
+        error.ask = self._session.retries(token, self.what)
+
     def _error(self, outcome: Outcome) -> Error:
         if outcome.end is End.UNKNOWN:
             error = Unconfirmed(f"{self.what}: {outcome.why.value}; whether it was done is unknown")
             if outcome.token is not None:
-                error.token = outcome.token
-                error.ask = self._session.retries(outcome.token, self.what)
+                self.names(error, outcome.token)
             return error
         if outcome.why is Why.ANSWERED:
             error_there = raised(outcome.code, outcome.body)
@@ -77,3 +82,37 @@ class Pending:
             return error_there
         kind = BY_WHY.get(outcome.why, ConnectionClosed)
         return kind(f"{self.what}: {outcome.why.value}; it was not done")
+
+
+class Several:
+    """Calls that were begun one behind the other.  Await it once, for the outcome of the last one.
+
+    It waits until all have ended.  Its error is the first `Unconfirmed`, with one token for all
+    that is unknown; if there is none, the first error.
+    """
+
+    def __init__(self, begun: Sequence[Pending]) -> None:
+        self._begun = begun
+
+    def __await__(self) -> Generator[Any, None, Outcome]:
+        return self._wait().__await__()
+
+    async def _wait(self) -> Outcome:
+        done = 0
+        errors: list[Error] = []
+        for each in self._begun:
+            try:
+                outcome = await each
+                done += 0 if errors else each.count
+            except Error as error:
+                done += 0 if errors else error.published
+                errors.append(error)
+        if not errors:
+            return outcome
+        unknown = [each for each in errors if isinstance(each, Unconfirmed)]
+        tokens = [each.token for each in unknown if isinstance(each.token, Token)]
+        told = (unknown or errors)[0]
+        told.published = done
+        if tokens:
+            self._begun[0].names(unknown[0], replace(tokens[0], behind=tuple(tokens[1:])))
+        raise told

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from shmbroker.ipc.base.errors import Error, NotFound
+from shmbroker.ipc.base.errors import NotFound
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.message.confirm import Confirm, level_of
+from shmbroker.netbridge.client.pending import Pending, Several
 from shmbroker.netbridge.client.record import BATCH, plain_batch
 from shmbroker.netbridge.remote.body import asked, told
 from shmbroker.netbridge.remote.outcome import Outcome
 from shmbroker.netbridge.wire.words import Demand, Verb
 
 if TYPE_CHECKING:
-    from shmbroker.netbridge.client.pending import Pending
     from shmbroker.netbridge.client.session import Session
 
 PIECE_BYTES = 256 << 10
@@ -48,7 +48,8 @@ class Producing:
     async def publish_many(
         self, bodies: Sequence[bytes], timeout: Seconds | None, demand: Demand
     ) -> int:
-        """In pieces that are on their way together; an error says how many were published."""
+        """In pieces that are on their way together; an error says how many were published before
+        what has failed, and one token names all that is unknown."""
         deadline = Deadline(nanoseconds(timeout))
         target = self._target or await self._open()
         try:
@@ -66,15 +67,9 @@ class Producing:
             self._begin(target, plain_batch(piece), len(piece), deadline.seconds_left(), demand)
             for piece in pieces(bodies)
         ]
-        done = 0
-        for each in begun:
-            try:
-                await each
-                done += each.count
-            except Error as error:
-                error.published = done + error.published
-                raise
-        return done
+        if begun:
+            await Several(begun)
+        return len(bodies)
 
     def _begin(
         self, target: int, records: bytes, count: int, timeout: Seconds | None, demand: Demand

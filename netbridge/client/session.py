@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Any, Protocol
@@ -19,7 +20,7 @@ from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.client.discovered import Discovered
 from shmbroker.netbridge.client.link import ProgramLink
 from shmbroker.netbridge.client.member import Member
-from shmbroker.netbridge.client.pending import Pending
+from shmbroker.netbridge.client.pending import Pending, Several
 from shmbroker.netbridge.client.waiting import Way, finished
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.link.times import LinkTimes
@@ -313,8 +314,13 @@ class Session:
 
         return ask
 
-    def retry(self, token: Token, what: str) -> Pending:
-        pending = Pending(self, what)
+    def retry(self, token: Token, what: str) -> Several:
+        """All of it at once, in its order."""
+        each = (replace(token, behind=()), *token.behind)
+        return Several([self._retry(one, what) for one in each])
+
+    def _retry(self, token: Token, what: str) -> Pending:
+        pending = Pending(self, what, token.count)
 
         def again() -> None:
             pending.id = self._client.next_id()
@@ -474,5 +480,5 @@ class Session:
             receiver.unmade(action.error)
 
 
-async def _result(pending: Pending) -> Any:
-    return await pending
+async def _result(asked: Several) -> Any:
+    return await asked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from enum import Enum
 
 from shmbroker.netbridge.wire.frame import Body
@@ -35,6 +36,8 @@ class Token:
     producer: int
     first: int
     count: int
+    behind: tuple[Token, ...] = field(default=(), compare=False)
+    """Of calls that were begun behind it, and are unknown as well."""
 
 
 @value

@@ -18,6 +18,7 @@ from shmbroker import (
     TransactionRolledBack,
     Unconfirmed,
 )
+from shmbroker.netbridge.client import producing
 from shmbroker.perf.machine.port import free_port
 from tests.support.serving import Site
 
@@ -173,6 +174,42 @@ def test_a_program_that_decides_itself_is_told_and_retries(mortal: Any) -> None:
         broker.retry(caught[0].token)
         got = [message.body for message in queue.consume(timeout=0.5)]
         assert got == [*(b"%d" % number for number in range(1, 8)), b"in doubt"]
+
+
+@pytest.mark.parametrize("asks", ["retry", "confirm"])
+def test_one_token_names_all_pieces_that_are_unknown(
+    mortal: Any, monkeypatch: pytest.MonkeyPatch, asks: str
+) -> None:
+    monkeypatch.setattr(producing, "PIECE_BYTES", 0)  # a piece has one message
+    broker, told = connected(mortal, failover_mode="application")
+    with broker:
+        queue = broker.declare_queue("q", slots=8)
+        queue.publish_many([b"earlier"] * 7)
+        caught: list[Unconfirmed] = []
+
+        def publish() -> None:
+            with pytest.raises(Unconfirmed) as error:
+                queue.publish_many([b"%d" % number for number in range(4)])
+            caught.append(error.value)
+
+        waiting = threading.Thread(target=publish)
+        waiting.start()
+        client = broker._session._client
+        while len(queue) < 8 or len(client.calls.sent) < 3:  # the others wait for room
+            pass
+        mortal.process.kill()
+        waiting.join(PATIENCE)
+        assert told.get(timeout=PATIENCE) == "lost"
+        (error,) = caught
+        assert error.published == 1
+        with pytest.raises(ConnectionClosed):
+            broker.retry(error.token)
+        mortal.begin()
+        broker.reconnect()
+        assert queue.receive_many(8, timeout=60) == [*[b"earlier"] * 7, b"0"]
+        broker.retry(error.token) if asks == "retry" else error.confirm()
+        assert queue.receive_many(8, timeout=60) == [b"1", b"2", b"3"]
+        assert not client.doubt.is_open
 
 
 def test_another_session_at_another_member_retries_what_was_unknown(mortal: Any) -> None:
