@@ -242,14 +242,20 @@ class Queue:
         return await self._receive(count_of(count), timeout)
 
     async def _receive(self, count: int, timeout: Seconds | None) -> list[Any]:
-        """Two commands, however many messages it takes."""
+        """Two commands, however many messages it takes.
+
+        With asyncio nobody waits for the second one: cancelled while it is on its way, we would
+        have acknowledged what nobody has.
+        """
         taking, done = await self._taken(count, None, timeout)
         positions, bodies = contents(done.body)
-        await self._session.begin(
+        acking = self._session.begin(
             f"{len(positions)} messages of queue {self.name!r}", Verb.ACK, value=done.value,
             count=len(positions), body=asked(queue=self.name, positions=positions),
             generation=taking.generation,
         )  # fmt: skip
+        if self._session.way.is_blocking:
+            await acking
         if self.serializer is None:
             return bodies
         return [value_of(each, self.serializer) for each in bodies]

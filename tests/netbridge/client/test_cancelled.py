@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from shmbroker import TransactionEnded, aio
+from shmbroker.netbridge.wire.words import Verb
 from tests.support.serving import Site
 
 LOGIN = {"user": "site", "password": "correct horse battery"}
@@ -42,6 +43,30 @@ def test_a_take_that_is_cancelled_behind_its_answer_gives_the_messages_back(
             assert got == [b"%d" % number for number in range(count)]
 
     asyncio.run(takes())
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_what_is_received_is_handed_out_or_stays_however_it_is_cancelled(
+    served: Site, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    async def receives() -> None:
+        async with aio.connect(f"tcp://127.0.0.1:{served.port}", **LOGIN) as broker:
+            queue = await broker.declare_queue("q")
+            await queue.publish_many([b"x"] * count)
+            receiving = asyncio.ensure_future(queue.receive_many(count, timeout=60))
+            begins = broker._session.begin
+
+            def begin(what: str, verb: Verb, *told: Any, **named: Any) -> Any:
+                if verb is Verb.ACK:  # cancelled as soon as it waits, or has ended
+                    asyncio.get_running_loop().call_soon(receiving.cancel)
+                return begins(what, verb, *told, **named)
+
+            monkeypatch.setattr(broker._session, "begin", begin)
+            await asyncio.wait([receiving])
+            handed_out = [] if receiving.cancelled() else receiving.result()
+            assert len(handed_out) + (await queue.statistics()).depth == count
+
+    asyncio.run(receives())
 
 
 def test_a_commit_that_is_cancelled_is_not_ok_when_it_is_asked_for_again(served: Site) -> None:
