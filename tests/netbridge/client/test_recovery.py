@@ -134,7 +134,7 @@ def test_a_transaction_of_a_session_that_is_gone_was_rolled_back(mortal: Any) ->
 
 
 def test_after_the_deadline_every_call_ends(mortal: Any) -> None:
-    broker, told = connected(mortal, reconnect_deadline="300ms")
+    broker, told = connected(mortal, reconnect_deadline="3s")
     with broker:
         queue = broker.declare_queue("q")
         queue.publish(b"1")
