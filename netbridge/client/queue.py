@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from shmbroker.ipc.aio.verb import described, twin
-from shmbroker.ipc.base.errors import Empty, InvalidArgument, NoReply
+from shmbroker.ipc.base.errors import Empty, InvalidArgument, NoReply, Unconfirmed
 from shmbroker.ipc.base.signature import check_names
 from shmbroker.ipc.base.timeout import Seconds, nanoseconds, seconds
 from shmbroker.ipc.latency.statistics import QueueStatistics
@@ -255,7 +256,8 @@ class Queue:
             generation=taking.generation,
         )  # fmt: skip
         if self._session.way.is_blocking:
-            await acking
+            with suppress(Unconfirmed):  # they are handed out, and at worst they come again
+                await acking
         if self.serializer is None:
             return bodies
         return [value_of(each, self.serializer) for each in bodies]

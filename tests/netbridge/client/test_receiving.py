@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+from typing import Any
+
+import pytest
+
 import shmbroker
+from shmbroker.netbridge.wire.words import Verb
 from tests.support.serving import SITE, Site
 
 BODIES = [b"", b"x", b"eight by", b"more than that", bytes(5000)]
@@ -22,3 +28,28 @@ def test_many_are_received_by_two_commands(served: Site) -> None:
         assert calls.next == before + 2
         assert len(queue) == 0
         assert queue.statistics().taken == 0
+
+
+def test_what_may_have_been_acknowledged_is_handed_out(
+    served: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection is lost behind the acknowledgement, which the broker may have carried out."""
+    uri = f"tcp://{SITE.user}:correct horse battery@127.0.0.1:{served.port}"
+    broker: Any = shmbroker.connect(f"{uri}?failover-mode=application")
+    with broker:
+        queue, session = broker.declare_queue("q"), broker._session
+        queue.publish(b"once")
+        begin, goes_on = session.begin, threading.Event()
+
+        def cut(what: str, verb: Verb, **more: Any) -> Any:
+            if verb is not Verb.ACK:
+                return begin(what, verb, **more)
+            session._thread.call(goes_on.wait)  # both of these before it hears any answer
+            try:
+                return begin(what, verb, **more)
+            finally:
+                session._thread.call(session.link.disconnect)
+                goes_on.set()
+
+        monkeypatch.setattr(session, "begin", cut)
+        assert queue.receive(timeout=20) == b"once"
