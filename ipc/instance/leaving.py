@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -23,6 +23,8 @@ OWN: Final = "$"
 HELD: Final = "$held."
 """How a queue begins that has what is acknowledged in a transaction of a program on another host
 (netbridge/serving/travelling.py)."""
+SHIPPED: Final = ("$sf.", "$bridge.", "$link.", "$mta", "$turns.")
+"""So its own queues begin whose messages go to other brokers (ipc/catalog/node.c)."""
 STOPPED: Final = "it was stopped before everything was moved"
 FORCE_OF_BROKER: Final = 2
 """Nobody else deletes some of its own queues: ipc/catalog/delete_queue.c."""
@@ -66,10 +68,26 @@ def count_in(queue: Queue) -> int:
 
 
 def left_behind(broker: Broker) -> str:
-    """Of one that should have nothing any more: what it still has, or nothing."""
-    found = {each.name: count_in(each) for each in that_go(broker)}
-    here = [f"{count} in queue {name!r}" for name, count in found.items() if count]
-    return f"came too late to be moved: {', '.join(here)}" if here else ""
+    """Of one that should have nothing any more: what it still has, or nothing.
+
+    What waits for a bridge, an agent or a network link goes with none of its queues.
+    """
+    late = _in_each(that_go(broker))
+    waits = _in_each(_shipped(broker))
+    found = [f"came too late to be moved: {late}"] if late else []
+    return "; ".join([*found, f"waits for another broker: {waits}"] if waits else found)
+
+
+def _in_each(queues: Iterable[Queue]) -> str:
+    found = {each.name: count_in(each) for each in queues}
+    return ", ".join(f"{count} in queue {name!r}" for name, count in found.items() if count)
+
+
+def _shipped(broker: Broker) -> Iterator[Queue]:
+    for name in broker._catalog.queue_names().values():
+        if name.startswith(SHIPPED):
+            with suppress(NotFound):  # deleted since
+                yield broker.queue(name)
 
 
 def empty(store: Store, vhost: str) -> None:

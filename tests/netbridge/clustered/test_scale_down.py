@@ -154,6 +154,25 @@ def test_one_that_has_just_started_gives_everything(cluster: Cluster) -> None:
         assert bodies(east.queue("orders")) == [b"1"]
 
 
+@pytest.mark.parametrize("name", ["$bridge.one.orders", "$mta.news.far", "$link.00.far"])
+def test_what_waits_for_a_broker_of_no_cluster_stays(cluster: Cluster, name: str) -> None:
+    """A bridge, an agent or a network link has it: it is confirmed, and in no other queue."""
+    started(cluster, "east")
+    with at(cluster, "west") as west:
+        west.declare_queue("orders", durable=True).publish(b"moved")
+        west.declare_queue(name, durable=True).publish(b"waits")
+    code, _ = stop(cluster)
+    assert (code, cluster["west"].ends()) == (1, 1), cluster.story()
+    assert cluster.bodies("east") == [b"moved"]
+    [line] = [each for each in cluster["west"].said() if each["event"] == "not scaled down"]
+    assert line["why"] == f"waits for another broker: 1 in queue {name!r}"
+
+    cluster["west"].start().becomes("live")
+    with at(cluster, "west") as west:
+        here = [each for each in ("orders", name) if each in {row.name for row in west.queues()}]
+        assert [body for each in here for body in bodies(west.queue(each))] == [b"waits"]
+
+
 def test_it_stays_without_a_table_and_where_the_command_says_so(cluster: Cluster) -> None:
     started(cluster, "east")
     with at(cluster, "west") as west:
