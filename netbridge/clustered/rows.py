@@ -117,7 +117,9 @@ def made(broker: Broker, page: bytes) -> str:
                 _make(broker, row)
         if ids:
             remember(broker, ids)
-    except (ValueError, TypeError, KeyError, AttributeError, msgpack.UnpackException) as error:
+    except (
+        ValueError, TypeError, KeyError, AttributeError, OverflowError, msgpack.UnpackException,
+    ) as error:  # fmt: skip
         return f"these are no queues: {type(error).__name__} {error}"
     except Error as error:
         return str(error)

@@ -104,3 +104,13 @@ def test_what_is_no_page_is_told(there: Broker, page: bytes) -> None:
     assert made(there, page)
     assert not there.queues()
     assert not there.exchanges()
+
+
+@pytest.mark.parametrize(("at", "left_out"), [(2**64 - 1, []), (1, [2**64 - 1])])
+def test_a_number_that_no_queue_can_have_is_refused(
+    there: Broker, at: int, left_out: list[int]
+) -> None:
+    """It would end the network thread, and the broker with it."""
+    there.declare_queue("orders")
+    row = {"producer": "orders", "of": bytes(16), "at": at, "open": left_out}
+    assert made(there, msgpack.packb([row])).startswith("these are no queues: OverflowError")
