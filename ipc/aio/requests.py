@@ -12,8 +12,9 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
-from shmbroker.ipc.base.errors import Error, NoReply
+from shmbroker.ipc.base.errors import Error, InvalidArgument, NoReply
 from shmbroker.ipc.base.timeout import Seconds, seconds
+from shmbroker.ipc.message.message import Message
 from shmbroker.ipc.message.properties import pack
 from shmbroker.ipc.request.request import (
     CORRELATION,
@@ -81,6 +82,7 @@ class Requests:
             del self._waiting[correlation]
             if not self._waiting and self._reader is not None:
                 self._reader.cancel()
+                self._reader = None  # who asks before it has ended needs another
 
     async def _queue_of(self, broker: Broker) -> Queue:
         former = self._replies
@@ -100,12 +102,19 @@ class Requests:
         try:
             while True:
                 async with await replies.get() as message:
-                    given = message.properties
-                    waiting = self._waiting.get(given.get(CORRELATION, ""))
-                    if waiting is not None and not waiting.done():
-                        waiting.set_result(Reply(message.body, pack(given)))
+                    self._came(message)
         except Error as error:  # the connection was closed, or the queue deleted
             self._replies = None
             for each in self._waiting.values():
                 if not each.done():
                     each.set_exception(error)
+
+    def _came(self, message: Message) -> None:
+        try:
+            given = message.properties
+        except InvalidArgument:
+            return  # who replied wrote what cannot be read: nobody knows to whom
+        correlation = given.get(CORRELATION)
+        waiting = self._waiting.get(correlation) if isinstance(correlation, str) else None
+        if waiting is not None and not waiting.done():
+            waiting.set_result(Reply(message.body, pack(given)))

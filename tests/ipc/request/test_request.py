@@ -267,6 +267,35 @@ def test_for_asyncio(vhost: str) -> None:
         asyncio.run(main())
 
 
+def test_asyncio_one_request_after_another_without_a_time_out(vhost: str) -> None:
+    async def main() -> None:
+        async with aio.connect(f"shm://{vhost}") as broker:
+            queue = await broker.declare_queue("asked", slots=64)
+            for body in (b"a", b"b", b"c"):
+                async with asyncio.timeout(30):
+                    assert (await queue.request(body, timeout=None)).body == body.upper()
+
+    with served(f"shm://{vhost}"):
+        asyncio.run(main())
+
+
+@pytest.mark.parametrize("correlation", [[1], {"a": 1}, 7, None])
+def test_asyncio_a_reply_to_nothing_that_was_asked(
+    vhost: str, asked: Queue, correlation: Any
+) -> None:
+    async def main() -> None:
+        async with aio.connect(f"shm://{vhost}") as broker:
+            queue = await broker.queue("asked")
+            task = asyncio.create_task(queue.request(b"1", timeout=None))
+            async with asyncio.timeout(30), queue.get() as message:
+                replies = await broker.queue(message.properties["JMSReplyTo"])
+                await replies.publish(b"?", properties={"JMSCorrelationID": correlation})
+                message.reply(b"1")
+                assert (await task).body == b"1"
+
+    asyncio.run(main())
+
+
 def test_asyncio_no_reply_and_a_late_one(vhost: str, asked: Queue) -> None:
     async def main() -> None:
         async with aio.connect(f"shm://{vhost}") as broker:
