@@ -73,7 +73,7 @@ def message_of(line: str | bytes) -> tuple[bytes, dict[str, Any]]:
     """Body and arguments of publish; InvalidArgument says what was expected."""
     try:
         fields = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidArgument(f"expected a JSON object, {error}") from error
     if not isinstance(fields, dict) or "body" not in fields:
         raise InvalidArgument("expected a JSON object with a body")
@@ -89,7 +89,7 @@ def message_of(line: str | bytes) -> tuple[bytes, dict[str, Any]]:
         if not isinstance(properties, dict):
             raise ValueError("properties are a map")
         return _body_of(fields), options | {"properties": properties or None}
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise InvalidArgument(f"expected base64: {error}") from error
 
 

@@ -61,6 +61,8 @@ def test_what_a_line_has(broker: Broker) -> None:
         ('{"body": "x", "body_encoding": "rot13"}', "body_encoding to be utf-8 or base64"),
         ('{"body": "!", "body_encoding": "base64"}', "expected base64: "),
         ('{"body": "x", "properties": {"n": {"base64": "!"}}}', "expected base64: "),
+        ('{"body": "x", "properties": {"n": {"base64": 5}}}', "expected base64: "),
+        ("[" * 100_000, "expected a JSON object, "),
     ],
 )
 def test_what_is_no_message(line: str, expected: str) -> None:
