@@ -257,8 +257,8 @@ class Ways:
     def _again(self, node: Node) -> None:
         way = self._ways.get(node)
         if way is not None and not self._is_closed:
-            make = partial(self._make, node, way.hop, way.uri)
-            self._worker.do(make, partial(self._made, node))
+            to = way.hop, way.uri
+            self._worker.do(partial(self._make, node, *to), partial(self._made, node, to))
 
     def _end_then(self, way: _Way, then: Callable[[Link], None]) -> None:
         link, way.link = way.link, None
@@ -293,7 +293,7 @@ class Ways:
             shown = {each.hex(): by.hex() for each, by in self._hops.items()}
             write_whole(self._setup.ways, shown, synced=True)
 
-    def _made(self, node: Node, link: Link | Exception) -> None:
+    def _made(self, node: Node, to: tuple[Node, str], link: Link | Exception) -> None:
         way = self._ways.get(node)
         if isinstance(link, (Error, OSError)):
             line = {"event": "cluster", "level": "error", "cluster": self._setup.cluster.name,
@@ -306,6 +306,8 @@ class Ways:
             link.stop()
         else:
             way.link, way.is_made = link, True
+            if (way.hop, way.uri) != to:  # it has moved while the link was made
+                self._end_then(way, lambda _: self._again(node))
             self._changed()
 
     def close(self) -> None:

@@ -1,0 +1,98 @@
+"""Links towards other nodes while these move, and while something cannot be made or looked at."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import shmbroker
+from shmbroker.netbridge.clustered import towards
+from shmbroker.netbridge.link.peer import Identity
+from shmbroker.netbridge.wire.words import Standing
+from tests.netbridge.cluster.talk import node_of
+
+OURS, WEST, NORTH = node_of("east"), node_of("west"), node_of("north")
+OLD, NEW = "tcp://127.0.0.1:1", "tcp://127.0.0.1:2"
+
+
+class Linked:
+    """In the place of a link: it has drained when it ends."""
+
+    has_drained = True
+    state = "up"
+
+    def __init__(self, uri: str) -> None:
+        self.uri, self.is_stopped = uri, False
+        self.over: Callable[[], None] = lambda: None
+
+    def stop(self) -> None:
+        self.is_stopped = True
+        self.over()
+
+
+class Scene:
+    """The thread and the worker are one's own: what is to be done is done by `works`."""
+
+    def __init__(self, broker: shmbroker.Broker, folder: Path) -> None:
+        self.given: deque[tuple[Callable[[], Any], Callable[[Any], None]]] = deque()
+        self.lines: list[dict[str, Any]] = []
+        self.hops: dict[bytes, bytes] = {}
+        self.machine: Any = SimpleNamespace(
+            lives={}, left={}, forgotten={}, paths={}, heir=lambda node: None,
+            next_hop=lambda node: self.hops.get(node, node),
+        )  # fmt: skip
+        self.setup: Any = SimpleNamespace(
+            ours=Identity(bytes(16), bytes(16), "east", Standing.NONE, 0), ways=folder / "ways",
+            cluster=SimpleNamespace(name="town", hops=2, allow_direct_connections_only=True),
+            credential=None, times=None, pair=None,
+        )  # fmt: skip
+        self.broker = broker
+        self.ways = self.begun()
+
+    def begun(self) -> towards.Ways:
+        thread: Any = SimpleNamespace(call=lambda step: step())
+        worker: Any = SimpleNamespace(do=lambda work, told: self.given.append((work, told)))
+        return towards.Ways(
+            thread, worker, self.setup, self.broker, OURS,
+            lambda line: self.lines.append(dict(line)), lambda: None,
+        )  # fmt: skip
+
+    def looks(self, **lives: str) -> None:
+        self.machine.lives = {node_of(name): SimpleNamespace(uri=uri)
+                              for name, uri in lives.items()}  # fmt: skip
+        self.ways.looks(self.machine)
+
+    def works(self) -> None:
+        while self.given:
+            work, told = self.given.popleft()
+            try:
+                made = work()
+            except Exception as error:  # noqa: BLE001  # as the worker has it
+                made = error
+            told(made)
+
+    def link(self, node: bytes = WEST) -> Any:
+        return self.ways._ways[node].link
+
+
+@pytest.fixture
+def scene(
+    broker: shmbroker.Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Scene:
+    monkeypatch.setattr(towards, "Link", lambda _, name, uri, *more, **others: Linked(uri))
+    monkeypatch.setattr(towards.options, "plan", lambda cluster, uri: uri)
+    return Scene(broker, tmp_path)
+
+
+def test_a_live_that_moves_while_its_link_is_made_is_reached_where_it_is(scene: Scene) -> None:
+    scene.looks(west=OLD)
+    scene.looks(west=NEW)
+    scene.works()
+    scene.looks(west=NEW)
+    scene.works()
+    assert (scene.link().uri, scene.link().is_stopped) == (NEW, False)
