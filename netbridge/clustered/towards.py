@@ -289,9 +289,10 @@ class Ways:
         left, known = self._left, self._hops.get(node)
         if (known or node) != hop or (known is None and node in left):
             hops = {**self._hops, node: hop}
-            self._hops = {each: by for each, by in hops.items() if by != each or each in left}
-            shown = {each.hex(): by.hex() for each, by in self._hops.items()}
+            hops = {each: by for each, by in hops.items() if by != each or each in left}
+            shown = {each.hex(): by.hex() for each, by in hops.items()}
             write_whole(self._setup.ways, shown, synced=True)
+            self._hops = hops  # not before it is kept: else the next try would not keep it
 
     def _made(self, node: Node, to: tuple[Node, str], link: Link | Exception) -> None:
         way = self._ways.get(node)

@@ -96,3 +96,21 @@ def test_a_live_that_moves_while_its_link_is_made_is_reached_where_it_is(scene: 
     scene.looks(west=NEW)
     scene.works()
     assert (scene.link().uri, scene.link().is_stopped) == (NEW, False)
+
+
+def test_a_hop_that_could_not_be_kept_is_kept_the_next_time(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.hops[WEST] = NORTH
+
+    def refuses(*_: object, **__: object) -> None:
+        raise OSError("no room")
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(towards, "write_whole", refuses)
+        scene.looks(west=OLD, north=NEW)
+        scene.works()
+    scene.looks(west=OLD, north=NEW)
+    scene.works()
+    assert scene.link().uri == NEW
+    assert scene.begun()._hops == {WEST: NORTH}
