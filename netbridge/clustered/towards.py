@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from shmbroker.ipc.base.errors import Error
+from shmbroker.ipc.base.errors import Error, NotFound
 from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.instance.whole import read_whole, write_whole
@@ -249,10 +249,13 @@ class Ways:
                 self._end_then(way, over)
 
     def _is_empty(self, node: Node) -> bool:
-        with suppress(Error):  # it is not there
-            name = towards(self._setup.cluster.name, node)
+        name = towards(self._setup.cluster.name, node)
+        try:
             return not self._broker.queue(name).statistics().depth
-        return True
+        except NotFound:
+            return True
+        except Error:  # nobody knows
+            return False
 
     def _again(self, node: Node) -> None:
         way = self._ways.get(node)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import shmbroker
+from shmbroker.ipc.base.errors import TooMany
 from shmbroker.netbridge.clustered import towards
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.wire.words import Standing
@@ -114,3 +115,16 @@ def test_a_hop_that_could_not_be_kept_is_kept_the_next_time(
     scene.works()
     assert scene.link().uri == NEW
     assert scene.begun()._hops == {WEST: NORTH}
+
+
+def test_a_queue_that_cannot_be_looked_at_counts_as_one_with_messages(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert scene.ways._is_empty(WEST), "it is not there"
+    scene.broker.declare_queue(towards.towards("town", WEST)).publish(b"")
+
+    def refuses(*_: object) -> None:
+        raise TooMany("no room")
+
+    monkeypatch.setattr(scene.broker, "queue", refuses)
+    assert not scene.ways._is_empty(WEST)
