@@ -98,6 +98,8 @@ class Ways:
         """Nodes that were scaled down, perhaps back since: of these it is kept by whom, always."""
         self._left_before: dict[Node, int] | None = None
         """Up to which epoch, of each of these, as it was known when this live began."""
+        self._no_way: set[Node] = set()
+        """A link to these could not be made, and that was told."""
         self._is_chain = setup.cluster.hops > 1 and setup.cluster.allow_direct_connections_only
         self._cluster = setup.cluster.name
         self._is_closed = False
@@ -300,19 +302,26 @@ class Ways:
     def _made(self, node: Node, to: tuple[Node, str], link: Link | Exception) -> None:
         way = self._ways.get(node)
         if isinstance(link, (Error, OSError)):
-            line = {"event": "cluster", "level": "error", "cluster": self._setup.cluster.name,
-                    "state": "no way", "detail": told(link), "node": node.hex()}  # fmt: skip
-            self._tell(line)
-            self._ways.pop(node, None)
+            self._complain(node, told(link))
+            self._ways.pop(node, None)  # the next look begins it again
         elif isinstance(link, Exception):
             raise link
         elif self._is_closed or way is None or way.link is not None:
             link.stop()
         else:
             way.link, way.is_made = link, True
+            self._no_way.discard(node)
             if (way.hop, way.uri) != to:  # it has moved while the link was made
                 self._end_then(way, lambda _: self._again(node))
             self._changed()
+
+    def _complain(self, node: Node, why: str) -> None:
+        """Once: it is tried again and again."""
+        if node not in self._no_way:
+            self._no_way.add(node)
+            line = {"event": "cluster", "level": "error", "cluster": self._setup.cluster.name,
+                    "state": "no way", "detail": why, "node": node.hex()}  # fmt: skip
+            self._tell(line)
 
     def close(self) -> None:
         """Of the worker: in good order, as far as that is soon enough."""

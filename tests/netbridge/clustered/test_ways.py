@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import shmbroker
-from shmbroker.ipc.base.errors import TooMany
+from shmbroker.ipc.base.errors import DiskFull, TooMany
 from shmbroker.netbridge.clustered import towards
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.wire.words import Standing
@@ -97,6 +97,23 @@ def test_a_live_that_moves_while_its_link_is_made_is_reached_where_it_is(scene: 
     scene.looks(west=NEW)
     scene.works()
     assert (scene.link().uri, scene.link().is_stopped) == (NEW, False)
+
+
+def test_a_way_that_cannot_be_made_is_told_once_and_tried_again(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(*_: object, **__: object) -> None:
+        raise DiskFull("no room")
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(scene.broker, "declare_queue", refuses)
+        for _ in range(3):
+            scene.looks(west=OLD)
+            scene.works()
+    assert [line["state"] for line in scene.lines] == ["no way"]
+    scene.looks(west=OLD)
+    scene.works()
+    assert scene.link().uri == OLD
 
 
 def test_a_hop_that_could_not_be_kept_is_kept_the_next_time(
