@@ -71,8 +71,9 @@ class Gives:
 
 class Redistribution:
     def __init__(self) -> None:
-        self._since: dict[str, tuple[tuple[str, ...], float]] = {}
-        """Of queues that are to give messages away: the selectors here, and since when."""
+        self._since: dict[str, tuple[int, tuple[str, ...], float]] = {}
+        """Of queues that are to give messages away: which one it is, the selectors here, and since
+        when."""
         self.deadline = NEVER
         """When one may begin that has to wait now, if nothing changes."""
 
@@ -93,7 +94,7 @@ class Redistribution:
             if name not in consumed:
                 continue
             assert each.delay is not None
-            begins = self._since[name][1] + each.delay
+            begins = self._since[name][2] + each.delay
             if begins <= now:
                 unless = each.selectors if each.matches else None
                 gives.append(Gives(name, tuple(consumed[name]), unless=unless))
@@ -101,6 +102,7 @@ class Redistribution:
                 self.deadline = min(self.deadline, begins)
         return gives
 
-    def _as_since(self, queue: Here, now: float) -> tuple[tuple[str, ...], float]:
+    def _as_since(self, queue: Here, now: float) -> tuple[int, tuple[str, ...], float]:
         known = self._since.get(queue.name)
-        return (queue.selectors, now) if known is None or known[0] != queue.selectors else known
+        which = queue.reference, queue.selectors
+        return (*which, now) if known is None or known[:2] != which else known

@@ -38,6 +38,17 @@ def test_a_consumer_in_time_cancels_it_and_one_in_the_middle_ends_it() -> None:
     assert redistribution.looks(here(consumed=True), there, 10.1) == []
 
 
+def test_a_queue_that_is_made_again_waits_anew() -> None:
+    redistribution = Redistribution()
+    there = {WEST: [CONSUMED]}
+    first, second = (Here("orders", False, 5.0, reference) for reference in (1, 2))
+    redistribution.looks([first], there, 0.0)
+    assert redistribution.looks([first], there, 5.0) != []
+    assert redistribution.looks([second], there, 5.2) == []
+    assert redistribution.deadline == 10.2
+    assert redistribution.looks([second], there, 10.2) != []
+
+
 def test_a_consumer_elsewhere_that_comes_later_finds_it_due() -> None:
     redistribution = Redistribution()
     assert redistribution.looks(here(), {WEST: [IDLE]}, 0.0) == []
