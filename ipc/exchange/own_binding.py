@@ -58,18 +58,23 @@ def change_own(
 ) -> dict[OwnBinding, Error]:
     """All at one moment: who publishes follows what was before, or all of this.  What has failed,
     and why."""
-    both = [*ended, *wanted]  # first who makes room in the table
-    changes, kept = ffi.new("sb_own_change[]", len(both)), []
-    for index, each in enumerate(both):
-        made, alive = _for_c(each)
-        kept.append((made, alive))
-        changes[index].binding = made[0]
-        changes[index].target, changes[index].removes = each.target, index < len(ended)
-    code = lib.sb_bind_own_all(broker._connection, changes, len(both))
-    refused = both if code < 0 else [
-        each for each, change in zip(both, changes, strict=True) if change.code < 0
+    failed: dict[OwnBinding, Error] = {}
+    made: dict[OwnBinding, tuple[Any, Any]] = {}
+    for each in (*ended, *wanted):  # first who makes room in the table
+        try:
+            made[each] = _for_c(each)
+        except Error as error:  # told by another broker, and no binding
+            failed[each] = error
+    ends = set(ended)
+    changes = ffi.new("sb_own_change[]", len(made))
+    for change, (each, (binding, _)) in zip(changes, made.items(), strict=True):
+        change.binding, change.target = binding[0], each.target
+        change.removes = each in ends
+    code = lib.sb_bind_own_all(broker._connection, changes, len(made))
+    refused = made if code < 0 else [
+        each for each, change in zip(made, changes, strict=True) if change.code < 0
     ]  # fmt: skip
-    return dict(_failed(broker, refused, set(ended)))
+    return failed | dict(_failed(broker, refused, ends))
 
 
 def _failed(

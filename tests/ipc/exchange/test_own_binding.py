@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from threading import Event, Thread
 
 import pytest
 
 import shmbroker
-from shmbroker import Broker, NotFound, QueueFull, Unroutable
+from shmbroker import Broker, InvalidArgument, NotFound, QueueFull, Unroutable
 from shmbroker.core.layout import BINDING_HERE
 from shmbroker.ipc.exchange.own_binding import (
     OwnBinding,
@@ -123,3 +124,14 @@ def test_those_that_cannot_be_changed_are_told_and_the_others_are(prices: Broker
     assert all(isinstance(each, NotFound) for each in failed.values())
     assert "there is no queue 'none'" in str(failed[missing])
     assert own_bindings(prices) == {own()}
+
+
+@pytest.mark.parametrize(
+    "wrong", [own(key="eu\0"), replace(own(), arguments=b"\xc1"), replace(own(), arguments=b"\x01")]
+)
+def test_one_that_no_binding_can_be_fails_by_itself(prices: Broker, wrong: OwnBinding) -> None:
+    bind_own(prices, own(key="ended"))
+    failed = change_own(prices, [own(key="1"), wrong, own(key="2")], [own(key="ended")])
+    assert failed.keys() == {wrong}
+    assert isinstance(failed[wrong], InvalidArgument)
+    assert own_bindings(prices) == {own(key="1"), own(key="2")}
