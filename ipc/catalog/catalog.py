@@ -13,7 +13,7 @@ from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.errors import InvalidName
 from shmbroker.ipc.base.names import name_bytes
 from shmbroker.ipc.catalog.kinds import kind_of
-from shmbroker.ipc.message.properties import unpack
+from shmbroker.ipc.message.properties import readable, unpack
 from shmbroker.ipc.settings.settings import Pattern, replicate_name
 
 _WORDS = Struct("<8q")
@@ -52,6 +52,7 @@ class BindingInfo:
     to: str
     key: str
     arguments: dict[str, Any]
+    """Empty if they cannot be read: a program in C may give any bytes."""
     match: str
     exclusive: bool = False
     """What it takes goes to no other binding of its exchange."""
@@ -259,7 +260,7 @@ class Catalog:
                 destination=destination,
                 to="exchange" if to_exchange else "queue",
                 key=entry.data[at.BINDING_KEY_AT : key_end].decode(errors="replace"),
-                arguments=unpack(entry.data[key_end:end]),
+                arguments=readable(entry.data[key_end:end])[0],
                 match="any" if entry.word(at.BINDING_MATCH_AT) == at.MATCH_ANY else "all",
                 exclusive=entry.word(at.BINDING_EXCLUSIVE_AT) != 0,
             )

@@ -1,0 +1,36 @@
+"""What a broker sees of its vhost, and tells the others of its cluster."""
+
+from __future__ import annotations
+
+import pytest
+
+import shmbroker
+from shmbroker.core.codes import OK
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.exchange.binding import binding_for_c
+from shmbroker.netbridge.cluster.address import Addresses
+from shmbroker.netbridge.cluster.advert import Binding
+from shmbroker.netbridge.clustered.looking import Looking
+
+
+@pytest.mark.parametrize("arguments", [b"\xc1", b"\x01", b"\x81\xa1a"])
+def test_a_binding_whose_arguments_cannot_be_read_hides_nothing(
+    broker: shmbroker.Broker, vhost: str, arguments: bytes
+) -> None:
+    broker.declare_exchange("prices", "topic")
+    broker.declare_queue("orders")
+    made, _kept = binding_for_c("prices", "orders", "eu", None, "all", "queue")
+    given = ffi.from_buffer(arguments)
+    made.arguments, made.arguments_length = given, len(arguments)
+    assert lib.sb_bind(broker._connection, made) == OK  # as a program in C may
+    assert [(each.key, each.arguments) for each in broker.bindings()] == [("eu", {})]
+    looking = Looking(vhost, "", Addresses())
+    try:
+        seen = looking.look()
+    finally:
+        looking.close()
+    assert seen is not None
+    bound = [each for each in seen.adverts if isinstance(each, Binding)]
+    assert [(each.exchange, each.destination, each.key) for each in bound] == [
+        ("prices", "orders", "eu")
+    ]
