@@ -38,6 +38,7 @@ from shmbroker.netbridge.clustered.topics import TopicBindings
 from shmbroker.netbridge.clustered.towards import Ways
 from shmbroker.netbridge.election.question import Node
 
+AGAIN_SECONDS = 1.0
 REDISTRIBUTES = frozenset({option.ON_DEMAND, option.OFF_WITH_REDISTRIBUTION})
 
 
@@ -72,7 +73,8 @@ class Messages:
         self._stays: list[Advert] = []
         """What is told of queues of groups, and of bindings, while this node leaves."""
         self._succession = Succession()
-        self._redistributes_at = math.inf
+        self._redistributes_at = self._carries_at = math.inf
+        self._has_complained = False
 
     # --- of the network thread ----------------------------------------------------------------
 
@@ -82,13 +84,14 @@ class Messages:
     def stops(self) -> None:
         self._node = b""
         self._is_leaving, self._stays = False, []
-        self._redistributes_at = math.inf
+        self._redistributes_at = self._carries_at = math.inf
 
     @property
     def deadline(self) -> float:
         groups = self.groups
         of_groups = math.inf if groups is None else groups.deadline
-        return min(self._redistributes_at, self._succession.deadline, of_groups)
+        own = self._redistributes_at, self._carries_at
+        return min(*own, self._succession.deadline, of_groups)
 
     @property
     def groups(self) -> Groups | None:
@@ -129,9 +132,9 @@ class Messages:
         waits, is_new = self._succession.waits, self._succession.is_new
         known = (self._looks, machine.adverts.known, up, made, len(machine.forgotten), heirs, waits,
                  is_new)  # fmt: skip
-        if known == self._known and now < self._redistributes_at:
+        if known == self._known and now < min(self._redistributes_at, self._carries_at):
             return  # many frames say nothing that matters here
-        self._known = known
+        self._known, self._carries_at = known, math.inf
         if self._groups is not None and self._looks and not self._is_leaving:
             self._groups.looks(machine, self._here, copies, self._ways.made)
         if self._is_leaving:
@@ -194,7 +197,20 @@ class Messages:
             stand_ins.passes_on(turns, lambda: _holders(here.here, queues))
 
         self._decided.append(carry)
-        self._worker.do(self._carry_out, lambda _: None)
+        self._worker.do(self._carry_out, self._carried)
+
+    def _carried(self, failed: Exception | None) -> None:
+        """By an error that passes, as of a table that is full: it is tried again."""
+        if failed is None:
+            self._has_complained = False
+        elif self._ways is not None and self._node:
+            self._carries_at = time.monotonic() + AGAIN_SECONDS
+            if not self._has_complained:
+                self._has_complained = True
+                self._tell({"event": "cluster", "level": "error", "state": "not carried",
+                            "cluster": self._setup.cluster.name,
+                            "detail": f"{type(failed).__name__}: {failed}"})  # fmt: skip
+            self._changed()
 
     # --- of the worker ------------------------------------------------------------------------
 

@@ -44,12 +44,12 @@ class TopicBindings:
         done = asked, settled, self._broker._catalog.generation
         if done == self._done:
             return
-        self._done = done  # what is changed now moves the generation, and is looked at once more
         there = own_bindings(self._broker)
         settled_ways = {towards(self._cluster, node) for node in settled}
         if self._ways() <= settled_ways:
             settled_ways |= {each.queue for each in there if each.target == BINDING_HERE}
         ended = {each for each in there - asked if each.queue in settled_ways}
+        self._done = done  # what is changed now moves the generation, and is looked at once more
         for together in _together(asked - there, ended):
             self._change(*together)
 

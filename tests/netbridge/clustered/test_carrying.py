@@ -1,0 +1,68 @@
+"""What was decided of bindings and turns is carried out, also if that fails at first."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from shmbroker.ipc.base.errors import Error, TooMany
+from shmbroker.netbridge.clustered import messages
+from shmbroker.netbridge.clustered.looking import Looked
+from tests.netbridge.cluster.talk import Town, node_of
+
+
+def test_what_could_not_be_carried_out_is_tried_again_and_told_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refuses, tried, changes = [True], [0], [0]
+    lines: list[dict[str, Any]] = []
+    clock = [100.0]
+    monkeypatch.setattr(messages, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+
+    def sets(wanted: object) -> None:
+        tried[0] += 1
+        if refuses[0]:
+            raise TooMany("no room")
+
+    def do(work: Any, told: Any) -> None:
+        try:
+            made = work()
+        except Error as error:  # as the worker has it
+            made = error
+        told(made)
+
+    def changed() -> None:
+        changes[0] += 1
+
+    setup: Any = SimpleNamespace(cluster=SimpleNamespace(name="town", hops=1, balancing="strict"))
+    made = messages.Messages(
+        SimpleNamespace(), SimpleNamespace(do=do), setup,  # type: ignore[arg-type]
+        lambda line: lines.append(dict(line)), changed,
+    )  # fmt: skip
+    faces: Any = SimpleNamespace(
+        looks=lambda machine: None, up=frozenset(), made=frozenset(), sets=sets,
+        leads_to=frozenset, kept_in_turn=lambda names, settled: frozenset(),
+        carries=lambda carried, settled: None, passes_on=lambda turns, holders: None,
+    )  # fmt: skip
+    made._ways = made._topics = made._balancing = faces
+    made._stand_ins = SimpleNamespace(sets=dict, passes_on=faces.passes_on)  # type: ignore[assignment]
+    machine = Town().add("east")
+    made.begins(node_of("east"))
+    made.sees(Looked([], [], {}))
+
+    made.looks(machine)
+    made.looks(machine)
+    assert (tried, changes) == ([1], [1]), "not in a hot loop"
+    clock[0] = made.deadline
+    made.looks(machine)
+    assert tried == [2]
+    assert [line["state"] for line in lines] == ["not carried"]
+    refuses[0] = False
+    clock[0] = made.deadline
+    made.looks(machine)
+    assert tried == [3]
+    clock[0] += 5.0
+    made.looks(machine)
+    assert tried == [3], "it is done"
