@@ -130,6 +130,12 @@ class Arbiter:
             yield self._answer(by, group, route, proposed)
         route.asked.clear()
 
+    def not_kept(self, number: int, group: Group) -> None:
+        """There is no room for it: whoever proposes it again begins anew."""
+        route = self._routes.get(group)
+        if route is not None and route.number == number:
+            self._forget(group)
+
     def looks(self, nodes: Collection[Node], gone: Gone, queues: Queues, now: float) -> Actions:
         """`nodes`: all that there are, also those that are missing."""
         self._nodes, self._queues = frozenset(nodes), queues
@@ -220,10 +226,14 @@ class Arbiter:
             yield from self._end(group)
 
     def _end(self, group: Group) -> Actions:
+        route = self._forget(group)
+        yield Drop(group)
+        yield TellAll(Ends(group.queue, group.name, route.node))
+
+    def _forget(self, group: Group) -> _Route:
         route = self._routes.pop(group)
         place = self._places[route.node, group.queue]
         place.groups.discard(group)
         if not place.groups:
             del self._places[route.node, group.queue]
-        yield Drop(group)
-        yield TellAll(Ends(group.queue, group.name, route.node))
+        return route

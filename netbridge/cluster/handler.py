@@ -180,6 +180,10 @@ class Handler:
         if self.arbiter is not None:
             yield from self._through(self.arbiter.kept(number, group), now)
 
+    def not_kept(self, number: int, group: Group) -> None:
+        if self.arbiter is not None:
+            self.arbiter.not_kept(number, group)
+
     def tick(self, now: float) -> Actions:
         if self.arbiter is not None and self.decider == self._me:
             yield from self._through(self.arbiter.tick(now), now)

@@ -268,13 +268,17 @@ class Groups:
 
     def _keep(self, route: Keep) -> None:
         position = self._write(self._kept, key_of(route.group), route.node.hex())
-        if position is not None and self._confirms is not None:
+        if position is None:
+            self.handler.not_kept(route.number, route.group)
+        elif self._confirms is not None:
             self._confirms.wait(position, partial(self._is_kept, route))
 
     def _is_kept(self, route: Keep, level: int) -> None:
         if level >= 0:
             self._does(self.handler.kept(route.number, route.group, time.monotonic()))
             self._changed()
+        else:
+            self.handler.not_kept(route.number, route.group)
 
     def _route(self, group: Group, node: Node) -> None:
         """Programs publish by it, once the queue that it leads to is there."""

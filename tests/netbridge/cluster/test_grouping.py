@@ -402,6 +402,20 @@ def test_what_is_decided_anew_waits_for_its_own_writing() -> None:
     assert list(arbiter.kept(2, ANNA)) == [Tell(B, Decides("orders", "anna", A, True))]
 
 
+def test_what_could_not_be_written_is_decided_anew() -> None:
+    arbiter = Arbiter(ON_DEMAND, None, 30.0, {}, 0.0)
+    both = {A: ["orders"], B: ["orders"]}
+    consumed = [Holder(A, is_consumed=True, is_up=True), Holder(B, is_consumed=True, is_up=True)]
+    list(arbiter.looks(both, {}, both, 0.0))
+    proposes = Proposes("orders", "anna", A, False)
+    assert list(arbiter.proposed(B, proposes, consumed, 0.0)) == [Keep(1, ANNA, A)]
+    arbiter.not_kept(1, ANNA)
+    proposes = Proposes("orders", "anna", B, False)
+    assert list(arbiter.proposed(B, proposes, consumed, 1.0)) == [Keep(2, ANNA, B)]
+    arbiter.not_kept(1, ANNA)
+    assert list(arbiter.kept(2, ANNA)) == [Tell(B, Decides("orders", "anna", B, True))]
+
+
 def test_only_the_one_that_decides_answers_and_is_believed() -> None:
     towns = Towns()
     towns.starts("a", local=True)

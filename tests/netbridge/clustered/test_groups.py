@@ -1,0 +1,49 @@
+"""What the grouping handler of a live keeps, without other nodes."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from shmbroker import Broker
+from shmbroker.ipc.queue.queue import Queue
+from shmbroker.netbridge.cluster.address import Addresses
+from shmbroker.netbridge.cluster.group import Group, Holder
+from shmbroker.netbridge.cluster.grouping import Grouping
+from shmbroker.netbridge.cluster.option import ON_DEMAND
+from shmbroker.netbridge.clustered.groups import KEPT, Groups, key_of
+
+ME = b"m" * 16
+ANNA = Group("orders", "anna")
+
+
+def test_a_route_for_which_there_was_no_room_is_kept_once_there_is(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would be undecided for ever, and each publish of its group fail."""
+    told: list[Any] = []
+    cluster = SimpleNamespace(balancing=ON_DEMAND, name="town", addresses=Addresses())
+    setup = SimpleNamespace(grouping=Grouping("mine", True, 5.0, None, 30.0), cluster=cluster)
+    groups = Groups(
+        cast(Any, None), broker, cast(Any, setup), ME, told.append, lambda: None
+    )
+    now = time.monotonic()
+    holders = {"orders": [Holder(ME, is_consumed=True, is_up=True)]}
+    groups._does(groups.handler.looks([ME], {}, {ME: ["orders"]}, holders, now))
+    write = groups._write
+
+    def full(queue: Queue, key: str, value: str) -> int | None:
+        return None if queue.name == KEPT else write(queue, key, value)
+
+    monkeypatch.setattr(groups, "_write", full)
+    groups._wants(ANNA)
+    monkeypatch.setattr(groups, "_write", write)
+    assert groups._kept.value(key_of(ANNA)) is None
+    groups._does(groups.handler.tick(now + 1.0))  # it is proposed again
+    kept = groups._kept.value(key_of(ANNA))
+    assert kept is not None
+    assert bytes(kept.body).decode() == ME.hex()
+    assert told == []
