@@ -46,11 +46,18 @@ class Draining:
             left = self._departure.run(self._parts, self._programs_end)
             late = leaving.left_behind(self._broker) if left.is_whole else ""
             if late:
-                self._tell({"event": "not scaled down", "level": "error", "why": late})
+                self._fails(late)
             is_whole = left.is_whole and not late
         except (Error, OSError) as error:
-            self._tell({"event": "not scaled down", "level": "error", "why": told(error)})
-        self._gave(is_whole)
+            self._fails(told(error))
+        try:
+            self._gave(is_whole)
+        except OSError as error:  # that it is whole could not be noted, and so it is not
+            self._fails(told(error))
+            self._gave(False)
+
+    def _fails(self, why: str) -> None:
+        self._tell({"event": "not scaled down", "level": "error", "why": why})
 
     def _parts(self, to: str) -> None:
         """Programs go; the journal and the replicas go on."""
