@@ -37,6 +37,7 @@ from shmbroker.netbridge.member.standing import (
     Record,
     State,
 )
+from shmbroker.netbridge.member.written import in_epoch
 from shmbroker.netbridge.wire.words import Level
 
 HistoryCheck = Callable[[Position], bool]
@@ -213,7 +214,7 @@ class Replicating(Passive):
         was_alone, self.granted = not self.counted, None
         self.epoch = grant.epoch
         self.handed_to, self.is_parked, self.has_left = "", False, False
-        self.lists, self.version = [], self.began_at
+        self.lists, self.version = [], in_epoch(self.began_at)
         self.listed = self.copies = grant.copies
         self.counted = self.others
         for follower in self.followers.values():
@@ -363,7 +364,8 @@ class Replicating(Passive):
         """Records of lists that are synced here and at everybody who is on them."""
         safe = [at for at, each in enumerate(self.lists) if self._is_safe(*each)]
         if safe:  # those before it are replaced by it, safe or not
-            self.version, self.listed = self.lists[safe[-1]]
+            number, self.listed = self.lists[safe[-1]]
+            self.version = in_epoch(number)
             del self.lists[: safe[-1] + 1]
             self.renew(self.voters, now)
         if not self.lists and self.options.electorate is None:

@@ -75,6 +75,11 @@ def number_of(epoch: int, number: int) -> int:
     return epoch << NUMBER_BITS | number
 
 
+def in_epoch(number: int) -> int:
+    """Of a frame, as its live counts."""
+    return number & ((1 << NUMBER_BITS) - 1)
+
+
 def position_of(place: Place | None, written: Written) -> Position:
     """Of a frame that was written while that held."""
     if place is None:
@@ -85,6 +90,6 @@ def position_of(place: Place | None, written: Written) -> Position:
 
 def place_of(position: Position) -> Place:
     low = (1 << SEAL_BITS) - 1
-    number = position.number & ((1 << NUMBER_BITS) - 1)
     chain = position.chain
+    number = in_epoch(position.number)
     return Place(number, chain >> 2 * SEAL_BITS, chain >> SEAL_BITS & low, chain & low)
