@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-from shmbroker.core.layout import CONFIRM_EFFECTIVE
+from shmbroker.core.layout import CONFIRM_EFFECTIVE, GROUP_BYTES_MAX
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import Empty, Error, QueueFull
 from shmbroker.ipc.connection.broker import Broker
@@ -182,8 +182,10 @@ class Groups:
         try:
             for _ in range(ASKED_TOGETHER):
                 message = self._asked.get(timeout=0)
-                self._wants(Group(message.key or "", bytes(message.body).decode(errors="replace")))
+                group = Group(message.key or "", bytes(message.body).decode(errors="replace"))
                 message.ack()
+                if 1 <= len(group.name.encode()) <= GROUP_BYTES_MAX:  # else it is no group
+                    self._wants(group)
         except Empty:
             pass
         self._watch()

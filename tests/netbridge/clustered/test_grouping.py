@@ -289,3 +289,15 @@ def test_a_broker_without_a_handler_forgets_the_routes(cluster: Cluster) -> None
     cluster.add("east2", shares="east", cluster__town__max_hops=1).start().becomes("live")
     with shmbroker.connect(f"shm://{cluster.vhosts['east']}") as east:
         until(lambda: not has_handler(east))
+
+
+def test_what_is_no_group_ends_nobody(cluster: Cluster) -> None:
+    """Programs can publish to this queue; the network thread would end with what it cannot tell."""
+    started(cluster, "east", "west")
+    with at(cluster, "east") as east, at(cluster, "west") as west:
+        _, there = declared(cluster, east=east, west=west)
+        for body in (b"", b"x" * 300, b"\xff" * 200):
+            west.queue(ASKED).publish(body, key="orders")
+        there.publish(b"1", group="anna")
+        until(lambda: not west.queue(ASKED).statistics().depth)
+    assert cluster["west"].status.state == "live", cluster.story()
