@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-from shmbroker.core.layout import CONFIRM_EFFECTIVE, GROUP_BYTES_MAX
+from shmbroker.core.layout import CONFIRM_EFFECTIVE, GROUP_BYTES_MAX, NAME_BYTES_MAX
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import Empty, Error, QueueFull
 from shmbroker.ipc.connection.broker import Broker
@@ -49,7 +49,7 @@ from shmbroker.netbridge.clustered.setup import Setup
 from shmbroker.netbridge.clustered.towards import towards
 from shmbroker.netbridge.election.question import Node
 from shmbroker.netbridge.serving.confirms import Confirms
-from shmbroker.netbridge.wire.frame import Talk
+from shmbroker.netbridge.wire.frame import ID_BYTES, Talk
 
 KEPT: Final = f"{ROUTES}.kept"
 ASKED_SLOTS: Final = 1 << 10
@@ -89,7 +89,7 @@ class Groups:
         self._say(TIMEOUT, wanted.timeout)
         if wanted.group_timeout is not None:
             self._say(USES, wanted.group_timeout / USES_TOLD)
-        kept = {group: bytes.fromhex(to) for group, to in _values(self._kept)}
+        kept = {group: node for group, to in _values(self._kept) if (node := _node(to))}
         known = {group: self._node_of(to) for group, to in _values(self._routes)}
         self.handler = Handler(wanted, setup.cluster.balancing, node, kept, known, time.monotonic())
         self._ends: dict[Node, End] = {}
@@ -184,7 +184,7 @@ class Groups:
                 message = self._asked.get(timeout=0)
                 group = Group(message.key or "", bytes(message.body).decode(errors="replace"))
                 message.ack()
-                if 1 <= len(group.name.encode()) <= GROUP_BYTES_MAX:  # else it is no group
+                if _is_group(group):
                     self._wants(group)
         except Empty:
             pass
@@ -296,7 +296,9 @@ class Groups:
     def _former(self, group: Group) -> Node:
         """To which node it goes; empty: it has no route."""
         said = self._routes.value(key_of(group))
-        return b"" if said is None or not said.body else self._node_of(bytes(said.body).decode())
+        if said is None or not said.body:
+            return b""
+        return self._node_of(bytes(said.body).decode(errors="replace"))
 
     def _way_is_empty(self, node: Node) -> bool:
         """All that was sent is there, confirmed."""
@@ -327,7 +329,7 @@ class Groups:
 
     def _node_of(self, way: str) -> Node:
         begin = f"{TOWARDS}{self._setup.cluster.name}."
-        return bytes.fromhex(way.removeprefix(begin)) if way.startswith(begin) else self._node
+        return (way.startswith(begin) and _node(way.removeprefix(begin))) or self._node
 
     def _log(self, level: str, state: str, detail: str, node: Node = b"") -> None:
         line = {"event": "grouping", "level": level, "state": state, "detail": detail}
@@ -335,6 +337,23 @@ class Groups:
 
 
 def _values(queue: Ring) -> list[tuple[Group, str]]:
-    """The newest of each group; none of those that have no route."""
-    found = ((key.partition(SEPARATOR), value.decode()) for key, value in newest(queue).items())
-    return [(Group(name, group), value) for (name, _, group), value in found if name]
+    """The newest of each group; none of those that have no route.  Programs may publish to it."""
+    found = []
+    for key, value in newest(queue).items():
+        name, _, group = key.partition(SEPARATOR)
+        if _is_group(Group(name, group)):
+            found.append((Group(name, group), value.decode(errors="replace")))
+    return found
+
+
+def _is_group(group: Group) -> bool:
+    name, queue = group.name.encode(), group.queue.encode()
+    return 1 <= len(name) <= GROUP_BYTES_MAX and 1 <= len(queue) <= 3 * NAME_BYTES_MAX
+
+
+def _node(text: str) -> Node:
+    """Empty: it is none."""
+    with suppress(ValueError):
+        node = bytes.fromhex(text)
+        return node if len(node) == ID_BYTES else b""
+    return b""

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from shmbroker import Broker
+from shmbroker.ipc.queue.grouped import ROUTES
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.netbridge.cluster.address import Addresses
 from shmbroker.netbridge.cluster.group import Group, Holder
@@ -20,16 +21,33 @@ ME = b"m" * 16
 ANNA = Group("orders", "anna")
 
 
+def made(broker: Broker, told: list[Any]) -> Groups:
+    cluster = SimpleNamespace(balancing=ON_DEMAND, name="town", addresses=Addresses())
+    setup = SimpleNamespace(grouping=Grouping("mine", True, 5.0, None, 30.0), cluster=cluster)
+    return Groups(cast(Any, None), broker, cast(Any, setup), ME, told.append, lambda: None)
+
+
+def test_what_is_no_route_is_passed_over(broker: Broker) -> None:
+    """Programs may publish to these queues, which are durable: no broker would begin any more."""
+    made(broker, [])
+    junk = (b"junk", b"ab", b"$sf.town.junk", b"$sf.town.ab", b"\xff\xfe")
+    for name in (KEPT, ROUTES):
+        for number, body in enumerate(junk):
+            broker.queue(name).publish(body, key=f"orders\x01{number}", confirm="shm")
+        for key in ("orders\x01", "orders\x01" + "x" * 300, "\x01x"):
+            broker.queue(name).publish(ME.hex().encode(), key=key, confirm="shm")
+    handler = made(broker, []).handler
+    assert handler.arbiter is not None
+    assert list(handler.arbiter.routes) == []
+    assert set(handler.routes.values()) == {ME}
+
+
 def test_a_route_for_which_there_was_no_room_is_kept_once_there_is(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else it would be undecided for ever, and each publish of its group fail."""
     told: list[Any] = []
-    cluster = SimpleNamespace(balancing=ON_DEMAND, name="town", addresses=Addresses())
-    setup = SimpleNamespace(grouping=Grouping("mine", True, 5.0, None, 30.0), cluster=cluster)
-    groups = Groups(
-        cast(Any, None), broker, cast(Any, setup), ME, told.append, lambda: None
-    )
+    groups = made(broker, told)
     now = time.monotonic()
     holders = {"orders": [Holder(ME, is_consumed=True, is_up=True)]}
     groups._does(groups.handler.looks([ME], {}, {ME: ["orders"]}, holders, now))
