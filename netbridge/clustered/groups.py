@@ -89,7 +89,7 @@ class Groups:
         self._say(TIMEOUT, wanted.timeout)
         if wanted.group_timeout is not None:
             self._say(USES, wanted.group_timeout / USES_TOLD)
-        kept = {group: node for group, to in _values(self._kept) if (node := _node(to))}
+        kept = {group: there for group, to in _values(self._kept) if (there := _node(to))}
         known = {group: self._node_of(to) for group, to in _values(self._routes)}
         self.handler = Handler(wanted, setup.cluster.balancing, node, kept, known, time.monotonic())
         self._ends: dict[Node, End] = {}
