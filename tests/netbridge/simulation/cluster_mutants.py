@@ -200,14 +200,14 @@ MUTANTS: Final = (
         "selectors-change-and-the-delay-goes-on",
         Redistribution,
         "_as_since",
-        "known is None or known[0] != queue.selectors",
-        "known is None",
+        "known is None or known[:2] != which",
+        "known is None or known[0] != queue.reference",
     ),
     Mutant(
         "begins-anew-at-each-look",
         Redistribution,
         "_as_since",
-        "known is None or known[0] != queue.selectors",
+        "known is None or known[:2] != which",
         "True",
     ),
     Mutant(
