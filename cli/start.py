@@ -60,8 +60,10 @@ def start(folder: Path, settings: tuple[str, ...], timeout: float) -> None:
     process = begun(folder, settings)
     found = awaited(folder, process, timeout)
     if found.state in STANDS:
+        from shmbroker.netbridge.serving.programs import PROGRAMS
+
         with suppress(status.NotRunning):  # it answers when its network has begun, or has none
-            ordering.asked_to_show(folder, "programs", max(0, ends_at - time.monotonic()))
+            ordering.asked_to_show(folder, PROGRAMS, max(0, ends_at - time.monotonic()))
         say(f"{found.state}: {folder}, process {process.pid}; end it: shmbroker stop {folder}")
     elif process.poll() is None:
         raise click.ClickException(
