@@ -223,6 +223,7 @@ class Replicating(Passive):
         self.say_hello()
         if not self.serves_already:
             self.serves_already = True
+            self.is_broken = False  # of the journal that it served with before
             self.log(Alert.TOOK_OVER, f"epoch {self.epoch}")
             self._serve()
             wait = self.options.backup_timeout

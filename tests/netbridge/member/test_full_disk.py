@@ -83,3 +83,20 @@ def test_disk_of_the_live_fills_while_it_hands_over_to_one_that_does_not_answer(
     offered = live.tick(clock + live.options.handover_timeout)
     assert Tell("b", Offer()) in offered
     assert live.state is State.HANDING_OVER
+
+
+def test_who_serves_again_may_write_as_its_new_journal_says() -> None:
+    """It was full when somebody else took over: nobody tells a journal that is over of room."""
+    group = pair(fails_back=False)
+    live, clock = group.machine("a"), group.hosts["a"].clock
+    group.parts("a", "b", *group.names_of_voters)
+    group.reaches("b", State.ALONE)
+    live.cannot_write(clock)
+    group.heals()
+    group.reaches("a", State.IN_SYNC)
+    group.dies("b", power=True)
+    group.reaches("a", State.ALONE)
+    group.returns("b")
+    group.reaches("b", State.IN_SYNC)
+    group.rests()
+    assert group.serving == ["a"]
