@@ -9,6 +9,7 @@ opened anew by their names.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from functools import wraps
@@ -35,6 +36,8 @@ EXCHANGES: Final = frozenset({"declare_exchange", "exchange"})
 GETS: Final = frozenset({"get", "select"})
 PUBLISHES: Final = frozenset({"publish", "publish_many", "publish_nowait", "request", "confirm"})
 """Of a queue: when the broker goes, nobody knows what became of them."""
+AGAIN_SECONDS: Final = 1.0
+"""Until shared memory that could not be opened is tried again: it was full, or not there yet."""
 
 
 class Place:
@@ -46,6 +49,7 @@ class Place:
         self._local: Any = None
         self._refused: Node | None = None
         """It could not be opened there."""
+        self._again_at = 0.0
         self._lock = threading.Lock()
 
     def now(self) -> Any:
@@ -61,11 +65,11 @@ class Place:
             if near is not None and local.vhost == near.vhost and not local.is_closed:
                 return
             self._leave()
-        if near is not None and near != self._refused:
+        if near is not None and (near != self._refused or time.monotonic() >= self._again_at):
             try:
                 self._local = self._opens(near.vhost)
             except Error:
-                self._refused = near
+                self._refused, self._again_at = near, time.monotonic() + AGAIN_SECONDS
 
     def _leave(self) -> None:
         local, self._local = self._local, None

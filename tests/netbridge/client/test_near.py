@@ -114,6 +114,18 @@ def test_who_may_not_open_it_has_a_link(two: list[Site]) -> None:
             assert queue.receive(timeout=60) == b"x"
 
 
+def test_memory_that_could_not_be_opened_is_tried_again(two: list[Site]) -> None:
+    """Nobody tells of a vhost that had no place for one more program, or was not there yet."""
+    site = two[0]
+    with site.served() as audience, vhost_for_a_while() as later:
+        audience.tell([Node(NODE, 0, "broker", "", (), memory(), later)])
+        with shmbroker.connect(uri(site), **LOGIN) as broker:
+            becomes(lambda: broker._session.near is not None)
+            assert not is_near(broker)
+            with shmbroker.connect(f"shm://{later}", create=True):
+                becomes(lambda: is_near(broker))
+
+
 def moved(sites: list[Site], serving: ExitStack) -> None:
     """The second one has taken the place of the first."""
     moves(sites[0].broker.vhost, f"tcp://127.0.0.1:{sites[1].port}")
