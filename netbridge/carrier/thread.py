@@ -185,9 +185,10 @@ class NetworkThread(Closable):
             self._is_stopped = True
             self.call(lambda: None)
             self._thread.join()
-        if self._eventfd >= 0:
-            os.close(self._eventfd)
-            self._eventfd = -1
+        with self._calling:  # two tasks of a program may close it
+            descriptor, self._eventfd = self._eventfd, -1
+        if descriptor >= 0:
+            os.close(descriptor)
 
     # --- in the thread ------------------------------------------------------------------------
 

@@ -160,10 +160,10 @@ class Session:
             if not await self.way.wait(self._opened, patience):
                 self._failure = f"nobody has answered in {patience:g} s"
         except BaseException:
-            self.shut()
+            await self._shut()
             raise
         if self._failure:
-            self.shut()
+            await self._shut()
             raise ConnectionClosed(f"connecting to {self.uri}: {self._failure}")
 
     @property
@@ -193,7 +193,7 @@ class Session:
             over = self.way.signal()
             self._soon(partial(self._close, over))
             await self._wait_for_end(over)
-        self.shut()
+        await self._shut()
 
     def check_may_wait(self, what: str) -> None:
         """InvalidArgument: the answer would come in the thread that waits for it."""
@@ -220,8 +220,9 @@ class Session:
         with suppress(ConnectionClosed):
             self._soon(self._thread.stop)
 
-    def shut(self) -> None:
-        self._thread.close()
+    async def _shut(self) -> None:
+        """Its thread takes up to a second to send what it has."""
+        await self.way.aside(self._thread.close)
 
     def _soon(self, step: Callable[[], object]) -> None:
         """In the network thread."""

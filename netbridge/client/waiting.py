@@ -32,6 +32,9 @@ class Way(Protocol):
     async def wait(self, signal: Any, timeout: float | None = None) -> bool:
         """False if it was not set in time."""
 
+    async def aside(self, step: Callable[[], object]) -> None:
+        """It may take a while, and no loop stands still for it."""
+
 
 class _Lock:
     __slots__ = ("_lock", "is_set")
@@ -62,6 +65,9 @@ class Blocking:
 
     async def wait(self, signal: _Lock, timeout: float | None = None) -> bool:
         return signal.sleep(timeout)
+
+    async def aside(self, step: Callable[[], object]) -> None:
+        step()
 
 
 class _Future:
@@ -98,6 +104,9 @@ class Awaiting:
         if not signal.is_set:
             await asyncio.wait([signal.future], timeout=timeout)
         return signal.is_set
+
+    async def aside(self, step: Callable[[], object]) -> None:
+        await asyncio.to_thread(step)
 
 
 def finished(verb: Coroutine[Any, Any, T]) -> T:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,12 +27,40 @@ def test_a_close_of_asyncio_waits_for_its_end(served: Site) -> None:
     async def program() -> bool:
         broker: Any = await aio.connect(uri(served), **LOGIN)
         session, is_over = broker._session, []
-        shut = session.shut
-        session.shut = lambda: (is_over.append(session.is_closed), shut())
+        close = session._thread.close
+        session._thread.close = lambda: (is_over.append(session.is_closed), close())
         await broker.close()
         return is_over == [True]
 
     assert asyncio.run(asyncio.wait_for(program(), PATIENCE)), "it was closed in the middle"
+
+
+class Slow:
+    """Of a network thread that takes its time to end."""
+
+    due = math.inf
+
+    def __init__(self) -> None:
+        self.begins, self.may_end = threading.Event(), threading.Event()
+
+    def end(self) -> None:
+        self.begins.set()
+        assert self.may_end.wait(PATIENCE), "the loop stands still"
+
+
+def test_a_loop_goes_on_while_a_connection_is_closed(served: Site) -> None:
+    async def program() -> None:
+        broker: Any = await aio.connect(uri(served), **LOGIN)
+        slow, thread = Slow(), broker._session._thread
+        thread.call(lambda: thread.members.append(slow))
+        closing = asyncio.gather(broker.close(), broker.close())
+        while not slow.begins.is_set():
+            await asyncio.sleep(0.005)
+        slow.may_end.set()
+        await closing
+        assert thread.failure is None
+
+    asyncio.run(program())
 
 
 @pytest.fixture
