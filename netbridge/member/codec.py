@@ -115,7 +115,7 @@ LEDGERS_MAX: Final = 16
 """Nodes for whose members the live of one that is replicated can vote."""
 LEDGERS: Final = Many(Pair(VOTER_NODE, LEDGER), LEDGERS_MAX)
 WRITTEN: Final = Made(
-    Written, COUNT, EPOCH, MEMBER, Many(COPY, COPIES_MAX), Flag(), NAME, Flag(), LEDGERS
+    Written, COUNT, EPOCH, MEMBER, Many(COPY, COPIES_MAX), Flag(), NAME, Flag(), Flag(), LEDGERS
 )
 
 HELLO: Final = Made(

@@ -75,7 +75,8 @@ class Core(ABC):
         self.is_whole = past.is_whole
         self.has_left = past.has_left
         self.handed_to = past.handed_to
-        self.is_parked = past.is_parked
+        self.is_parked = past.is_parked and (past.all_know or past.last.holder != self.me)
+        """Whoever wrote that, and went before all on the list had it, has crashed."""
         self.is_forced = past.is_forced
         self.has_drained = past.has_drained
         self.is_closed = past.is_closed and options.drains

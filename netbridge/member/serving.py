@@ -213,7 +213,10 @@ class Serving(Replicating):
         if has < self.end or (self.synced_to < self.end and not self.is_broken):
             return
         if self.final is not None:
-            if self.final_at:
+            if self.final_at and self.final == Parked() and self.options.electorate is None:
+                self.final, self.final_at = Parked(all_know=True), 0
+                self.does(Write(self.final))
+            elif self.final_at:
                 self._handed_over(None, now)
             elif not self.is_drained and self._outlives_its_boot():
                 self.is_drained = True

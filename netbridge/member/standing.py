@@ -85,6 +85,10 @@ class HandedOver:
 class Parked:
     """The live has stopped in good order, and nobody goes on until it is back."""
 
+    all_know: bool = False
+    """Everybody on the list has it: who wrote it serves again without meeting them, where nobody
+    can be asked."""
+
 
 @dataclass(frozen=True, slots=True)
 class Voted:
@@ -111,6 +115,8 @@ class Past:
     """Its own record: it left the in-sync set in good order."""
     handed_to: str = ""
     is_parked: bool = False
+    all_know: bool = False
+    """Of `Parked`."""
     is_forced: bool = False
     has_drained: bool = False
     """All that it has is at another node."""

@@ -36,6 +36,8 @@ class Written:
     is_forced: bool = False
     handed_to: str = ""
     is_parked: bool = False
+    all_know: bool = False
+    """Of `Parked`."""
     ledgers: tuple[tuple[Node, Ledger], ...] = ()
     """Of other nodes of its cluster: whoever serves this one knows what was granted."""
 
@@ -56,7 +58,7 @@ class Written:
             return replace(self, serial=serial, handed_to=record.to)
         if isinstance(record, Voted):
             return replace(self, serial=serial, ledgers=record.ledgers)
-        return replace(self, serial=serial, is_parked=True)
+        return replace(self, serial=serial, is_parked=True, all_know=record.all_know)
 
     @property
     def records(self) -> tuple[Record, ...]:
@@ -64,7 +66,7 @@ class Written:
         began = Began(self.epoch, self.holder, self.copies, self.is_forced)
         if self.handed_to:
             return began, HandedOver(self.handed_to)
-        return (began, Parked()) if self.is_parked else (began,)
+        return (began, Parked(self.all_know)) if self.is_parked else (began,)
 
 
 # --- frames, as they are named to members ------------------------------------------------------

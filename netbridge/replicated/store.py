@@ -163,7 +163,7 @@ class Store:
         has_left = marks.left is not None and found.age <= marks.left
         past = Past(
             marks.node, last, found.copies, marks.is_whole, has_left,
-            found.handed_to, found.is_parked, found.is_forced,
+            found.handed_to, found.is_parked, found.all_know, found.is_forced,
             0 < found.epoch == marks.drained, 0 < found.epoch == marks.closed,
         )  # fmt: skip
         return past, found

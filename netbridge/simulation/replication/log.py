@@ -192,7 +192,7 @@ class Log:
             elif isinstance(record, HandedOver):
                 past = replace(past, handed_to=record.to)
             elif isinstance(record, Parked):
-                past = replace(past, is_parked=True)
+                past = replace(past, is_parked=True, all_know=record.all_know)
         if not self.frames and marks.is_whole and marks.standing is not None:
             last, copies = marks.standing
             past = replace(past, last=replace(last, number=0, chain=0), copies=copies)

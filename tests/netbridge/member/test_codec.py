@@ -82,7 +82,7 @@ ledgers = st.lists(
 copies = st.lists(st.builds(Copy, names, boots), max_size=4).map(tuple)
 WRITTENS = st.builds(
     Written, counts, st.integers(1, 1 << 62), names, copies, st.booleans(), st.just("") | names,
-    st.booleans(), ledgers,
+    st.booleans(), st.booleans(), ledgers,
 )  # fmt: skip
 PLACES = st.builds(Place, st.integers(1, (1 << 63) - 1), st.integers(0, 1 << 62), words, words)
 
@@ -124,7 +124,8 @@ def test_each_record_replaces_the_one_before_and_says_all() -> None:
     assert began.age < alone.age
     assert alone.records == (Began(7, "a", (Copy("a"),)),)
     assert alone.after(HandedOver("b")).records[1] == HandedOver("b")
-    assert alone.after(Parked()).records[1] == Parked()
+    for parked in (Parked(), Parked(all_know=True)):
+        assert alone.after(Parked()).after(parked).records[1] == parked
     again = alone.after(Parked()).after(Began(8, "b", COPIES, is_forced=True))
     assert again == Written(1, 8, "b", COPIES, is_forced=True)
     assert again.age > alone.age

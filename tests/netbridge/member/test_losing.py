@@ -91,6 +91,22 @@ def test_live_stops_with_no_handover_and_the_group_is_parked_until_it_returns() 
     group.reaches("b", State.IN_SYNC)
 
 
+def test_who_parks_the_group_while_its_backup_hears_nothing_does_not_serve_again_alone() -> None:
+    """Its backup has no record of that, and may go on when it knows that the live is dead."""
+    group = pair(voters=0)
+    group.stays_down.add("a")
+    group.parts("a", "b")
+    group.members["a"].does(group.machine("a").stop(group.hosts["a"].clock, hands_over=False))
+    group.until(lambda: "a: ends" in group.lines())
+    group.returns("a")
+    group.reaches("a", State.HELD)
+    group.rests()
+    assert not group.serving
+    group.heals()
+    group.reaches("a", State.LIVE)
+    group.reaches("b", State.IN_SYNC)
+
+
 def test_who_parked_the_group_serves_again_after_a_restart_of_its_host() -> None:
     """Also if confirms were ahead of its disk once: all of it is synced at the end."""
     group = pair(fails_back=False)

@@ -177,6 +177,13 @@ OF_ONE_HOST: Final = (
         "self.proven.discard(member)",
         "pass",
     ),
+    Mutant(
+        "parks-and-serves-again-before-all-know",
+        Serving,
+        "stop_serving",
+        "self.final = Parked()",
+        "self.final = Parked(all_know=True)",
+    ),
 )
 
 SHOWN_BY: Final = {
@@ -184,6 +191,7 @@ SHOWN_BY: Final = {
     "becomes-live-and-does-not-say-so": 146,
     "not-in-sync-and-goes-by-a-proof": 206,
     "goes-by-the-proof-of-an-earlier-process": 306,
+    "parks-and-serves-again-before-all-know": 100000364,
     "no-fence-check-before-a-write": 30,
     "no-fence-check-after-a-sync": 250,
     "lease-not-looked-at-when-the-disk-alone-confirms": 251,
