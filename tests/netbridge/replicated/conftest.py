@@ -151,6 +151,7 @@ def nodes(folder: Path, addresses: Mapping[str, str]) -> Iterator[Made]:
                     "ha.members": [f"{each}={members[each]}" for each in NAMES],
                     "ha.replication.on-partition": "continue-alone",
                     "ha.replication.retry-replication-wait": "100ms",
+                    "ha.replication.replica-timeout": "9s",  # a busy machine is none that hangs
                     "link-defaults.heartbeat-interval": "3s",
                     "acceptors.members.uri": members[name],
                     "acceptors.members.roles": ["replica"],
