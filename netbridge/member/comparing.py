@@ -32,8 +32,12 @@ class Comparing(Core):
 
     @property
     def missed(self) -> frozenset[str]:
-        """On the list, beside this one, and not proven to be dead."""
-        return self.others - self.dead
+        """On the list, beside this one, but for the live that is proven to be dead.
+
+        Another one that is dead, too, may have been live in between, and have confirmed alone: its
+        journal says so when it is back.
+        """
+        return self.others - (self.dead & {self.last.holder})
 
     @property
     def awaited(self) -> str:

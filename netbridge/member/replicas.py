@@ -396,6 +396,8 @@ class Replicating(Passive):
                     self.log(Alert.LEVEL_FELL, self.effective_level.value)
                     if self.state in (State.LIVE, State.SUSPENDED):
                         self.becomes(State.ALONE)
+                elif self.state is State.SUSPENDED and self.counted <= self.followers.keys():
+                    self.becomes(State.LIVE)  # others had not gone, but this one was lost
 
     def _forget(self, member: str) -> None:
         if self.followers.pop(member, None) is not None:
@@ -411,9 +413,13 @@ class Replicating(Passive):
         if member not in self.counted:
             self._forget(member)
             return
+        self._goes(follower, "has left", now)
+
+    def _goes(self, follower: Follower, how: str, now: float) -> None:
+        """For ever, so that no vote and no epoch is needed: a record says so."""
         follower.is_leaving = True
         if self.state is State.HANDING_OVER:
-            self._abandon_hand_over(f"{member} has left", now)
+            self._abandon_hand_over(f"{follower.member} {how}", now)
             if self.state not in SERVING:
                 return
         self._list_without_those_that_leave()
@@ -474,12 +480,16 @@ class Replicating(Passive):
         self.does(Begin(grant.epoch, grant.copies, is_closed=self.is_closed))
 
     def replica_proven_dead(self, member: str, now: float) -> None:
-        """On this host: it can serve nobody, so nobody has to be asked."""
-        is_lost = member in self.counted and self.granted is None
+        """On this host: it can serve nobody, so nobody has to be asked.
+
+        No epoch begins: whoever else counts may not hear of it before this one is dead as well,
+        and would begin the same.
+        """
+        copy = next((each for each in self.copies if each.member == member), None)
+        is_lost = member in self.counted and copy is not None and self.granted is None
         if self.options.electorate is None and is_lost:
-            self._forget(member)
-            copies = tuple(copy for copy in self.copies if copy.member != member)
-            self._next_epoch(Grant(self.epoch + 1, self.me, copies))
+            follower = self.followers.setdefault(member, Follower(copy, 0, now))
+            self._goes(follower, "is dead", now)
 
     def go_on_alone(self, now: float) -> None:
         """`ha continue`: a person says that no replica serves."""

@@ -139,6 +139,7 @@ def test_a_dead_live_had_handed_over_to_another_one() -> None:
 
 
 def test_the_live_and_another_backup_are_proven_to_be_dead() -> None:
+    """The backup may have been live in between, and have confirmed alone: it is waited for."""
     group = three()
     group.dies("a")
     group.dies("c")
@@ -147,7 +148,47 @@ def test_the_live_and_another_backup_are_proven_to_be_dead() -> None:
     assert group.state("b") is State.HELD
     assert group.machine("b").why == "waits for c (epoch 1)"
     is_told_of_the_death(group, "b", "c")
+    group.rests()
+    assert group.state("b") is State.HELD
+    group.returns("c")
+    group.reaches("b", State.LIVE)
+
+
+def test_who_took_over_from_a_dead_live_and_is_dead_as_well_is_waited_for() -> None:
+    """What it has confirmed alone is in its journal only."""
+    group = three()
+    group.dies("a")
+    group.reaches("b", State.HELD)
+    group.reaches("c", State.HELD)
+    group.rests(0.1)  # they have met
+    group.parts("b", "c")
+    is_told_of_the_death(group, "b")
     group.reaches("b", State.ALONE)
+    assert group.write("b", "alone")
+    group.dies("b")
+    group.heals()
+    is_told_of_the_death(group, "c")
+    is_told_of_the_death(group, "c", "b")
+    group.rests()
+    assert group.state("c") is State.HELD
+    group.returns("b")
+    group.reaches("b", State.LIVE)
+    group.reaches("c", State.IN_SYNC)
+
+
+def test_a_replica_that_is_proven_dead_begins_no_epoch() -> None:
+    """Its live dies before the other one hears of it: that one begins the next, and no other."""
+    group = three()
+    group.members["b"].host.stands_until = group.world.now + 1.0
+    group.dies("c")
+    is_told_of_the_death(group, "a", "c")
+    group.rests(0.3)
+    group.dies("a")
+    is_told_of_the_death(group, "b")
+    group.returns("c")
+    group.reaches("b", State.LIVE)
+    group.reaches("c", State.IN_SYNC)
+    assert group.watch.begun == {1: "a", 2: "b"}
 
 
 def test_a_live_that_is_back_waits_for_who_was_told_of_its_death(
