@@ -15,10 +15,16 @@ from shmbroker.core.layout import PROPERTIES_BYTES_MAX
 from shmbroker.ipc.base.errors import InvalidArgument
 
 
-def pack(properties: Mapping[str, Any] | None) -> bytes:
+class Packed(bytes):
+    """Properties as they came, where a mapping is expected: they are published as they are."""
+
+
+def pack(properties: Mapping[str, Any] | Packed | None) -> bytes:
     """The bytes that go with the message; none for no properties."""
     if properties is None:
         return b""
+    if isinstance(properties, Packed):
+        return checked(properties)
     if not isinstance(properties, Mapping):
         raise InvalidArgument(f"properties are a mapping, not {type(properties).__name__}")
     if not properties:
@@ -30,6 +36,11 @@ def pack(properties: Mapping[str, Any] | None) -> bytes:
         packed: bytes = msgpack.packb(dict(properties))
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidArgument(f"properties {dict(properties)!r}: {error}") from error
+    return checked(packed)
+
+
+def checked(packed: bytes) -> bytes:
+    """Not too many."""
     if len(packed) > PROPERTIES_BYTES_MAX:
         raise InvalidArgument(
             f"properties take {len(packed)} bytes, and may have {PROPERTIES_BYTES_MAX}"

@@ -3,7 +3,8 @@
 A line is one message.  `key` and `properties` may be missing, as may `priority` and `ttl` (the
 seconds that were left).  `body` is text, or base64 if `body_encoding` says so.  `deliveries` and
 `published_at` tell what was; a message that is imported begins anew.  Bytes in properties are
-{"base64": "..."}.
+{"base64": "..."}.  Properties that JSON would not give back as they are, or that nobody can read,
+are base64 of their MessagePack: then `properties_encoding` says so.
 """
 
 from __future__ import annotations
@@ -11,22 +12,23 @@ from __future__ import annotations
 import json
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.base.timeout import Seconds
+from shmbroker.ipc.message.properties import Packed, pack
 
 if TYPE_CHECKING:
     from shmbroker.ipc.message.copied import CopiedMessage
     from shmbroker.ipc.queue.queue import Queue
 
 FIELDS = {
-    "key": (str, type(None)), "properties": (dict,), "body": (str,), "body_encoding": (str,),
+    "key": (str, type(None)), "properties": (dict, str), "body": (str,), "body_encoding": (str,),
     "priority": (int, type(None)), "ttl": (int, float, type(None)),
-    "deliveries": (int,), "published_at": (int,),
+    "deliveries": (int,), "published_at": (int,), "properties_encoding": (str,),
 }  # fmt: skip
-BYTES = "base64"
+BYTES, JSON = "base64", "json"
 
 
 def _plain(value: object) -> object:
@@ -39,6 +41,23 @@ def _as_was(value: dict[str, Any]) -> Any:
     return b64decode(value[BYTES], validate=True) if set(value) == {BYTES} else value
 
 
+def _properties_of(message: CopiedMessage) -> dict[str, object]:
+    given = message.properties
+    try:
+        comes_back = _read_again(given) == given
+    except (TypeError, ValueError, RecursionError):
+        comes_back = False
+    if comes_back and not message.unreadable:
+        return {"properties": given}
+    packed = message.unreadable or pack(given)
+    return {"properties": b64encode(packed).decode(), "properties_encoding": BYTES}
+
+
+def _read_again(properties: Mapping[str, Any]) -> Any:
+    """As they are after a line was written of them."""
+    return json.loads(json.dumps(properties, default=_plain), object_hook=_as_was)
+
+
 def line_of(message: CopiedMessage) -> str:
     """A message as a line, without its end."""
     try:
@@ -48,7 +67,7 @@ def line_of(message: CopiedMessage) -> str:
     left = (message.expires_ns - time.monotonic_ns()) / 1e9 if message.expires_ns else None
     fields = {
         "key": message.key,
-        "properties": message.read(),
+        **_properties_of(message),
         "body": body,
         "body_encoding": encoding,
         "priority": message.priority,
@@ -85,12 +104,23 @@ def message_of(line: str | bytes) -> tuple[bytes, dict[str, Any]]:
             raise InvalidArgument(f"expected {name} to be {kinds}, not {json.dumps(value)}")
     options = {name: fields.get(name) for name in ("key", "priority", "ttl")}
     try:
-        properties = json.loads(json.dumps(fields.get("properties", {})), object_hook=_as_was)
-        if not isinstance(properties, dict):
-            raise ValueError("properties are a map")
-        return _body_of(fields), options | {"properties": properties or None}
+        return _body_of(fields), options | {"properties": _properties_in(fields) or None}
     except (ValueError, TypeError) as error:
         raise InvalidArgument(f"expected base64: {error}") from error
+
+
+def _properties_in(fields: dict[str, Any]) -> Mapping[str, Any] | Packed:
+    given, encoding = fields.get("properties", {}), fields.get("properties_encoding", JSON)
+    if encoding not in (JSON, BYTES) or isinstance(given, str) != (encoding == BYTES):
+        raise InvalidArgument(
+            f"expected properties to be a map, or text whose properties_encoding is {BYTES}"
+        )
+    if encoding == BYTES:
+        return Packed(b64decode(given, validate=True))
+    properties = _read_again(given)
+    if not isinstance(properties, dict):
+        raise ValueError("properties are a map")
+    return properties
 
 
 def _body_of(fields: dict[str, Any]) -> bytes:

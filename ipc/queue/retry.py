@@ -36,7 +36,11 @@ class _Return:
         self.stayed = Counter[str]()
 
     def send(self, message: Message) -> None:
-        origin = message.properties.get("dead.origin")
+        try:
+            origin = message.properties.get("dead.origin")
+        except InvalidArgument:
+            self._hold(message.give_back, "its properties cannot be read")
+            return
         if not isinstance(origin, str):
             self._hold(message.give_back, "it does not say where it comes from")
             return

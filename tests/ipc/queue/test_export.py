@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgpack
 import pytest
 
 from shmbroker import Broker, InvalidArgument
+from shmbroker.ipc.message.properties import Packed
 from shmbroker.ipc.queue.export import exported, imported, message_of
 from tests.support.killed import victims
 
@@ -29,6 +31,30 @@ def test_there_and_back(broker: Broker) -> None:
     assert messages[1].expires_ns > 0
     assert messages[2].expires_ns == 0
     held.ack()
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"base64": "QQ=="},
+        {"n": {"base64": "QQ=="}},
+        {"n": {1: 2}},
+        {"n": {b"k": 2}},
+        {"at": msgpack.Timestamp(1, 2)},
+        Packed(b"\x81\xa1\xff\x00"),
+    ],
+)
+def test_properties_that_json_would_change_come_back_as_they_were(
+    broker: Broker, properties: dict[str, object]
+) -> None:
+    here, there = broker.declare_queue("here"), broker.declare_queue("there")
+    here.publish(b"odd", properties=properties)
+    here.publish(b"next")
+    assert imported(there, exported(here)) == 2
+    first, _ = here.browse()
+    copy, after = there.browse()
+    assert (copy.properties, copy.unreadable) == (first.properties, first.unreadable)
+    assert after.body == b"next"
 
 
 def test_what_a_line_has(broker: Broker) -> None:
@@ -62,6 +88,8 @@ def test_what_a_line_has(broker: Broker) -> None:
         ('{"body": "!", "body_encoding": "base64"}', "expected base64: "),
         ('{"body": "x", "properties": {"n": {"base64": "!"}}}', "expected base64: "),
         ('{"body": "x", "properties": {"n": {"base64": 5}}}', "expected base64: "),
+        ('{"body": "x", "properties": "gA=="}', "expected properties to be a map, or text whose"),
+        ('{"body": "x", "properties_encoding": "base64"}', "expected properties to be a map, or"),
         ("[" * 100_000, "expected a JSON object, "),
     ],
 )

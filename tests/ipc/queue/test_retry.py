@@ -6,8 +6,10 @@ import asyncio
 from collections import Counter
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from shmbroker import Broker, Queue, aio
+from shmbroker.ipc.message.properties import Packed
 from tests.support.host import PATIENCE, after_the_host_died, journaling
 from tests.support.victim import KILLS, Confirm, dying
 
@@ -63,6 +65,18 @@ def test_what_cannot_go_back_stays_and_is_reported(broker: Broker) -> None:
     }
     assert bodies(dead) == [b"a", b"b", b"stranger"]
     assert bodies(broker.queue("good")) == [b"c"]
+
+
+def test_properties_that_cannot_be_read_hold_up_no_others(broker: Broker) -> None:
+    orders = broker.declare_queue("orders", dead_letter="dead")
+    of_a_c_program: Any = Packed(b"\x81\xa1\xff\x00")
+    orders.publish(b"bad", properties=of_a_c_program)
+    orders.get_nowait().reject()
+    die(orders, b"good")
+    dead = broker.queue("dead")
+    done = dead.retry()
+    assert (done.sent, done.stayed) == (1, {"its properties cannot be read": 1})
+    assert (bodies(orders), bodies(dead)) == ([b"good"], [b"bad"])
 
 
 def test_asyncio(vhost: str) -> None:
