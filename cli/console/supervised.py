@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from typing import Final
 
 from shmbroker.cli.console.server import RELOAD, running
 from shmbroker.ipc.base.errors import SystemRefused
+from shmbroker.ipc.instance.readable import is_readable
 from shmbroker.netbridge.broker.hosted import PROGRAM
 
 NEEDED: Final = ("starlette", "uvicorn")
@@ -51,7 +51,7 @@ def end(folder: Path) -> bool:
         return False
     try:
         signal.pidfd_send_signal(file, signal.SIGTERM)
-        if not select.select([file], [], [], END_SECONDS)[0]:
+        if not is_readable(file, END_SECONDS):
             found[0].kill()
     except ProcessLookupError:  # it was faster
         return True

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from shmbroker.ipc.instance.readable import is_readable
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Process:
         if (file := self.descriptor()) is None:
             return True
         try:
-            return bool(select.select([file], [], [], 0)[0])
+            return is_readable(file, 0)
         finally:
             os.close(file)
 
@@ -69,14 +70,14 @@ class Process:
             return False
         try:
             signal.pidfd_send_signal(file, signal.SIGKILL)
-            return bool(select.select([file], [], [])[0])
+            return is_readable(file)
         finally:
             os.close(file)
 
     def wait_for_death(self) -> None:
         """Of one that is dying: its locks fall one after the other, as its files are closed."""
         if (file := self.descriptor()) is not None:
-            select.select([file], [], [])
+            is_readable(file)
             os.close(file)
 
 

@@ -8,7 +8,6 @@ been late itself looks once more: then the whole machine was stopped, and the li
 from __future__ import annotations
 
 import os
-import select
 import signal
 import threading
 import time
@@ -17,6 +16,7 @@ from collections.abc import Callable
 from shmbroker.ipc.instance import beat
 from shmbroker.ipc.instance.lock.live_lock import LiveLock
 from shmbroker.ipc.instance.lock.record import HANDED_OVER, LIVE, Record
+from shmbroker.ipc.instance.readable import is_readable
 
 
 class StallWatch:
@@ -67,6 +67,6 @@ class StallWatch:
                 return
             signal.pidfd_send_signal(file, signal.SIGKILL)
             self._told(record, age)
-            select.select([file], [], [])
+            is_readable(file)
         finally:
             os.close(file)

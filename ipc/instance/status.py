@@ -7,7 +7,6 @@ status   JSON, replaced at each change of state
 from __future__ import annotations
 
 import os
-import select
 import signal
 import time
 from dataclasses import asdict, dataclass, replace
@@ -18,6 +17,7 @@ from shmbroker.ipc.base import trust
 from shmbroker.ipc.base.errors import Error, InUse, Untrusted
 from shmbroker.ipc.instance.lock import ofd
 from shmbroker.ipc.instance.process import Process, of_fields
+from shmbroker.ipc.instance.readable import is_readable
 from shmbroker.ipc.instance.watch import Watch
 from shmbroker.ipc.instance.whole import check_is_file, read_whole, write_whole
 
@@ -104,7 +104,7 @@ def signalled(folder: Path, number: signal.Signals, timeout: float | None) -> bo
     try:
         check_user(folder, found)
         signal.pidfd_send_signal(file, number)
-        return bool(select.select([file], [], [], timeout)[0])
+        return is_readable(file, timeout)
     finally:
         os.close(file)
 
@@ -116,7 +116,7 @@ def ended(folder: Path, timeout: float | None) -> bool:
     if file is None:
         return True
     try:
-        return bool(select.select([file], [], [], timeout)[0])
+        return is_readable(file, timeout)
     finally:
         os.close(file)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import os
-import select
 from pathlib import Path
 from typing import Final
+
+from shmbroker.ipc.instance.readable import is_readable
 
 IN_MODIFY: Final = 0x2
 IN_CLOSE_WRITE: Final = 0x8
@@ -29,10 +30,10 @@ class Watch:
     def wait(self, timeout: float | None = None) -> bool:
         """Until something may have changed; False if nothing did for so many seconds."""
         shortest = min((each for each in (timeout, self.timeout) if each is not None), default=None)
-        ready, _, _ = select.select([self.file], [], [], shortest)
+        ready = is_readable(self.file, shortest)
         if ready:
             os.read(self.file, 1 << 16)
-        return bool(ready) or shortest == self.timeout
+        return ready or shortest == self.timeout
 
     def close(self) -> None:
         os.close(self.file)
