@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,16 +49,17 @@ class Mount:
 def parsed(line: str) -> Mount:
     """A line of mountinfo: what comes before the dash is of the mount, the rest of the system."""
     of_mount, _, of_system = line.partition(" - ")
-    fields, (kind, _, options, *_) = of_mount.split(), of_system.split()
+    fields, (kind, _, options, *_) = of_mount.split(" "), of_system.split(" ")  # one may be empty
     point = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), fields[4])
     return Mount(point, kind, frozenset(fields[5].split(",") + options.split(",")))
 
 
 def mount_of(path: Path, mounts: str | None = None) -> Mount:
     """The one that the path is on: the last of those whose point is nearest to it."""
-    lines = (MOUNTS.read_text() if mounts is None else mounts).splitlines()
+    lines = (os.fsdecode(MOUNTS.read_bytes()) if mounts is None else mounts).split("\n")
     resolved = path.resolve()
-    on_the_way = (each for each in map(parsed, lines) if resolved.is_relative_to(each.point))
+    mounted = map(parsed, filter(None, lines))
+    on_the_way = (each for each in mounted if resolved.is_relative_to(each.point))
     found = Mount("/", "unknown", frozenset())
     for mount in on_the_way:
         if len(mount.point) >= len(found.point):

@@ -37,8 +37,10 @@ class Process:
             return None
         try:
             file = os.pidfd_open(self.pid)
-        except ProcessLookupError:
-            return None
+        except OSError:
+            if self.may_run:
+                raise
+            return None  # there is none of this number, or it is that of a thread by now
         if started(self.pid) != self.started:
             os.close(file)
             return None
@@ -114,16 +116,16 @@ def namespace() -> str:
 def started(pid: int) -> int:
     """0 if there is no such process."""
     try:
-        line = Path(f"/proc/{pid}/stat").read_text()
+        line = Path(f"/proc/{pid}/stat").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
         return 0
-    return int(line.rpartition(")")[2].split()[19])
+    return int(line.rpartition(b")")[2].split()[19])
 
 
 def stands_still(pid: int) -> bool:
     """Whether a signal, or a debugger, has stopped the process."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text()
+        text = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
         return False
-    return text.rpartition(")")[2].split()[0] in ("T", "t")
+    return text.rpartition(b")")[2].split()[0] in (b"T", b"t")

@@ -48,6 +48,32 @@ def test_a_death_is_seen_by_who_has_many_files_open() -> None:
     assert other.has_ended
 
 
+def test_who_has_ended_and_whose_number_is_that_of_a_thread_has_ended() -> None:
+    goes_on = threading.Event()
+    thread = threading.Thread(target=goes_on.wait)
+    thread.start()
+    try:
+        assert thread.native_id is not None
+        former = process.Process(thread.native_id, 1, process.boot(), process.namespace())
+        assert former.has_ended
+        assert not former.kill()
+    finally:
+        goes_on.set()
+        thread.join()
+
+
+def test_a_name_of_a_process_is_any_bytes() -> None:
+    """The kernel cuts it off after 15 bytes, also within a letter."""
+    name, started = Path("/proc/self/comm"), process.started(os.getpid())
+    before = name.read_bytes()
+    name.write_bytes(b"gr\xc3")
+    try:
+        assert process.started(os.getpid()) == started
+        assert not process.stands_still(os.getpid())
+    finally:
+        name.write_bytes(before.strip())
+
+
 @pytest.mark.usefixtures("many_files")
 def test_a_folder_is_watched_by_who_has_many_files_open(tmp_path: Path) -> None:
     watch = Watch(tmp_path)

@@ -179,6 +179,23 @@ def test_the_mount_is_the_nearest() -> None:
     assert mount.mount_of(Path("/mnt/plainly"), MOUNTS).kind == "ext4"
 
 
+def test_names_of_other_mounts_stop_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel escapes blanks and ends of lines in them; a source may be empty."""
+    table = tmp_path / "mountinfo"
+    others = (
+        b"33 22 0:43 / /media/\xfcber rw - vfat /dev/sdb1 rw\n",
+        b"34 22 0:44 / /media/a\xc2\x85b rw - vfat /dev/sdc1 rw\n",
+        b"35 22 0:45 / /mnt/none rw - tmpfs  rw,size=4k\n",
+    )
+    table.write_bytes(MOUNTS.encode() + b"".join(others))
+    monkeypatch.setattr(mount, "MOUNTS", table)
+    assert mount.mount_of(Path("/mnt/plain/disk/x")).kind == "xfs"
+    assert mount.mount_of(Path(os.fsdecode(b"/media/\xfcber/x"))).kind == "vfat"
+    assert mount.mount_of(Path("/mnt/none")).kind == "tmpfs"
+
+
 def test_a_mount_as_it_should_be_gives_no_warning() -> None:
     found = mount.mount_of(Path("/mnt/a b"), MOUNTS)
     assert found.is_remote
