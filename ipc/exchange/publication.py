@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.core.codes import FULL, INTERRUPTED, NOT_FOUND
@@ -42,11 +43,15 @@ def unroutable(exchange: str, key: str, wished: int) -> Unroutable:
 
 
 class Publication:
-    """Remembers which queues have the message, so that it can go on where one had no room."""
+    """Remembers which queues have the message, so that it can go on where one had no room.
+
+    C counts them, in the order of the bindings.  If these change before it goes on, the count is
+    made that of the queues before the first that lacks the message: none of them is passed over.
+    """
 
     __slots__ = (
-        "_done", "_exchange", "_kept", "_message", "_outgoing", "_receipts", "_wishes",
-        "is_delayed", "level",
+        "_done", "_exchange", "_generation", "_kept", "_lacking", "_lacking_from", "_message",
+        "_outgoing", "_receipts", "_wishes", "is_delayed", "level",
     )  # fmt: skip
 
     def __init__(
@@ -86,6 +91,9 @@ class Publication:
         if self.is_to_confirm:
             self._receipts = exchange._broker._handles.receipts()
         self._done = ffi.new("int64_t *")
+        self._lacking: list[Any] | None = None
+        """Queues that had no room, and those behind them, when the catalog had this generation."""
+        self._generation = self._lacking_from = 0
 
     @property
     def is_to_confirm(self) -> bool:
@@ -95,9 +103,11 @@ class Publication:
         """Publish to those that are left: how many have it, all told; QueueFull if one is full."""
         done = self._done
         deadline = Deadline(timeout_ns)
-        code = INTERRUPTED
+        code = self._attempt(0)  # which bindings there were is known only if it does not take long
+        if code < 0 and timeout_ns != 0:
+            code = INTERRUPTED
         while code == INTERRUPTED:
-            code = self._publish(deadline.left())
+            code = self._attempt(deadline.left())
         if code < 0:
             had = f" ({done[0]} queues have the message)" if done[0] else ""
             raise self._error(code, had)
@@ -105,6 +115,43 @@ class Publication:
             key = self._message[2].decode(errors="surrogatepass")
             raise unroutable(self._exchange.name, key, self._wishes)
         return code
+
+    def _attempt(self, timeout_ns: int) -> int:
+        self._catch_up()
+        code = self._publish(timeout_ns)
+        if code < 0 and self._exchange.name and not self._wishes & IMMEDIATE:
+            self._note_lacking()
+        return code
+
+    def _note_lacking(self) -> None:
+        done = self._done[0]
+        if self._lacking is None:
+            self._generation = self._exchange._broker._catalog.generation
+            self._lacking = list(self._route(done))
+        else:
+            del self._lacking[: done - self._lacking_from]
+        self._lacking_from = done
+
+    def _catch_up(self) -> None:
+        """Count anew if the catalog has changed."""
+        if (lacking := self._lacking) is None:
+            return
+        generation = self._exchange._broker._catalog.generation
+        if generation == self._generation:
+            return
+        route = list(self._route(0))
+        done = next((at for at, queue in enumerate(route) if queue in lacking), len(route))
+        self._done[0] = self._lacking_from = done
+        self._lacking, self._generation = route[done:], generation
+
+    def _route(self, begin: int) -> Iterator[Any]:
+        """The queues that its bindings lead to now, as C knows them, from one of them on."""
+        queue = ffi.new("sb_queue **")
+        for each in count(begin):
+            code = lib.sb_exchange_full(self._exchange._exchange, *self._message[2:6], each, queue)
+            if code < 0 or queue[0] == ffi.NULL:
+                return
+            yield self._exchange._broker._handles.opened(queue[0])
 
     def _publish(self, timeout_ns: int) -> int:
         exchange, done = self._exchange._exchange, self._done

@@ -1,0 +1,117 @@
+"""A message that waits for room in one queue of an exchange, while bindings change."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from types import FrameType
+
+import pytest
+
+from shmbroker import Broker, QueueFull, aio
+from shmbroker.ipc.exchange.publication import Publication
+from tests.support.host import PATIENCE
+
+NAMES = ("a", "b", "c", "d")
+ROOM = 2
+
+
+@pytest.fixture
+def x(broker: Broker) -> Broker:
+    """An exchange with four queues, in this order, of which c is full."""
+    broker.declare_exchange("x", "fanout")
+    for name in NAMES:
+        broker.declare_queue(name, slots=ROOM)
+        broker.bind("x", name)
+    broker.queue("c").publish_many([b"before"] * ROOM)
+    return broker
+
+
+def has(broker: Broker) -> dict[str, int]:
+    """How often each of them has the message."""
+    bodies = {name: [each.body for each in broker.queue(name).browse()] for name in NAMES}
+    return {name: found.count(b"x") for name, found in bodies.items()}
+
+
+def stuck(broker: Broker) -> Publication:
+    publication = Publication(broker.exchange("x"), b"x")
+    with pytest.raises(QueueFull, match="2 queues have the message"):
+        publication.go_on(0)
+    return publication
+
+
+def test_it_passes_over_no_queue_when_one_before_goes(x: Broker) -> None:
+    publication = stuck(x)
+    x.unbind("x", "a")
+    x.queue("c").purge()
+    assert publication.go_on(0) == 3
+    assert has(x) == {"a": 1, "b": 1, "c": 1, "d": 1}
+
+
+def test_no_queue_has_it_twice_when_one_before_comes(x: Broker) -> None:
+    x.unbind("x", "a")
+    publication = Publication(x.exchange("x"), b"x")
+    with pytest.raises(QueueFull, match="1 queues have the message"):
+        publication.go_on(0)
+    x.bind("x", "a")  # in the row that was free
+    x.queue("c").purge()
+    publication.go_on(0)
+    assert has(x) == {"a": 0, "b": 1, "c": 1, "d": 1}
+
+
+def test_those_behind_a_queue_that_goes_have_it(x: Broker) -> None:
+    publication = stuck(x)
+    x.unbind("x", "c")
+    x.unbind("x", "b")
+    assert publication.go_on(0) == 2
+    assert has(x) == {"a": 1, "b": 1, "c": 0, "d": 1}
+
+
+def test_it_may_be_stuck_several_times(x: Broker) -> None:
+    x.queue("d").publish_many([b"before"] * ROOM)
+    publication = stuck(x)
+    x.delete_queue("a", force=True)
+    x.declare_queue("a", slots=ROOM)
+    x.queue("c").purge()
+    with pytest.raises(QueueFull, match="queue 'd' is full"):
+        publication.go_on(0)
+    x.unbind("x", "b")
+    x.queue("d").purge()
+    publication.go_on(0)
+    assert has(x) == {"a": 0, "b": 1, "c": 1, "d": 1}
+
+
+@pytest.fixture
+def alarm(x: Broker) -> Iterator[None]:
+    """A queue goes while the message waits, and then there is room."""
+
+    def rings(_number: int, _frame: FrameType | None) -> None:
+        x.unbind("x", "a")
+        x.queue("c").purge()
+
+    before = signal.signal(signal.SIGALRM, rings)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    yield
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.usefixtures("alarm")
+def test_who_waits_is_interrupted(x: Broker) -> None:
+    assert x.exchange("x").publish(b"x", timeout=PATIENCE) == 3
+    assert has(x) == {"a": 1, "b": 1, "c": 1, "d": 1}
+
+
+def test_asyncio(x: Broker, vhost: str) -> None:
+    async def session() -> None:
+        async with aio.connect(f"shm://{vhost}") as broker:
+            exchange = await broker.exchange("x")
+            waiting = asyncio.create_task(exchange.publish(b"x", timeout=PATIENCE))
+            while x.queue("b").statistics().depth == 0:
+                await asyncio.sleep(0.001)
+            x.unbind("x", "a")
+            x.queue("c").purge()
+            await waiting
+
+    asyncio.run(session())
+    assert has(x) == {"a": 1, "b": 1, "c": 1, "d": 1}
