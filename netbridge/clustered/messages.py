@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from shmbroker.ipc.base.errors import Error
+from shmbroker.ipc.base.errors import Error, TooMany
 from shmbroker.ipc.connection.broker import Broker, connect
 from shmbroker.ipc.instance.leaving import that_go
 from shmbroker.ipc.request.return_address import say_node
@@ -205,12 +205,16 @@ class Messages:
             self._has_complained = False
         elif self._ways is not None and self._node:
             self._carries_at = time.monotonic() + AGAIN_SECONDS
-            if not self._has_complained:
-                self._has_complained = True
-                self._tell({"event": "cluster", "level": "error", "state": "not carried",
-                            "cluster": self._setup.cluster.name,
-                            "detail": f"{type(failed).__name__}: {failed}"})  # fmt: skip
+            self._complain(failed)
             self._changed()
+
+    def _complain(self, failed: Exception) -> None:
+        """Once: it is tried again and again."""
+        if not self._has_complained:
+            self._has_complained = True
+            self._tell({"event": "cluster", "level": "error", "state": "not carried",
+                        "cluster": self._setup.cluster.name,
+                        "detail": f"{type(failed).__name__}: {failed}"})  # fmt: skip
 
     # --- of the worker ------------------------------------------------------------------------
 
@@ -220,16 +224,30 @@ class Messages:
             self._decided.popleft()()
 
     def open(self) -> bool:
-        """False: the vhost is not there yet."""
+        """False: the vhost is not there yet, or refuses something that is needed."""
         node = self._node
         if not self._carries or self._broker is not None or not node:
             return True
         setup = self._setup
         try:
             broker = connect(f"shm://{setup.vhost}", name=f"cluster {setup.cluster.name}"[:56])
+        except TooMany as error:
+            self._complain(error)
+            return False
         except Error:
             return False
         self._broker = broker
+        try:
+            self._prepare(broker, node)
+        except Error as error:
+            self.close()
+            self._complain(error)
+            return False
+        self._has_complained = False
+        return True
+
+    def _prepare(self, broker: Broker, node: Node) -> None:
+        setup = self._setup
         say_node(broker, setup.cluster.name, node)
         self._thread.serve(broker, node)
         self._balancing = Balancing(broker, setup.cluster.name, self._tell)
@@ -250,7 +268,6 @@ class Messages:
             self._changed()
 
         self._thread.call(begin)
-        return True
 
     def close(self) -> None:
         """After nobody can come any more."""

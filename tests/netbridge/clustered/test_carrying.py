@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from shmbroker import Broker
 from shmbroker.ipc.base.errors import Error, TooMany
+from shmbroker.ipc.instance.leaving import delete_own
+from shmbroker.ipc.queue.grouped import ROUTES
+from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.carrier.worker import Worker
+from shmbroker.netbridge.cluster.grouping import Grouping
 from shmbroker.netbridge.clustered import messages
 from shmbroker.netbridge.clustered.looking import Looked
+from shmbroker.netbridge.link.peer import Identity
+from shmbroker.netbridge.wire.words import Standing
 from tests.netbridge.cluster.talk import Town, node_of
 
 
@@ -66,3 +75,35 @@ def test_what_could_not_be_carried_out_is_tried_again_and_told_once(
     clock[0] += 5.0
     made.looks(machine)
     assert tried == [3], "it is done"
+
+
+def test_what_refuses_something_at_the_beginning_is_told_once_and_tried_again(
+    broker: Broker, vhost: str, tmp_path: Path
+) -> None:
+    """Else the network of a broker would end where a table is full, or a queue is another one."""
+    broker.declare_queue(ROUTES, slots=64)
+    lines: list[dict[str, Any]] = []
+    cluster = SimpleNamespace(
+        name="town", hops=1, balancing="strict", allow_direct_connections_only=False,
+    )  # fmt: skip
+    setup: Any = SimpleNamespace(
+        cluster=cluster, vhost=vhost, ways=tmp_path / "ways",
+        grouping=Grouping("mine", True, 5.0, None, 30.0),
+    )  # fmt: skip
+    setup.ours = Identity(bytes(16), bytes(16), "east", Standing.NONE, 0)
+    with NetworkThread() as thread:
+        worker = Worker(thread.call)
+        made = messages.Messages(
+            thread, worker, setup, lambda line: lines.append(dict(line)), lambda: None
+        )
+        made.begins(node_of("east"))
+        assert not made.open()
+        assert not made.open()
+        assert [line["state"] for line in lines] == ["not carried"]
+        assert ROUTES in lines[0]["detail"]
+        assert made.broker is None
+        delete_own(broker, ROUTES)
+        assert made.open()
+        assert thread.ask(lambda: made.groups) is not None
+        made.close()
+        worker.close()
