@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from shmbroker.core.layout import BALANCE_SELECTOR_SHIFT, BALANCE_SELECTORS_BYTES
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.base.errors import NotFound, SelectorError
+from shmbroker.ipc.base.errors import Error, NotFound, SelectorError
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.selector.selector import Selector
 from shmbroker.ipc.sink.target import target_of
@@ -34,42 +33,59 @@ class Balancing:
         """References."""
         self.stands_for: dict[str, str] = {}
         """Whose messages are in a queue, by its name, if they are not its own."""
+        self.lacking: frozenset[Which] = frozenset()
+        """Those that could not be set, which was told: they are to be tried again."""
         lib.sb_balances_forget(broker._connection, 0)
 
     def sets(self, wanted: Sets) -> None:
         """From now on these, and no others."""
         for which in self._there.keys() - wanted.keys():
-            self._set(which, ())
+            if (error := self._set(which, ())) is not None:
+                self._not_set(which, error)
             del self._there[which]
             if left := self._sets.pop(which, 0):
                 lib.sb_balances_forget(self._broker._connection, left)
+        lacking = set()
         for which, members in wanted.items():
-            if self._there.get(which) != members:
-                self._set(which, members)
+            if self._there.get(which) == members:
+                continue
+            if (error := self._set(which, members)) is None:
                 self._there[which] = members
+            else:
+                lacking.add(which)
+                if which not in self.lacking:
+                    self._not_set(which, error)
+        self.lacking = frozenset(lacking)
 
-    def _set(self, which: Which, members: tuple[Member, ...]) -> None:
+    def _not_set(self, which: Which, error: Error) -> None:
+        self._tell({"event": "cluster", "level": "error", "state": "not balanced",
+                    "queue": which[0], "detail": str(error)})  # fmt: skip
+
+    def _set(self, which: Which, members: tuple[Member, ...]) -> Error | None:
+        """Why it is not done."""
         name, reference = which
         words: list[int] = []
         eligible, selectors = programs_of(members)
-        with suppress(NotFound):  # it was deleted: the next look tells
+        try:
             queue = serving(self._broker, name)
             if lib.sb_queue_reference(queue._queue) != reference:
-                return  # so was this one
+                return None  # so was this one
             for each in members:
                 way = queue if each.node == HERE else self._way(each.node)
                 target = 0 if each.node == HERE else target_of(self.stands_for.get(name, name))
                 words += [int(lib.sb_queue_reference(way._queue)), target]
-            given = ffi.new("int64_t[]", words)
-            code = lib.sb_queue_balance(
-                queue._queue, given, len(members), eligible, selectors, len(selectors)
-            )
-            if code < 0:
-                error = queue._error(code, "balancing")
-                self._tell({"event": "cluster", "level": "error", "state": "not balanced",
-                            "queue": name, "detail": str(error)})  # fmt: skip
-            else:
-                self._sets[which] = code
+        except NotFound:  # it was deleted: the next look tells
+            return None
+        except Error as error:
+            return error
+        given = ffi.new("int64_t[]", words)
+        code = lib.sb_queue_balance(
+            queue._queue, given, len(members), eligible, selectors, len(selectors)
+        )
+        if code < 0:
+            return queue._error(code, "balancing")
+        self._sets[which] = code
+        return None
 
     def _way(self, node: Node) -> Any:
         return serving(self._broker, towards(self._cluster, node))

@@ -203,10 +203,22 @@ class Messages:
         """By an error that passes, as of a table that is full: it is tried again."""
         if failed is None:
             self._has_complained = False
-        elif self._ways is not None and self._node:
-            self._carries_at = time.monotonic() + AGAIN_SECONDS
+        if self._ways is None or not self._node:
+            return
+        if failed is not None:
             self._complain(failed)
+        if failed is not None or self._lacks:
+            self._carries_at = time.monotonic() + AGAIN_SECONDS
             self._changed()
+
+    @property
+    def _lacks(self) -> bool:
+        """A set of some queue, or what stands in for it; that was told."""
+        balancing, stand_ins = self._balancing, self._stand_ins
+        return bool(
+            (balancing is not None and balancing.lacking)
+            or (stand_ins is not None and stand_ins.lacking)
+        )
 
     def _complain(self, failed: Exception) -> None:
         """Once: it is tried again and again."""

@@ -52,6 +52,9 @@ class StandIns:
         self._balancing, self._giving = balancing, giving
         self._queues: dict[str, Queue] = {}
         """By the names of those that they stand in for."""
+        self.lacking: frozenset[str] = frozenset()
+        """Queues that have none, since it could not be made, which was told: it is to be tried
+        again."""
         self._tickets: dict[str, int] = {}
         self._is_closed = False
         giving.emptied = lambda name: thread.call(partial(self._watch, name))
@@ -61,15 +64,19 @@ class StandIns:
     def sets(self, wanted: Mapping[str, tuple[Member, ...]]) -> dict[Which, tuple[Member, ...]]:
         """One for each of these queues, with these turns."""
         found: dict[Which, tuple[Member, ...]] = {}
+        lacking = set()
         for name, members in wanted.items():
             try:
                 queue = self._made(name)
             except Error as error:
-                self._tell({"event": "cluster", "level": "error", "state": "not balanced",
-                            "queue": name, "detail": str(error)})  # fmt: skip
+                lacking.add(name)
+                if name not in self.lacking:
+                    self._tell({"event": "cluster", "level": "error", "state": "not balanced",
+                                "queue": name, "detail": str(error)})  # fmt: skip
                 continue
             self._balancing.stands_for[queue.name] = name
             found[queue.name, int(lib.sb_queue_reference(queue._queue))] = members
+        self.lacking = frozenset(lacking)
         return found
 
     def _made(self, name: str) -> Queue:

@@ -9,17 +9,22 @@ from typing import Any
 import pytest
 
 from shmbroker import Broker
+from shmbroker.core import codes
+from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import Error, TooMany
 from shmbroker.ipc.instance.leaving import delete_own
 from shmbroker.ipc.queue.grouped import ROUTES
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
+from shmbroker.netbridge.cluster.balancing import HERE, Member
 from shmbroker.netbridge.cluster.grouping import Grouping
-from shmbroker.netbridge.clustered import messages
+from shmbroker.netbridge.clustered import balancing, messages
 from shmbroker.netbridge.clustered.looking import Looked
+from shmbroker.netbridge.clustered.stand_ins import StandIns, stand_in
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.wire.words import Standing
 from tests.netbridge.cluster.talk import Town, node_of
+from tests.netbridge.clustered.test_balancing import sets_in
 
 
 def test_what_could_not_be_carried_out_is_tried_again_and_told_once(
@@ -54,9 +59,11 @@ def test_what_could_not_be_carried_out_is_tried_again_and_told_once(
         looks=lambda machine: None, up=frozenset(), made=frozenset(), sets=sets,
         leads_to=frozenset, kept_in_turn=lambda names, settled: frozenset(),
         carries=lambda carried, settled: None, passes_on=lambda turns, holders: None,
+        lacking=frozenset(),
     )  # fmt: skip
+    stands_in: Any = SimpleNamespace(sets=dict, passes_on=faces.passes_on, lacking=frozenset())
     made._ways = made._topics = made._balancing = faces
-    made._stand_ins = SimpleNamespace(sets=dict, passes_on=faces.passes_on)  # type: ignore[assignment]
+    made._stand_ins = stands_in
     machine = Town().add("east")
     made.begins(node_of("east"))
     made.sees(Looked([], [], {}))
@@ -75,6 +82,16 @@ def test_what_could_not_be_carried_out_is_tried_again_and_told_once(
     clock[0] += 5.0
     made.looks(machine)
     assert tried == [3], "it is done"
+    for each in (faces, stands_in):
+        each.lacking, made._known, before = frozenset({"orders"}), None, tried[0]
+        made.looks(machine)
+        clock[0] = made.deadline
+        made.looks(machine)
+        assert tried == [before + 2], "what lacks is tried again"
+        each.lacking = frozenset()
+        clock[0] = made.deadline
+        made.looks(machine)
+    assert made.deadline > clock[0] + 5.0
 
 
 def test_what_refuses_something_at_the_beginning_is_told_once_and_tried_again(
@@ -107,3 +124,53 @@ def test_what_refuses_something_at_the_beginning_is_told_once_and_tried_again(
         assert thread.ask(lambda: made.groups) is not None
         made.close()
         worker.close()
+
+
+def test_a_set_that_cannot_be_had_is_told_once_and_had_later(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines: list[dict[str, Any]] = []
+    made = balancing.Balancing(broker, "town", lambda line: lines.append(dict(line)))
+    which = {}
+    for name in ("orders", "trades"):
+        queue = broker.declare_queue(name)
+        which[name] = name, int(lib.sb_queue_reference(queue._queue))
+    here = (Member(HERE, is_eligible=True),)
+
+    class Full:
+        """There is no room for that of orders."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(lib, name)
+
+        def sb_queue_balance(self, queue: Any, *given: Any) -> int:
+            if lib.sb_queue_reference(queue) == which["orders"][1]:
+                return codes.TABLE_FULL
+            return int(lib.sb_queue_balance(queue, *given))
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(balancing, "lib", Full())
+        for _ in range(2):
+            made.sets(dict.fromkeys(which.values(), here))
+    assert [line["queue"] for line in lines] == ["orders"]
+    assert made.lacking == {which["orders"]}
+    assert sets_in(broker) == 1
+    made.sets(dict.fromkeys(which.values(), here))
+    assert made.lacking == frozenset()
+    assert sets_in(broker) == 2
+
+
+def test_a_stand_in_that_cannot_be_made_is_told_once_and_made_later(broker: Broker) -> None:
+    lines: list[dict[str, Any]] = []
+    nobody: Any = SimpleNamespace(stands_for={})
+    made = StandIns(nobody, broker, nobody, nobody, lambda line: lines.append(dict(line)))
+    broker.declare_queue(stand_in("orders"), slots=2)
+    for _ in range(2):
+        assert made.sets({"orders": (), "trades": ()}).keys() == {
+            (stand_in("trades"), lib.sb_queue_reference(made._queues["trades"]._queue))
+        }
+        assert made.lacking == {"orders"}
+    assert [line["queue"] for line in lines] == ["orders"]
+    delete_own(broker, stand_in("orders"))
+    assert len(made.sets({"orders": (), "trades": ()})) == 2
+    assert made.lacking == frozenset()
