@@ -67,7 +67,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/client/subscription.py": set(),
     "netbridge/client/transaction.py": set(),
     "netbridge/client/link.py": {"time"},
-    "netbridge/client/near.py": {"threading"},
+    "netbridge/client/near.py": {"threading", "time"},
     "netbridge/client/record.py": {"time"},
     "netbridge/client/scheduling.py": set(),
     "netbridge/client/session.py": {"time", "secrets"},
