@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from shmbroker.ipc.message.copied import CopiedMessage
     from shmbroker.ipc.queue.queue import Queue
 
-FIELDS = {
+FIELDS: dict[str, tuple[type, ...]] = {
     "key": (str, type(None)), "properties": (dict, str), "body": (str,), "body_encoding": (str,),
     "priority": (int, type(None)), "ttl": (int, float, type(None)),
     "deliveries": (int,), "published_at": (int,), "properties_encoding": (str,),

@@ -485,9 +485,10 @@ class Replicating(Passive):
         No epoch begins: whoever else counts may not hear of it before this one is dead as well,
         and would begin the same.
         """
+        if self.options.electorate is not None or self.granted is not None:
+            return
         copy = next((each for each in self.copies if each.member == member), None)
-        is_lost = member in self.counted and copy is not None and self.granted is None
-        if self.options.electorate is None and is_lost:
+        if member in self.counted and copy is not None:
             follower = self.followers.setdefault(member, Follower(copy, 0, now))
             self._goes(follower, "is dead", now)
 
