@@ -41,6 +41,8 @@ NEIGHBOURS_MAX: Final = 255
 """That a member of a chain tells of."""
 TWICE_SECONDS: Final = 2.0
 """Two processes of one node for so long are no takeover, but a copied store."""
+LATE_SECONDS: Final = 0.5
+"""Who looks so much later was paused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +313,11 @@ class Membership:
                     del self._repeats[link]
                 yield Say(link, self._here)
         for incarnation, since in list(self._twice.items()):
-            if now >= since + TWICE_SECONDS and incarnation not in self._warned:
+            if incarnation in self._warned or now < since + TWICE_SECONDS:
+                continue
+            if now >= since + TWICE_SECONDS + LATE_SECONDS:
+                self._twice[incarnation] = now  # it was paused, and has yet to hear who is gone
+            else:
                 yield from self._warn(incarnation)
 
     @property

@@ -232,6 +232,21 @@ def test_a_restart_is_no_duplicate_though_the_old_link_falls_silent_later() -> N
     assert town.members["a"].lives[node_of("b")].uri == "tcp://again:1"
 
 
+def test_who_was_paused_hears_who_is_gone_before_it_warns() -> None:
+    """Its own clock wakes it before the link that has been silent meanwhile."""
+    town = Town()
+    for name in "ab":
+        town.add(name)
+    old = town.link("a", "b")
+    town.add("b", key="again", epoch=2)
+    town.link("a", "again")
+    town.later(5.0)
+    town.cut(old)
+    town.later(10)
+    assert not town.states("a", "duplicate id")
+    assert town.members["a"].lives[node_of("b")].uri == "tcp://again:1"
+
+
 def test_a_backup_that_its_live_did_not_know_of_is_no_duplicate() -> None:
     """It runs at another live, and says whose member it is."""
     town = Town()
