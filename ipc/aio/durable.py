@@ -37,7 +37,8 @@ class DurableQueue(Queue, of=sync.DurableQueue):
             number, receipt = await self._schedule(body, timeout, options)
             if level != CONFIRM_SHM:
                 left = deadline.seconds_left()
-                await self._confirm_at(receipt.queue, receipt.position, left, number, level)
+                told = number or receipt.position
+                await self._confirm_at(receipt.queue, receipt.position, left, told, level)
             return number
         position = await super()._publish(body, timeout=timeout, confirm="shm", **options)
         if level != CONFIRM_SHM:  # also for a duplicate: the one that counts may not be there yet

@@ -83,7 +83,8 @@ class DurableQueue(Queue):
             number, receipt = self._schedule(body, deadline.left(), after, at, options)
             if level != CONFIRM_SHM:
                 left = deadline.seconds_left()
-                self._confirm_at(receipt.queue, receipt.position, left, number, level)
+                told = number or receipt.position
+                self._confirm_at(receipt.queue, receipt.position, left, told, level)
             return number
         position: int | None = super().publish(body, timeout=timeout, **options)
         if level != CONFIRM_SHM:  # also for a duplicate: the one that counts may not be there yet

@@ -28,7 +28,7 @@ from shmbroker.ipc.queue.open_transaction import OPEN, notice
 from shmbroker.ipc.queue.opened import OpenedQueue
 from shmbroker.ipc.queue.producer import Producer
 from shmbroker.ipc.request.request import Reply, request
-from shmbroker.ipc.schedule.scheduled import When, ring_of, schedule
+from shmbroker.ipc.schedule.scheduled import When, id_of, ring_of, schedule
 
 _ALL = -1
 _publish = publish_now
@@ -90,8 +90,9 @@ class Publishing(OpenedQueue):
         QueueFull if there is no room within the timeout; None waits for ever.
 
         With deliver_after or deliver_at the message is scheduled: it has no position yet, and this
-        is its id in the schedule.  With a message_id it is published once, however often it is
-        tried and by whom: None if the queue has, or had, a message with this id.
+        is its id in the schedule, 0 if it was due and is in the queue.  With a message_id it is
+        published once, however often it is tried and by whom: None if the queue has, or had, a
+        message with this id.
         """
         if timeout is not None:
             nanoseconds(timeout)  # refuses what is no time-out
@@ -154,7 +155,7 @@ class Publishing(OpenedQueue):
         deliver_at: When | None,
         options: dict[str, Any],
     ) -> tuple[int, Any]:
-        """Its id, and the receipt that says where it is: in the schedule, unless it is due."""
+        """Its id, and the receipt that says where it is: in the schedule; 0 if it was due."""
         if OPEN:
             self._notice()
         try:
@@ -170,7 +171,7 @@ class Publishing(OpenedQueue):
             code = lib.sb_publish_receipt(self._queue, message, deadline.left(), receipt)
         if code < 0:
             raise self._error(code, "publishing to")
-        return code, receipt
+        return id_of(self, code, receipt), receipt
 
     @shows(Options)
     def publish_nowait(self, body: Any, **options: Unpack[Options]) -> int:

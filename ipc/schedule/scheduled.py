@@ -108,6 +108,13 @@ def _read(message: CopiedMessage, chunk: bytes) -> ScheduledMessage | None:
     return ScheduledMessage(**fields, id=number, deliver_at=at)
 
 
+def id_of(queue: OpenedQueue, code: int, receipt: Any) -> int:
+    """What publishing answered, if it is an id; 0: it was due, and this is a position."""
+    ring = ffi.new("sb_queue **")
+    is_scheduled = lib.sb_schedule(queue._queue, ring) == OK and ring[0] == receipt.queue
+    return code if is_scheduled else 0
+
+
 def ring_of(queue: OpenedQueue) -> Any:
     """The ring that a queue's scheduled messages are in, for C; None if there is none."""
     ring = ffi.new("sb_queue **")

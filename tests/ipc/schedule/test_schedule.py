@@ -69,6 +69,15 @@ def test_what_is_over_is_delivered_at_once(orders: Queue) -> None:
     assert orders.receive_many(8, timeout=0) == [b"a", b"b", b"c"]
 
 
+def test_what_is_over_has_no_id_of_another(orders: Queue) -> None:
+    later = orders.publish(b"later", deliver_after=100)
+    orders.publish(b"position 0")
+    over = orders.publish(b"position 1", deliver_at=0)
+    assert (later, over) == (1, 0)
+    assert not orders.cancel_scheduled(over)
+    assert [each.body for each in orders.scheduled()] == [b"later"]
+
+
 def test_all_of_a_message_comes_along(orders: Queue) -> None:
     orders.publish(
         b"x" * 5000,
