@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import threading
 
-from shmbroker.ipc.base.errors import Error
+from shmbroker.ipc.base.errors import ConnectionClosed, Error
 from shmbroker.ipc.base.refusal import told
-from shmbroker.ipc.connection.broker import connect
+from shmbroker.ipc.connection.broker import Broker, connect
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.vhost import vhost as vhosts
@@ -29,7 +29,18 @@ def _make(config: Config, log: Log) -> None:
             is_durable = vhosts.has_journaler(config.vhost)
             for name in config.queues:
                 if name not in known:
-                    broker.declare_queue(name, durable=is_durable)
-                    log.write("queue made", queue=name, durable=is_durable)
+                    _make_one(broker, name, log, is_durable=is_durable)
     except (Error, OSError) as error:
         log.write("warning", why=f"instance.queues: {told(error)}")
+
+
+def _make_one(broker: Broker, name: str, log: Log, *, is_durable: bool) -> None:
+    """One that cannot be made, for its pattern say, stops no other."""
+    try:
+        broker.declare_queue(name, durable=is_durable)
+    except ConnectionClosed:
+        raise
+    except Error as error:
+        log.write("warning", why=f"instance.queues: {told(error)}")
+    else:
+        log.write("queue made", queue=name, durable=is_durable)
