@@ -62,7 +62,7 @@ def files_in_use(processes: Path = Path("/proc")) -> set[Identity]:
 
 
 def mapped(maps: Path) -> Iterator[Identity]:
-    for line in maps.read_text(errors="replace").splitlines():
+    for line in filter(None, maps.read_text(errors="replace").split("\n")):
         _, _, _, device, inode, *_ = line.split(maxsplit=5)
         if inode != "0":
             major, minor = device.split(":")
@@ -182,7 +182,9 @@ def is_of_no_queue(path: Path, catalog: BinaryIO) -> bool:
     if match is None:
         return False
     index, generation = (int(each) for each in match.groups() if each is not None)
+    if index >= QUEUE_ROWS:  # anybody may give any number
+        return False
     catalog.seek(QUEUE_COLUMN_AT + index * ROW_BYTES)
     row = word(catalog.read(ROW_BYTES), 0)
     is_its_own = (row >> ROW_GENERATION_SHIFT) & ROW_GENERATION_MASK == generation
-    return index < QUEUE_ROWS and not (row & ROW_LIVE and is_its_own)
+    return not (row & ROW_LIVE and is_its_own)

@@ -59,6 +59,23 @@ def test_a_segment_of_no_queue(tmp_path: Path, rows: dict[int, int]) -> None:
     assert stale(tmp_path, age=0) == []
 
 
+def test_a_segment_of_any_number_stops_nobody(tmp_path: Path) -> None:
+    made_up_vhost(tmp_path, {})
+    (tmp_path / f"shmbroker.v.queue-{10**40}-1").write_bytes(b"")
+    (found,) = stale(tmp_path)
+    assert found.stale == (tmp_path / "shmbroker.v.queue-3-7",)
+
+
+def test_a_mapped_file_of_any_name_stops_nobody(tmp_path: Path) -> None:
+    """The kernel escapes ends of lines in it, and only those that it knows."""
+    (tmp_path / "1").mkdir()
+    line = "7f0000000000-7f0000001000 r--p 00000000 08:01 {} /tmp/{}\n"
+    lines = line.format(4711, "a\x85b") + line.format(4712, "c")
+    (tmp_path / "1" / "maps").write_text(lines)
+    device = os.makedev(8, 1)
+    assert files_in_use(tmp_path) == {(device, 4711), (device, 4712)}
+
+
 def test_a_vhost_that_others_may_write_is_told(tmp_path: Path) -> None:
     made_up_vhost(tmp_path, {3: 7}).chmod(0o666)
     (found,) = stale(tmp_path)
