@@ -66,7 +66,9 @@ class Journal(Closable):
         self._journal: Any = ffi.NULL
         self._failure: BaseException | None = None
         self._snapshot = snapshot
-        self._callback = ffi.callback("sb_journal_snapshot", self._stage_snapshot)
+        self._callback = ffi.callback(
+            "sb_journal_snapshot", self._stage_snapshot, error=-1, onerror=self._failed
+        )
         self._options = ffi.new("sb_journal_options *")
         self._options.segment_bytes = segment_bytes
         self._options.spares = spares
@@ -103,9 +105,7 @@ class Journal(Closable):
 
     def commit(self) -> None:
         """All that is staged is on the disk.  DiskFull: it is still staged, try again."""
-        code = lib.sb_journal_commit(self._journal)
-        self._reraise()
-        self._check(code)
+        self._check(lib.sb_journal_commit(self._journal))
 
     def retire(self, queue: int, position: int = ALL_POSITIONS) -> None:
         """The messages below the position are not needed; it is not written, stage that before."""
@@ -129,8 +129,12 @@ class Journal(Closable):
         one."""
         chosen = ffi.NULL
         if needed is not None:
-            chosen = ffi.callback("sb_journal_needed", lambda q, p, _: bool(needed(q, p)))
+            chosen = ffi.callback(
+                "sb_journal_needed", lambda q, p, _: bool(needed(q, p)), error=1,
+                onerror=self._failed,
+            )  # fmt: skip
         code = lib.sb_journal_compact(self._journal, share, step, chosen, ffi.NULL)
+        self._reraise()
         return code != EMPTY and self._check(code) == OK
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -148,13 +152,13 @@ class Journal(Closable):
         return JournalStatistics(**{name: getattr(told, name) for name in slots})
 
     def _stage_snapshot(self, _journal: object, _context: object) -> int:
-        try:
-            assert self._snapshot
-            self._snapshot(self)
-        except BaseException as error:  # noqa: BLE001 - it passes through C, and is raised behind it
-            self._failure = error
-            return -1
+        assert self._snapshot
+        self._snapshot(self)
         return OK
+
+    def _failed(self, _kind: object, error: BaseException, _trace: object) -> None:
+        """Of what C has called: it is raised behind that.  Ctrl-C comes at any place in there."""
+        self._failure = error
 
     def _reraise(self) -> None:
         failure, self._failure = self._failure, None
@@ -162,6 +166,7 @@ class Journal(Closable):
             raise failure
 
     def _check(self, code: int) -> int:
+        self._reraise()
         if code < 0:
             raise error_for(code, f"journal {self.folder}", ffi.errno, detail_of(code))
         return code

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
 
 from shmbroker.ipc.base.errors import InvalidArgument, JournalFailed
 from shmbroker.ipc.journal import records
-from shmbroker.ipc.journal.export import compacted, exported, imported, verified
+from shmbroker.ipc.journal.export import Needed, compacted, exported, imported, verified
 from shmbroker.ipc.journal.journal import ALL_POSITIONS, Journal
 from shmbroker.ipc.journal.replay import Record, Replay, frame_text
 
@@ -203,6 +204,34 @@ def test_only_what_was_begun_can_be_written(tmp_path: Path) -> None:
     assert positions(tmp_path) == [0, 1]
     with pytest.raises(JournalFailed, match="epoch 2"):
         Journal(tmp_path, epoch=1)
+
+
+@pytest.mark.parametrize("at", ["what is needed", "the snapshot"])
+def test_ctrl_c_while_it_is_compacted_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    """It comes in the middle of what C calls, where an exception cannot pass."""
+
+    def interrupted(*_: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    def declared(journal: Journal) -> None:
+        journal.stage(records.QUEUE, 1, 0, b"declared")
+
+    with Journal(tmp_path, segment_bytes=SEGMENT_BYTES, snapshot=declared) as journal:
+        fill(journal, 100)
+        journal.stage(records.RETIRED, 1, 90)
+        journal.commit()
+    with monkeypatch.context() as changed, pytest.raises(KeyboardInterrupt):
+        if at == "the snapshot":
+            changed.setattr(Journal, "_stage_snapshot", interrupted)
+        else:
+            changed.setattr(Needed, "__call__", interrupted)
+        compacted(tmp_path, print, SEGMENT_BYTES)
+    for _ in range(2):
+        assert positions(tmp_path)[-10:] == [*range(90, 100)]
+        assert b"declared" in {r.body for r in read(tmp_path) if r.kind == records.QUEUE}
+        compacted(tmp_path, print, SEGMENT_BYTES)
 
 
 def test_export_and_import(tmp_path: Path) -> None:
