@@ -50,9 +50,9 @@ def exported(folder: str | Path, noted: Callable[[str], object]) -> Iterator[str
 
 def _number(fields: dict[str, Any], name: str) -> int:
     value = fields.get(name)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise InvalidArgument(f"expected {name} to be a number, not {json.dumps(value)}")
-    return value
+    if isinstance(value, int) and not isinstance(value, bool) and -NUMBER - 1 <= value <= NUMBER:
+        return value
+    raise InvalidArgument(f"expected {name} to be a number of 64 bits, not {json.dumps(value)}")
 
 
 def record_of(line: str | bytes) -> tuple[int, int, int, bytes, bool]:
@@ -62,7 +62,7 @@ def record_of(line: str | bytes) -> tuple[int, int, int, bytes, bool]:
         if not isinstance(fields, dict):
             raise ValueError(f"found {type(fields).__name__}")
         body = b64decode(str(fields.get("body", "")), validate=True)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidArgument(f"expected a JSON object with a body in base64: {error}") from error
     kind = fields.get("kind")
     if isinstance(kind, str):

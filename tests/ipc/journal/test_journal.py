@@ -261,6 +261,9 @@ def test_export_and_import(tmp_path: Path) -> None:
     [
         ("x", "line 1: expected a JSON object"),
         ("[]", "line 1: expected a JSON object"),
+        ("[" * 100_000, "line 1: expected a JSON object"),
+        (f'{{"kind": 1, "queue": {1 << 63}, "position": 1}}', "queue to be a number of 64 bits"),
+        (f'{{"kind": {1 << 80}, "queue": 1, "position": 1}}', "kind to be a number of 64 bits"),
         ('{"kind": "egg", "queue": 1, "position": 1}', "'egg' is none of"),
         ('{"kind": 1, "queue": "1", "position": 1}', "expected queue to be a number"),
         ('{"kind": 1, "queue": 1, "position": 1, "body": "?"}', "base64"),
