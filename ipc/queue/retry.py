@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shmbroker.ipc._native import lib
-from shmbroker.ipc.base.errors import Empty, InvalidArgument, NotFound, QueueFull
+from shmbroker.ipc.base.errors import (
+    Empty,
+    Error,
+    InvalidArgument,
+    MessageTooLarge,
+    NotFound,
+    QueueFull,
+    ReplicaReadOnly,
+)
 
 if TYPE_CHECKING:
     from shmbroker.ipc.message.message import Message
@@ -17,6 +25,8 @@ if TYPE_CHECKING:
 NOTE = "dead."
 KEPT = ("dead.count", "dead.first")
 """So that the next death counts on."""
+REFUSALS = (QueueFull, InvalidArgument, MessageTooLarge, ReplicaReadOnly)
+"""A queue does not take this message; others may take theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +65,8 @@ class _Return:
         """It is published there before it is acknowledged here."""
         try:
             queue.publish(message.view, timeout=0, **_options(message))
-        except QueueFull:
-            self._hold(message.give_back, _full(queue.name))
+        except REFUSALS as error:
+            self._hold(message.give_back, _refusal(queue.name, error))
             return
         message.ack()
         self.sent += 1
@@ -64,12 +74,14 @@ class _Return:
     def _commit(self, queue: Queue, message: Message) -> None:
         """One frame of the journal: on disk it is here or there, and nobody waits for that."""
         transaction = queue._broker.transaction()
-        transaction.publish(queue, message.view, **_options(message))
-        transaction.ack(message)
+        let_go: Callable[[], object] = message.give_back
         try:
+            transaction.publish(queue, message.view, **_options(message))
+            transaction.ack(message)
+            let_go = transaction.rollback
             transaction.commit(timeout=0, confirm="shm")
-        except QueueFull:
-            self._hold(transaction.rollback, _full(queue.name))
+        except REFUSALS as error:
+            self._hold(let_go, _refusal(queue.name, error))
             return
         self.sent += 1
 
@@ -82,8 +94,8 @@ class _Return:
             let_go()
 
 
-def _full(origin: str) -> str:
-    return f"queue {origin!r} is full"
+def _refusal(origin: str, error: Error) -> str:
+    return f"queue {origin!r} is full" if isinstance(error, QueueFull) else str(error)
 
 
 def _options(message: Message) -> dict[str, Any]:

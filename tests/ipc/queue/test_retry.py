@@ -8,10 +8,16 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import msgpack
+
 from shmbroker import Broker, Queue, aio
 from shmbroker.ipc.message.properties import Packed
 from tests.support.host import PATIENCE, after_the_host_died, journaling
 from tests.support.victim import KILLS, Confirm, dying
+
+LARGER: Any = Packed(msgpack.Packer(use_single_float=True).pack({"a": [0.5] * 12_000}))
+"""Of a program in C: Python would pack them as more than a message may have."""
+LARGER_SAYS = "properties take 108038 bytes, and may have 65535"
 
 
 def die(queue: Queue, *bodies: bytes) -> None:
@@ -79,6 +85,22 @@ def test_properties_that_cannot_be_read_hold_up_no_others(broker: Broker) -> Non
     assert (bodies(orders), bodies(dead)) == ([b"good"], [b"bad"])
 
 
+def test_what_a_queue_refuses_holds_up_no_others(broker: Broker) -> None:
+    orders, other = (broker.declare_queue(name, dead_letter="dead") for name in ("orders", "other"))
+    orders.publish(b"odd", properties=LARGER)
+    orders.get_nowait().reject()
+    die(orders, bytes(10_000))
+    die(other, b"good")
+    broker.delete_queue("orders", force=True)
+    broker.declare_queue("orders", max_bytes=4096, dead_letter="dead")
+    done = broker.queue("dead").retry()
+    assert (done.sent, bodies(other)) == (1, [b"good"])
+    properties, size = sorted(done.stayed)
+    assert properties == LARGER_SAYS
+    assert "holds at most 4096 bytes" in size
+    assert bodies(broker.queue("dead")) == [b"odd", bytes(10_000)]
+
+
 def test_asyncio(vhost: str) -> None:
     async def session() -> None:
         async with aio.connect(f"shm://{vhost}") as broker:
@@ -127,13 +149,18 @@ def test_of_durable_queues_they_are_back_on_disk_in_one_frame(
             orders.get(timeout=PATIENCE).reject()
         dead.confirm(timeout=PATIENCE)
         orders.publish_many([b"x", b"x"], timeout=PATIENCE)
+        odd = broker.declare_queue("odd", durable=True, dead_letter="dead")
+        odd.publish(b"odd", properties=LARGER, timeout=PATIENCE)
+        odd.get(timeout=PATIENCE).reject()
+        dead.confirm(timeout=PATIENCE)
         done = dead.retry()
         orders.confirm(timeout=PATIENCE)
         dead.confirm(timeout=PATIENCE)
-    assert (done.sent, done.stayed) == (2, {"queue 'orders' is full": 1})
+    assert done.sent == 2
+    assert sorted(done.stayed) == [LARGER_SAYS, "queue 'orders' is full"]
     with after_the_host_died(vhost, tmp_path) as again:
         assert bodies(again.queue("orders")) == [b"x", b"x", b"a", b"b"]
-        assert bodies(again.queue("dead")) == [b"c"]
+        assert bodies(again.queue("dead")) == [b"c", b"odd"]
         last = list(again.queue("orders").browse())[-1]
         assert (last.key, last.priority, last.properties["n"]) == ("k", 7, 1)
         assert last.properties["dead.count"] == 1
