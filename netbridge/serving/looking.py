@@ -24,9 +24,8 @@ from shmbroker.ipc.selector.copied import matches_copied
 from shmbroker.ipc.selector.selector import Selector
 from shmbroker.netbridge.remote.body import asked, named, told
 from shmbroker.netbridge.serving.answer import Answer
-from shmbroker.netbridge.serving.commit import MARKS
 from shmbroker.netbridge.serving.declaring import checked
-from shmbroker.netbridge.serving.naming import is_held, queue_named
+from shmbroker.netbridge.serving.naming import is_closed, queue_named
 from shmbroker.netbridge.wire.frame import Command
 
 TAKEN, UNCONFIRMED, TAKEN_BY_SHIFT = 1, 2, 8
@@ -102,7 +101,7 @@ def looked(broker: Broker, command: Command) -> Answer:
     found = [
         each
         for each in getattr(broker, str(at))()
-        if (name := getattr(each, "name", "")) != MARKS and not is_held(name)
+        if not is_closed(getattr(each, "name", ""))
     ]
     return Answer(body=asked(found=[asdict(each) for each in found]))
 

@@ -1,26 +1,34 @@
-"""Queues that programs on other hosts may name: not those in which the broker keeps what is
-acknowledged in transactions that have come with a broker that has left (travelling.py)."""
+"""Queues that programs on other hosts may name: not those that are the broker's own tables, and
+not those in which it keeps what is acknowledged in transactions that have come with a broker that
+has left (travelling.py)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.instance.leaving import HELD
+from shmbroker.ipc.queue.grouped import ROUTES
+from shmbroker.ipc.queue.inherited import INHERITED
 from shmbroker.netbridge.remote.body import named
 
+CLOSED: Final = (
+    f"{ROUTES}.", f"{INHERITED}.", "$sink.marks.", "$sessions.commits.", "$turns.", HELD
+)  # fmt: skip
+"""How they begin, if a dot stands behind the name.  Those that lead to other brokers, `$sf.` and
+others, are not among them: people look at these, and they guard themselves."""
 
-def is_held(name: str) -> bool:
-    """`$held` as well, which says what is whole."""
-    return f"{name}.".startswith(HELD)
+
+def is_closed(name: str) -> bool:
+    return f"{name}.".startswith(CLOSED)
 
 
 def allowed(name: str) -> str:
     """InvalidArgument: it is the broker's own."""
-    if is_held(name):
+    if is_closed(name):
         raise InvalidArgument(
-            f"queue {name!r} is the broker's own: it has what is acknowledged in open transactions"
+            f"queue {name!r} is the broker's own: programs on other hosts have no part in it"
         )
     return name
 
