@@ -87,10 +87,14 @@ class Groups:
         self._asked = broker.declare_queue(ASKED, slots=ASKED_SLOTS, max_deliveries=None)
         self._kept = last_values(broker, KEPT)
         self._say(TIMEOUT, wanted.timeout)
+        self._own_ttl: float | None = None
+        """Of routes that concern no other node: who uses one asks for it again in time."""
         if wanted.group_timeout is not None:
             self._say(USES, wanted.group_timeout / USES_TOLD)
+            self._own_ttl = wanted.group_timeout * (1 + 2 / USES_TOLD)
         kept = {group: there for group, to in _values(self._kept) if (there := _node(to))}
-        known = {group: self._node_of(to) for group, to in _values(self._routes)}
+        known = {group: self._node_of(to) for group, to in _values(self._routes)
+                 if is_shared(group.queue, setup.cluster.addresses)}  # fmt: skip
         self.handler = Handler(wanted, setup.cluster.balancing, node, kept, known, time.monotonic())
         self._ends: dict[Node, End] = {}
         """Over which link each other node is talked to."""
@@ -194,8 +198,8 @@ class Groups:
     def _wants(self, group: Group) -> None:
         if is_shared(group.queue, self._setup.cluster.addresses):
             self._does(self.handler.wants(group, time.monotonic()))
-        else:  # it is this node's alone
-            self._write(self._routes, key_of(group), group.queue)
+        else:
+            self._write(self._routes, key_of(group), group.queue, self._own_ttl)
 
     # --- people -------------------------------------------------------------------------------
 
@@ -308,9 +312,9 @@ class Groups:
             )
         return True
 
-    def _write(self, queue: Ring, key: str, value: str) -> int | None:
+    def _write(self, queue: Ring, key: str, value: str, ttl: float | None = None) -> int | None:
         """Its position; None: there are too many."""
-        ttl = None if value else GONE_SECONDS
+        ttl = ttl if value else GONE_SECONDS
         try:
             position = queue.publish(value.encode(), key=key, ttl=ttl, timeout=0, confirm="shm")
         except QueueFull:

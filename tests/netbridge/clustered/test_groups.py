@@ -21,9 +21,12 @@ ME = b"m" * 16
 ANNA = Group("orders", "anna")
 
 
-def made(broker: Broker, told: list[Any]) -> Groups:
-    cluster = SimpleNamespace(balancing=ON_DEMAND, name="town", addresses=Addresses())
-    setup = SimpleNamespace(grouping=Grouping("mine", True, 5.0, None, 30.0), cluster=cluster)
+def made(
+    broker: Broker, told: list[Any], address: str = "", group_timeout: float | None = None
+) -> Groups:
+    cluster = SimpleNamespace(balancing=ON_DEMAND, name="town", addresses=Addresses.parse(address))
+    grouping = Grouping("mine", True, 5.0, group_timeout, 30.0)
+    setup = SimpleNamespace(grouping=grouping, cluster=cluster)
     return Groups(cast(Any, None), broker, cast(Any, setup), ME, told.append, lambda: None)
 
 
@@ -65,3 +68,18 @@ def test_a_route_for_which_there_was_no_room_is_kept_once_there_is(
     assert kept is not None
     assert bytes(kept.body).decode() == ME.hex()
     assert told == []
+
+
+def test_a_group_of_a_queue_that_is_no_part_of_the_cluster_is_forgotten_like_others(
+    broker: Broker,
+) -> None:
+    """Else the table of routes fills, and no group has room any more."""
+    ben = Group("local.orders", "ben")
+    for timeout in (100.0, None):
+        groups = made(broker, [], "!local", timeout)
+        assert ben not in groups.handler.routes, "it concerns nobody else"
+        groups._wants(ben)
+        route = groups._routes.value(key_of(ben))
+        assert route is not None
+        assert bytes(route.body) == b"local.orders"
+        assert bool(route.expires_ns) == (timeout is not None)
