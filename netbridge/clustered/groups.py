@@ -8,6 +8,7 @@ confirmed there.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
@@ -56,6 +57,8 @@ ASKED_SLOTS: Final = 1 << 10
 ASKED_TOGETHER: Final = 256
 GONE_SECONDS: Final = 1.0
 """So long the note stays that a group has no route."""
+AGAIN_SECONDS: Final = 1.0
+"""Until what found no room is tried again."""
 A_MESSAGE: int = lib.SB_A_MESSAGE
 
 
@@ -86,6 +89,11 @@ class Groups:
         self._routes = last_values(broker, ROUTES)
         self._asked = broker.declare_queue(ASKED, slots=ASKED_SLOTS, max_deliveries=None)
         self._kept = last_values(broker, KEPT)
+        self._is_full = False
+        """The last one was not written, and that was told."""
+        self._late: dict[tuple[str, str], Callable[[], None]] = {}
+        """What found no room, by its queue and key."""
+        self._writes_at = math.inf
         self._say(TIMEOUT, wanted.timeout)
         self._own_ttl: float | None = None
         """Of routes that concern no other node: who uses one asks for it again in time."""
@@ -104,7 +112,6 @@ class Groups:
         self._behind = Behind(self._way_is_empty)
         self._confirms: Confirms | None = None
         self._ticket: int | None = None
-        self._is_full = False
 
     def begin(self) -> None:
         self._confirms = Confirms(self._thread.sleeper, self._kept._queue, CONFIRM_EFFECTIVE)
@@ -164,16 +171,18 @@ class Groups:
         if now >= self.handler.deadline:
             self._does(self.handler.tick(now))
         self._goes_behind(now)
+        self._write_late(now)
 
     def _goes_behind(self, now: float) -> None:
         for group in self._behind.stops(now):
-            self._write(self._routes, key_of(group), "")
+            self._put(self._routes, key_of(group), "")
         for group, node in list(self._behind.free(now)):
             self._route(group, node)
 
     @property
     def deadline(self) -> float:
-        return min(self.handler.deadline, self._behind.deadline)
+        late = self._writes_at if self._late else math.inf
+        return min(self.handler.deadline, self._behind.deadline, late)
 
     # --- programs -----------------------------------------------------------------------------
 
@@ -261,14 +270,14 @@ class Groups:
                 case Keep():
                     self._keep(action)
                 case Drop():
-                    self._write(self._kept, key_of(action.group), "")
+                    self._put(self._kept, key_of(action.group), "")
                 case Routed():
                     self._route(action.group, action.node)
                 case Unrouted():
                     former = self._former(action.group)
                     self._behind.ends(action.group, former, time.monotonic())
                     self._waiting.pop(action.group, None)
-                    self._write(self._routes, key_of(action.group), "")
+                    self._put(self._routes, key_of(action.group), "")
                 case Line():
                     self._log(action.level, action.state, action.detail, action.node)
 
@@ -295,7 +304,7 @@ class Groups:
             return
         self._waiting.pop(group, None)
         way = group.queue if node == self._node else towards(self._setup.cluster.name, node)
-        self._write(self._routes, key_of(group), way)
+        self._put(self._routes, key_of(group), way)
 
     def _former(self, group: Group) -> Node:
         """To which node it goes; empty: it has no route."""
@@ -312,6 +321,18 @@ class Groups:
             )
         return True
 
+    def _put(self, queue: Ring, key: str, value: str) -> None:
+        """Now, or as soon as that can be written."""
+        if self._write(queue, key, value) is None:
+            self._late[queue.name, key] = partial(self._put, queue, key, value)
+            self._writes_at = time.monotonic() + AGAIN_SECONDS
+
+    def _write_late(self, now: float) -> None:
+        """In their order, until one finds no room again."""
+        while self._late and now >= self._writes_at:
+            which = next(iter(self._late))
+            self._late.pop(which)()
+
     def _write(self, queue: Ring, key: str, value: str, ttl: float | None = None) -> int | None:
         """Its position; None: there are too many."""
         ttl = ttl if value else GONE_SECONDS
@@ -322,14 +343,17 @@ class Groups:
                 self._is_full = True
                 self._log("error", "too many groups", f"{queue.name} has no room for more routes")
             return None
-        except Error as error:  # the vhost ends
-            self._log("warning", "no route", str(error))
+        except Error as error:  # the vhost ends, or its arena is full
+            if not self._is_full:
+                self._is_full = True
+                self._log("warning", "no route", str(error))
             return None
         self._is_full = False
+        self._late.pop((queue.name, key), None)  # that was older
         return position
 
     def _say(self, key: str, seconds: float) -> None:
-        self._write(self._routes, key, str(max(1, round(seconds * 1000))))
+        self._put(self._routes, key, str(max(1, round(seconds * 1000))))
 
     def _node_of(self, way: str) -> Node:
         begin = f"{TOWARDS}{self._setup.cluster.name}."

@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from shmbroker import Broker
-from shmbroker.ipc.queue.grouped import ROUTES
+from shmbroker import Broker, QueueFull
+from shmbroker.ipc.queue.grouped import ROUTES, TIMEOUT
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.netbridge.cluster.address import Addresses
-from shmbroker.netbridge.cluster.group import Group, Holder
+from shmbroker.netbridge.cluster.group import Drop, Group, Holder, Keep, Routed, Unrouted
 from shmbroker.netbridge.cluster.grouping import Grouping
 from shmbroker.netbridge.cluster.option import ON_DEMAND
 from shmbroker.netbridge.clustered.groups import KEPT, Groups, key_of
@@ -83,3 +83,58 @@ def test_a_group_of_a_queue_that_is_no_part_of_the_cluster_is_forgotten_like_oth
         assert route is not None
         assert bytes(route.body) == b"local.orders"
         assert bool(route.expires_ns) == (timeout is not None)
+
+
+class Full:
+    """A queue of the handler, while there is no room in it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.is_full, self.tried = True, 0
+        publish = Queue.publish
+
+        def publishes(queue: Queue, *given: Any, **more: Any) -> Any:
+            if queue.name.startswith(ROUTES) and self.is_full:
+                self.tried += 1
+                raise QueueFull("no room")
+            return publish(queue, *given, **more)
+
+        monkeypatch.setattr(Queue, "publish", publishes)
+
+
+def test_a_route_that_ends_while_there_is_no_room_ends_later(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else programs go on by it, and the next arbiter would keep it."""
+    told: list[Any] = []
+    groups, now = made(broker, told), time.monotonic()
+    ben = Group("orders", "ben")
+    for group in (ANNA, ben):
+        groups._does([Keep(1, group, ME), Routed(group, ME)])
+    full = Full(monkeypatch)
+    groups._does([Drop(ANNA), Unrouted(ANNA), Drop(ben)])
+    groups.tick(now + 0.1)
+    assert full.tried == 3, "not at once again"
+    groups.tick(groups.deadline)
+    assert full.tried == 4, "one that finds no room is enough"
+    assert [line["state"] for line in told] == ["too many groups"]
+    full.is_full = False
+    groups._does([Keep(2, ben, ME)])
+    groups.tick(groups.deadline)
+    for queue in (groups._kept, groups._routes):
+        value = queue.value(key_of(ANNA))
+        assert value is None or not value.body
+    newer = groups._kept.value(key_of(ben))
+    assert newer is not None, "what is older ends nothing that is newer"
+    assert newer.body
+    assert groups.deadline > now + 60.0
+
+
+def test_a_handler_begins_while_there_is_no_room(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = Full(monkeypatch)
+    groups = made(broker, [])
+    full.is_full = False
+    assert groups._routes.value(TIMEOUT) is None
+    groups.tick(groups.deadline)
+    assert groups._routes.value(TIMEOUT) is not None
