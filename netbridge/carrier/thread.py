@@ -18,7 +18,7 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from functools import partial
 from time import monotonic
@@ -40,6 +40,8 @@ OPENERS = 4
 """Threads that open targets: one that waits for a repair does not hold up the others."""
 SOCKETS_MAX = 8192
 """Of the context; libzmq's default is 1,023, and each connection has a socket and a monitor."""
+ENDED_SECONDS = 0.5
+"""So often who waits for an answer looks whether the thread has ended."""
 T = TypeVar("T")
 
 
@@ -170,6 +172,14 @@ class NetworkThread(Closable):
 
         if not self.takes(answered):
             raise ConnectionClosed("the network thread has ended") from self.failure
+        return answer.result()
+
+    def answered(self, answer: Future[T]) -> T:
+        """Waits for what is set in the thread, later than a call returns.  ConnectionClosed: it has
+        ended, and nobody will set it."""
+        while not wait([answer], ENDED_SECONDS).done:
+            if self.has_ended and not answer.done():
+                raise ConnectionClosed("the network thread has ended") from self.failure
         return answer.result()
 
     def admit(self, keys: Mapping[bytes, frozenset[Role]] | None) -> None:

@@ -30,7 +30,12 @@ class LeftNodes:
         me = self._machine.me
         if me is not None:
             self._does(self._machine.leaves(Left(me.node, me.epoch, to)))
-        self._keep(lambda _: done.set_result(None))
+
+        def kept(why: str) -> None:
+            self._not_kept(why)
+            done.set_result(None)
+
+        self._keep(kept)
 
     def replaces(self, what: Replaces, answer: Callable[[str], None]) -> None:
         """Here is what this node has had."""
@@ -40,7 +45,11 @@ class LeftNodes:
         self._keep(answer)
 
     def keep(self) -> None:
-        self._keep(lambda why: self._log("error", "not kept", why) if why else None)
+        self._keep(self._not_kept)
+
+    def _not_kept(self, why: str) -> None:
+        if why:
+            self._log("error", "not kept", why)
 
     def _keep(self, kept: Callable[[str], None]) -> None:
         """`kept`: why it is not, or nothing."""

@@ -237,7 +237,7 @@ class Members(Closable):
         """All that was here is at that node; the others are told, and it is kept."""
         done: Future[None] = Future()
         self._thread.call(lambda: self._left.has_left(to, done))
-        done.result()
+        self._thread.answered(done)
 
     def listens_no_more(self) -> None:
         """What others send is confirmed before their links end."""
@@ -247,7 +247,7 @@ class Members(Closable):
             done.set_result(None) if error is None else done.set_exception(error)
 
         self._worker.do(self._unlisten, ended)
-        done.result()
+        self._thread.answered(done)
 
     def close(self) -> None:
         """In good order: for members that vote that is a release."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+from concurrent.futures import Future
 from queue import SimpleQueue
 
 import pytest
@@ -69,6 +70,26 @@ def test_who_asks_while_the_thread_ends_does_not_wait_for_ever() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_who_waits_for_an_answer_that_nobody_gives_any_more_does_not_wait_for_ever() -> None:
+    thread = NetworkThread()
+    given: Future[str] = Future()
+    thread.call(lambda: given.set_result("answered"))
+    assert thread.answered(given) == "answered"
+    said: SimpleQueue[object] = SimpleQueue()
+
+    def waits() -> None:
+        try:
+            said.put(thread.answered(Future()))
+        except ConnectionClosed as error:
+            said.put(error)
+
+    waiting = threading.Thread(target=waits)
+    waiting.start()
+    thread.close()
+    assert isinstance(said.get(timeout=PATIENCE), ConnectionClosed)
+    waiting.join(PATIENCE)
+
+
 def test_a_thread_that_cannot_begin_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object) -> None:
         raise OSError("too many files")

@@ -1,0 +1,48 @@
+"""A node that has left keeps that, also if its file cannot be written."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from shmbroker.ipc.base.errors import ConnectionClosed
+from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.carrier.worker import Worker
+from shmbroker.netbridge.clustered.left import LeftNodes
+from shmbroker.netbridge.clustered.members import Members
+from tests.netbridge.cluster.talk import Town, node_of
+
+
+def made(worker: Worker, place: Path, lines: list[tuple[str, ...]]) -> LeftNodes:
+    machine = Town().add("east")
+    return LeftNodes(place, worker, machine, list, lambda *line: lines.append(line))
+
+
+def test_a_file_that_cannot_be_written_is_told_of(tmp_path: Path) -> None:
+    lines: list[tuple[str, ...]] = []
+    with NetworkThread() as thread:
+        worker = Worker(thread.call)
+        left, done = made(worker, tmp_path / "nowhere" / "left", lines), Future[None]()
+        thread.call(lambda: left.has_left(node_of("west"), done))
+        thread.answered(done)
+        worker.close()
+    assert [line[:2] for line in lines] == [("error", "not kept")]
+
+
+def test_a_node_that_leaves_does_not_wait_for_a_network_that_has_ended(tmp_path: Path) -> None:
+    thread = NetworkThread()
+    worker = Worker(thread.call)
+    members: Any = SimpleNamespace(
+        _thread=thread, _worker=worker, _left=made(worker, tmp_path / "left", []),
+        _unlisten=lambda: None,
+    )  # fmt: skip
+    thread.close()
+    for step in (lambda: Members.has_left(members, node_of("west")),
+                 lambda: Members.listens_no_more(members)):  # fmt: skip
+        with pytest.raises(ConnectionClosed, match="network thread has ended"):
+            step()
+    worker.close()
