@@ -482,13 +482,19 @@ class Replicating(Passive):
     def replica_proven_dead(self, member: str, now: float) -> None:
         """On this host: it can serve nobody, so nobody has to be asked.
 
-        No epoch begins: whoever else counts may not hear of it before this one is dead as well,
-        and would begin the same.
+        With `continue-alone` an epoch begins, as for a lost link.  Else none: whoever else counts
+        may not hear of it before this one is dead as well, and would begin the same.
         """
         if self.options.electorate is not None or self.granted is not None:
             return
         copy = next((each for each in self.copies if each.member == member), None)
-        if member in self.counted and copy is not None:
+        if member not in self.counted or copy is None:
+            return
+        if self.options.on_partition == CONTINUE_ALONE:
+            self._forget(member)
+            copies = tuple(each for each in self.copies if each != copy)
+            self._next_epoch(Grant(self.epoch + 1, self.me, copies))
+        else:
             follower = self.followers.setdefault(member, Follower(copy, 0, now))
             self._goes(follower, "is dead", now)
 

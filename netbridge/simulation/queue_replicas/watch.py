@@ -101,7 +101,15 @@ class Watch:
             raise Wrong(f"{name} is emptied, and could go on")
         else:
             self.anew += 1
+        if (broker.name, former.name) in self.excused:  # who follows it may show it yet
+            self.excused |= set(self._that_follow(former))
         self.excused.discard((broker.name, former.name))
+
+    def _that_follow(self, queue: Queue) -> Iterable[Place]:
+        for name, memory in self._memories.items():
+            there = memory.queues.get(queue.name)
+            if there and there.follows and there.follows.identity == queue.identity:
+                yield name, queue.name
 
     def shown(self, broker: Broker, follower: Follower, versions: dict[int, int]) -> None:
         """A moment, of these queues."""
