@@ -206,10 +206,13 @@ def fields(config: Config, status: Status) -> dict[str, object]:
 
 
 def queues_of(config: Config) -> list[dict[str, object]]:
+    """Nothing if they are not on this host: its /dev/shm may be that of a container."""
     from shmbroker.cli.connection import observed
+    from shmbroker.ipc.base.errors import NotFound
 
-    with observed(config.vhost) as broker:
+    with suppress(NotFound), observed(config.vhost) as broker:
         return [{"name": each.name, "depth": each.depth} for each in broker.queues()]
+    return []
 
 
 def critical_queues(config: Config) -> dict[str, str]:

@@ -12,8 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from shmbroker.ipc.instance import process
 from shmbroker.ipc.instance.config import config
 from shmbroker.ipc.instance.config.config import FILE
+from shmbroker.ipc.instance.status import Sign, Status
 from tests.cli.command import PATIENCE_SECONDS, Shell, line_of
 
 Start = Callable[..., subprocess.Popen[bytes]]
@@ -61,6 +63,19 @@ def test_the_demo_of_a_pair_on_a_shared_store(shell: Shell, start: Start, tmp_pa
     becomes(shell, live, "live")
     assert becomes(shell, backup, "passive")["queues"] == []
     assert browsed(shell) == 10
+
+
+def test_the_state_is_shown_where_the_queues_are_not(shell: Shell, tmp_path: Path) -> None:
+    """As of a broker that runs in a container."""
+    folder = create(shell, tmp_path / "one", "live")
+    shell.does("vhost", "delete", shell.vhost, "--yes")
+    sign = Sign(folder)
+    sign.show(Status("live", epoch=7, process=process.this()))
+    try:
+        told = shell.does("status", str(folder), "--json").json
+    finally:
+        sign.close()
+    assert (told["state"], told["epoch"], told["queues"]) == ("live", 7, [])
 
 
 def test_a_broker_restores_a_vhost_for_its_group(
