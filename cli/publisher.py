@@ -111,7 +111,8 @@ class QueuePublisher(Publisher):
         self._level = confirm
         self.waits = is_durable and confirm != "shm"
         self._options = {**options, "confirm": "shm"} if is_durable else options
-        self._is_scheduled = any(options.get(each) for each in ("deliver_after", "deliver_at"))
+        times = options.get("deliver_after"), options.get("deliver_at")
+        self._is_scheduled = any(each is not None for each in times)
         self._position: int | None = None
 
     def _begin(self, body: bytes) -> None:

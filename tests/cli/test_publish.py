@@ -7,8 +7,11 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 
+import shmbroker
+from shmbroker.cli.publisher import QueuePublisher
 from tests.cli.command import COMMAND, Shell, eventually, line_of
 
 
@@ -16,6 +19,15 @@ from tests.cli.command import COMMAND, Shell, eventually, line_of
 def orders(shell: Shell) -> Shell:
     shell.does("queue", "declare", "orders", "--slots", "16")
     return shell
+
+
+def test_what_is_due_at_once_waits_for_all_that_was_published(shell: Shell) -> None:
+    """What publish answers is no position."""
+    with shmbroker.connect(f"shm://{shell.vhost}") as broker, click.Context(click.Command("pub")):
+        broker.declare_queue("due").publish(b"before")
+        publish = QueuePublisher(broker, "due", None, None, {"deliver_after": 0.0})
+        publish(b"x")
+        assert publish._position is None
 
 
 def test_an_argument(orders: Shell) -> None:
