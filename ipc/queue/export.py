@@ -15,7 +15,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from shmbroker.ipc.base.errors import InvalidArgument
+from shmbroker.ipc.base.errors import InvalidArgument, QueueFull
 from shmbroker.ipc.base.timeout import Seconds
 from shmbroker.ipc.message.properties import Packed, pack
 
@@ -143,7 +143,7 @@ def imported(
     """Publish what the lines say: how many.
 
     A bad line is an InvalidArgument that names it, and those before it are published; with `skip`
-    that is told of it instead, and it goes on.
+    that is told of it instead, and it goes on.  QueueFull names the line as well.
     """
     published = 0
     for number, line in enumerate(lines, start=1):
@@ -157,6 +157,10 @@ def imported(
             if skip is None:
                 raise InvalidArgument(f"{text}; {published} before it are published") from error
             skip(text)
+        except QueueFull as error:
+            error.published = published
+            error.args = (f"line {number}: {error}; {published} before it are published",)
+            raise
         else:
             published += 1
     return published

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgpack
 import pytest
 
-from shmbroker import Broker, InvalidArgument
+from shmbroker import Broker, InvalidArgument, QueueFull
 from shmbroker.ipc.message.properties import Packed
 from shmbroker.ipc.queue.export import exported, imported, message_of
 from tests.support.killed import victims
@@ -107,6 +107,14 @@ def test_nothing_behind_a_bad_line_is_published(broker: Broker) -> None:
     told: list[str] = []
     assert imported(queue, lines, skip=told.append) == 2
     assert told == ["line 3: a priority is a number from 0 to 9, not 11"]
+
+
+def test_who_finds_no_room_is_told_where_to_go_on(broker: Broker) -> None:
+    queue = broker.declare_queue("here", slots=2)
+    lines = ['{"body": "a"}', "", '{"body": "b"}', '{"body": "c"}']
+    with pytest.raises(QueueFull, match=r"^line 4: .*; 2 before it are published$") as caught:
+        imported(queue, lines, timeout=0)
+    assert caught.value.published == 2
 
 
 def test_what_is_expired_is_not_exported(broker: Broker) -> None:
