@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
+import os
 from pathlib import Path
 
-from shmbroker.ipc.instance import status
+import pytest
+
+from shmbroker.ipc.base.errors import SystemRefused
+from shmbroker.ipc.instance import full_disk, status, watch
 from shmbroker.ipc.instance.watch import Watch
 
 
@@ -19,3 +25,33 @@ def test_reading_the_status_wakes_nobody_who_waits_for_it_to_change(tmp_path: Pa
     finally:
         watch.close()
         shown.close()
+
+
+class Refusing:
+    """inotify of a user who has reached a limit."""
+
+    def __init__(self, begins: int, adds: int) -> None:
+        self.begins, self.adds = begins, adds
+
+    def inotify_init1(self, _flags: int) -> int:
+        ctypes.set_errno(self.begins)
+        return -1 if self.begins else os.open("/dev/null", os.O_RDONLY)
+
+    def inotify_add_watch(self, _file: int, _folder: bytes, _wanted: int) -> int:
+        ctypes.set_errno(self.adds)
+        return -1
+
+
+@pytest.mark.parametrize(
+    ("begins", "adds", "limit"),
+    [(errno.EMFILE, 0, "max_user_instances"), (0, errno.ENOSPC, "max_user_watches")],
+)
+def test_a_limit_of_inotify_is_named_and_is_no_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begins: int, adds: int, limit: str
+) -> None:
+    monkeypatch.setattr(watch, "_libc", Refusing(begins, adds))
+    before = sorted(Path("/proc/self/fd").iterdir())
+    with pytest.raises(SystemRefused, match=f"fs.inotify.{limit}") as caught:
+        Watch(tmp_path)
+    assert not full_disk.is_full(caught.value)
+    assert sorted(Path("/proc/self/fd").iterdir()) == before
