@@ -29,6 +29,7 @@ ORDER: Final = "order"
 ANSWER: Final = "answer"
 SIGNAL: Final = signal.SIGUSR1
 SHOWN_SECONDS: Final = 2.0
+TURN_SECONDS: Final = 0.005
 
 
 class Networked(Protocol):
@@ -68,7 +69,8 @@ def asked(
 ) -> dict[str, Any] | None:
     """The answer of a broker that runs; None if it does not answer in time.
 
-    If somebody else gives an order now, this waits for its end; or with `waits` false it is None.
+    If somebody else gives an order now, this waits as long for its end, too; or with `waits` false
+    it is None at once.
     """
     return exchanged(folder, (ORDER, ANSWER, SIGNAL), wanted, timeout, waits=waits)
 
@@ -90,11 +92,11 @@ def exchanged(
     """`by`: the files of what is wanted and of its answer, and the signal that tells of it."""
     question, answered_in, tells = by
     run = folder / RUN
-    ends_at = time.monotonic() + timeout
     number = secrets.token_hex(8)
-    with _alone(run, waits=waits) as is_alone:
+    with _alone(run, timeout if waits else 0) as is_alone:
         if not is_alone:
             return None
+        ends_at = time.monotonic() + timeout
         watch = Watch(run)
         try:
             write_whole(run / question, {"id": number, **wanted})
@@ -110,22 +112,29 @@ def exchanged(
 
 
 @contextmanager
-def _alone(run: Path, *, waits: bool = True) -> Iterator[bool]:
+def _alone(run: Path, timeout: float) -> Iterator[bool]:
     """One order at a time: the next would overwrite its id.
 
-    False: `waits` is false, and somebody gives one.
+    False: somebody gives one for so long, as he was stopped, say.
     """
     trust.make_folder(run)
     lock = trust.opened(run / "order.lock", os.O_RDWR | os.O_CREAT)
     try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
+        yield _locked(lock, time.monotonic() + timeout)
     finally:
         os.close(lock)
+
+
+def _locked(file: int, ends_at: float) -> bool:
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= ends_at:
+                return False
+            time.sleep(TURN_SECONDS)
+        else:
+            return True
 
 
 def given(folder: Path) -> dict[str, Any]:
