@@ -275,6 +275,10 @@ class Network(Closable):
             for name, audience in self._audiences.items():
                 self._tell(name, audience)
 
+    def move_programs(self, uri: str) -> None:
+        """Their links end, and they shall go to that broker."""
+        self._thread.ask(lambda: [each.move_programs(uri) for each in self.listeners.values()])
+
     def _audience(self, name: str) -> Audience | None:
         """None: this broker has no sessions of programs."""
         if self._sessions is None:

@@ -199,6 +199,13 @@ class Listener(Closable):
             if shaken.peer is not None and (is_agent or shaken.role is Role.CLIENT):
                 end.does(end.machine.stop(time.monotonic(), why))
 
+    def move_programs(self, uri: str) -> None:
+        """In the thread: they shall go to that broker."""
+        for end in list(self._ids):
+            shaken = end.machine.handshake
+            if shaken.peer is not None and shaken.role in OF_PROGRAMS:
+                end.does(end.machine.move(uri, time.monotonic()))
+
     def call_back(self) -> None:
         """In the thread: who was told that this broker is passive may come again."""
         for end in list(self._ids):

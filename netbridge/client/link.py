@@ -194,7 +194,9 @@ class ProgramLink(Link):
         if goes_to is not None:
             vhost = goes_to.vhost if present is None else present.vhost
             return (replace(goes_to, vhost=vhost), *(() if present is None else (present,)))
-        own = super()._first_after(how) or (() if present is None else (present,))
+        own = super()._first_after(how)
+        if present is not None:
+            own = tuple(replace(each, vhost=present.vhost) for each in own) or (present,)
         met = self.met.get(present) if present is not None else None
         return (*own, *self._known(met.node if met is not None else b""))
 

@@ -83,6 +83,8 @@ class ClusterOwner(Owner):
                 if uri:
                     rows.extend(network.hands_over())
                 network.tell_topology((Told(node, 0, name, uri),) if uri else ())
+                if uri:
+                    network.move_programs(uri)
             Owner._end(self, at_once=False)
 
         self._asked(step)

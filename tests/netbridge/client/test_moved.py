@@ -1,0 +1,73 @@
+"""Programs whose broker says where they are to go, as one that is scaled down does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+
+import shmbroker
+from shmbroker.netbridge.carrier.listener import Listener
+from shmbroker.netbridge.link.times import LinkTimes
+from shmbroker.netbridge.remote.topology import Node
+from shmbroker.netbridge.serving.audience import Audience
+from tests.support.serving import Site
+
+PATIENCE = 60.0
+LOGIN = {"user": "site", "password": "correct horse battery"}
+SLOWLY = f"heartbeat-interval={PATIENCE:g}s"
+"""On a busy machine nobody is taken for lost."""
+
+
+@pytest.fixture
+def two(vhost: str, tmp_path: Path) -> Iterator[tuple[Audience, str, str]]:
+    """Programs are here, and at another address, with that one's audience."""
+    times = LinkTimes(heartbeat_interval=PATIENCE)
+    with (
+        shmbroker.connect(f"shm://{vhost}", create=True, name="test") as broker,
+        Site(broker, tmp_path, times=times).served() as here,
+    ):
+        other = Site(broker, tmp_path, times=times)
+        with other.served():
+            yield here, _uri(here), f"tcp://127.0.0.1:{other.port}"
+
+
+def _listener(audience: Audience) -> Listener:
+    members = audience._service._thread.members
+    return next(each for each in members if isinstance(each, Listener))
+
+
+def _uri(audience: Audience) -> str:
+    return _listener(audience).address
+
+
+@pytest.mark.parametrize(
+    ("mode", "events"),
+    [
+        ("automatic", ["moving", "failure-detected", "failover-completed"]),
+        ("application", ["moved"]),
+    ],
+)
+def test_a_program_is_told_of_it_and_goes_there(
+    two: tuple[Audience, str, str], mode: str, events: list[str]
+) -> None:
+    audience, here, there = two
+    told: SimpleQueue[tuple[str, str]] = SimpleQueue()
+    with ExitStack() as opened:
+        far: Any = opened.enter_context(
+            shmbroker.connect(f"failover:({here}?{SLOWLY})?failover-mode={mode}", **LOGIN)
+        )
+        far.on_event(lambda event, detail: told.put((event.value, detail)))
+        audience.tell((Node(b"b" * 16, 0, "there", there),))
+        audience._service.ask(lambda: _listener(audience).move_programs(there))
+        found = [told.get(timeout=PATIENCE) for _ in events]
+        assert [event for event, _ in found] == events
+        assert found[0][1] == there
+        if mode == "automatic":
+            assert str(far._session.member.peer) == there.removeprefix("tcp://")
+            far.declare_queue("q").publish(b"")
+    assert told.empty()
