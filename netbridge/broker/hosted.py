@@ -74,6 +74,11 @@ class Child:
         threading.Thread(target=wait, name="waits for a hosted backup", daemon=True).start()
 
     @property
+    def code(self) -> int | None:
+        """With which it has ended, before that is told."""
+        return self._process.returncode
+
+    @property
     def why(self) -> str:
         """Its last words."""
         return str(read_whole(self.folder / RUN / "status").get("why") or "")

@@ -24,7 +24,6 @@ from shmbroker.netbridge.cluster.asking import Action, Asking, Count, Release, R
 from shmbroker.netbridge.cluster.codec import WHY_BYTES_MAX, encode
 from shmbroker.netbridge.cluster.hosting import Begin, Hosting, Terms, name_of
 from shmbroker.netbridge.cluster.machine import NEVER, Membership
-from shmbroker.netbridge.cluster.option import Refused
 from shmbroker.netbridge.cluster.said import (
     Announcement,
     BackupEnds,
@@ -193,7 +192,7 @@ class Colocating:
         node, whom = wanted.node, wanted.wanted.name
         if isinstance(child, Exception):
             self._hosting.ended(node)
-            if not isinstance(child, (Error, OSError, Refused)):
+            if not isinstance(child, (Error, OSError, ValueError)):
                 raise child
             why = told(child) if isinstance(child, (Error, OSError)) else str(child)
             granted = Granted(wanted.wanted.number, "", _short(why), is_old=False)
@@ -204,6 +203,8 @@ class Colocating:
         name = name_of(wanted.number)
         self._log("info", "runs a backup", f"{name} of {whom}", node)
         self._answer(end, node, Granted(wanted.wanted.number, name, "", is_old=False), whom)
+        if child.code is not None:  # it was told when it was not known here yet
+            self._ended(node, child.code)
 
     def _release(self, node: Node) -> None:
         child = self._children.get(node)
