@@ -111,11 +111,16 @@ def _keep(queue: Queue, key: str, value: bytes, node: bytes) -> None:
 def _forget_oldest(queue: Queue, spared: str) -> None:
     """All rows of the node whose ids were told first; not those that are just being told."""
     keys = [each.key or "" for each in queue.browse(unconfirmed=True)]
-    nodes = (key.split(SEPARATOR)[1] for key in keys)
-    oldest = next((each for each in nodes if each not in ("", spared)), None)
+    oldest = next((node for node in map(_node_in, keys) if node not in ("", spared)), None)
     for key in keys:
-        if oldest is not None and key.split(SEPARATOR)[1] == oldest:
+        if oldest is not None and _node_in(key) == oldest:
             queue.publish(b"", key=key, ttl=GONE_SECONDS, timeout=0, confirm="shm")
+
+
+def _node_in(key: str) -> str:
+    """Empty: of none, as what a program has published there."""
+    _, _, rest = key.partition(SEPARATOR)
+    return rest.partition(SEPARATOR)[0]
 
 
 def _kept(broker: Broker) -> Table:

@@ -31,7 +31,7 @@ from shmbroker.ipc.queue.queue import Queue
 from shmbroker.netbridge.carrier.reached import serving
 from shmbroker.netbridge.remote.body import asked, told
 from shmbroker.netbridge.serving.hands import TakenBatch
-from shmbroker.netbridge.wire.frame import Command, Parting
+from shmbroker.netbridge.wire.frame import ID_BYTES, Command, Parting
 from shmbroker.netbridge.wire.malformed import Malformed
 from shmbroker.netbridge.wire.vocabulary import COUNT
 from shmbroker.netbridge.wire.words import Role
@@ -94,13 +94,26 @@ def opened(broker: Broker, name: str) -> Queue:
 
 
 def remember(broker: Broker, row: Row) -> None:
-    """This transaction is whole here.  Error, TypeError, ValueError, KeyError: it is no row."""
+    """This transaction is whole here.  Error, KeyError: it is no row."""
+    session, number, queues = row[OF], row["number"], row["queues"]
+    is_named = isinstance(session, bytes) and len(session) == ID_BYTES and isinstance(number, int)
+    if not is_named or not _are_deliveries(queues):
+        raise InvalidArgument("this is no transaction with its deliveries")
     whole = broker.declare_queue(
         WHOLE, slots=4096, durable=True, last_value=True, ttl=WHOLE_KEPT, when_full="drop-oldest",
         replicate="all",
     )  # fmt: skip
-    key = _key(bytes(row[OF]), int(row["number"]))
-    whole.publish(msgpack.packb(row["queues"]), key=key, confirm="shm")
+    whole.publish(msgpack.packb(queues), key=_key(session, number), confirm="shm")
+
+
+def _are_deliveries(queues: object) -> bool:
+    """By queue."""
+    return isinstance(queues, dict) and all(
+        isinstance(name, str)
+        and isinstance(of, list)
+        and all(isinstance(each, int) for each in of)
+        for name, of in queues.items()
+    )
 
 
 def _said(fields: Mapping[str, Any]) -> Open:

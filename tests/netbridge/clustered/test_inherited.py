@@ -164,6 +164,7 @@ def test_only_so_many_nodes_are_ids_and_room_is_made(node: Nodes) -> None:
     assert queue.publish(b"", message_id="id 1") is None
     assert queue.publish(b"", message_id="id 0") is not None
     rows = east.queue(INHERITED)
+    rows.publish(b"", key="junk", confirm="shm")  # by a program
     full = rows.slots - rows.slots // 8
     filler = bytes(16)
     node_id = identity_of(last.queue("orders"))

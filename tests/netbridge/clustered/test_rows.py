@@ -106,6 +106,19 @@ def test_what_is_no_page_is_told(there: Broker, page: bytes) -> None:
     assert not there.exchanges()
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [{"held": 1 << 62}, {"held": b"x"}, {"number": "1"}, {"queues": [1]}, {"queues": {"q": 1}},
+     {"queues": {"q": ["1"]}}],
+)  # fmt: skip
+def test_what_is_no_open_transaction_is_refused(there: Broker, wrong: dict[str, object]) -> None:
+    """A number in the place of its session would be so much memory."""
+    row = {"held": bytes(16), "number": 1, "queues": {"q": [1]}}
+    assert "no transaction" in made(there, msgpack.packb([row | wrong]))
+    assert not there.queues()
+    assert made(there, msgpack.packb([row])) == ""
+
+
 @pytest.mark.parametrize(("at", "left_out"), [(2**64 - 1, []), (1, [2**64 - 1])])
 def test_a_number_that_no_queue_can_have_is_refused(
     there: Broker, at: int, left_out: list[int]
