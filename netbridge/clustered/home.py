@@ -121,8 +121,10 @@ class Home(Closable):
         code: int = lib.sb_reject_at(queue._queue, position)
         while code == FULL and not self._is_closed.wait(AGAIN_SECONDS):
             code = lib.sb_reject_at(queue._queue, position)
-        if code not in (OK, GONE):
+        if code == FULL:
             return records
+        if code not in (OK, GONE):
+            raise queue._error(code, "setting a message aside of")  # told, and tried again
         sink.skip(position + 1)
         length = int.from_bytes(records[RECORD_LENGTH_AT : RECORD_LENGTH_AT + 4], "little")
         return records[RECORD_HEAD_BYTES + (length + 7 & -8) :]
