@@ -148,7 +148,9 @@ class Departure:
             refused.append(f"{self._members.name_of(node)}: {answer.why}")
         named = f"none of {', '.join(self._wanted.connectors)}" if self._wanted.connectors else (
             f"no other member of the cluster {self._cluster}")  # fmt: skip
-        raise Stuck("; ".join(refused) or f"{named} is up")
+        up = ", ".join(uri for _, uri in self._members.reached())
+        others = f", and these are, by their own connectors: {up}" if up else ""
+        raise Stuck("; ".join(refused) or f"{named} is up{others}")
 
     def _candidates(self) -> list[Node]:
         """One that was just started may not have reached them yet."""

@@ -101,7 +101,8 @@ def setup(config: Config, given: Given, programs: str) -> Setup | None:
 
 
 def _group_name(network: Network) -> str:
-    if network.scale_down is not None:
+    """[ha.scale-down] says it, or else [ha.replication]."""
+    if network.scale_down is not None and network.scale_down.group:
         return network.scale_down.group
     return (network.replication.group_name or "") if network.replication is not None else ""
 
