@@ -277,7 +277,8 @@ class Network(Closable):
 
     def move_programs(self, uri: str) -> None:
         """Their links end, and they shall go to that broker."""
-        self._thread.ask(lambda: [each.move_programs(uri) for each in self.listeners.values()])
+        for listener in self.listeners.values():
+            self._thread.ask(partial(listener.move_programs, uri))
 
     def _audience(self, name: str) -> Audience | None:
         """None: this broker has no sessions of programs."""
