@@ -6,8 +6,9 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from queue import SimpleQueue
 
 import pytest
 
@@ -445,6 +446,24 @@ def test_programs_on_other_hosts_go_on_at_the_other_node(cluster: Cluster) -> No
         assert stop(cluster)[0] == 0, cluster.story()
         queue.publish(b"2")
     assert cluster.bodies("east") == [b"1", b"2"]
+
+
+def test_programs_on_other_hosts_are_told_where_they_are_to_go(cluster: Cluster) -> None:
+    url, told = for_programs(cluster), SimpleQueue[tuple[str, str, str]]()
+    with ExitStack() as opened:
+        for mode in ("automatic", "application"):  # on a busy machine nobody is taken for lost
+            uri = f"failover:({url}?heartbeat-interval=60s)?failover-mode={mode}"
+            remote = opened.enter_context(shmbroker.connect(uri, user="apps", password=PASSWORD))
+            remote.on_event(lambda event, at, mode=mode: told.put((mode, event.value, at)))
+        assert stop(cluster)[0] == 0, cluster.story()
+        events = [told.get(timeout=PATIENCE) for _ in range(4)]
+    of = {mode: [each[1:] for each in events if each[0] == mode] for mode, *_ in events}
+    [(moved, east)] = of["application"]
+    assert (moved, east.startswith("tcp://127.0.0.1:"), east != url) == ("moved", True, True)
+    assert of["automatic"][0] == ("moving", east)
+    assert [event for event, _ in of["automatic"][1:]] == [
+        "failure-detected", "failover-completed"
+    ]  # fmt: skip
 
 
 def test_what_is_published_again_at_the_other_node_is_dropped(cluster: Cluster) -> None:
