@@ -522,9 +522,10 @@ class Passive(Comparing):
             if not hello.serves:
                 self._lost_live(now)
         else:
-            if member == self.handed_to and self.last.holder == self.me:
+            if member == self.handed_to and self.state not in FOLLOWING:
                 cannot = not hello.is_eligible or hello.last.age < self.last.age
-                if cannot and hello.epoch <= self.epoch and not hello.serves:
+                is_idle = not hello.serves and not hello.is_following
+                if cannot and hello.epoch <= self.epoch and is_idle:
                     self.handed_to = ""  # it has left, its copy is gone, or it lacks that record
             is_older = hello.epoch <= self.epoch and hello.last.age < self.last.age
             if self.state is State.PARKED and member == self.last.holder and is_older:

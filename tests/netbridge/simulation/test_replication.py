@@ -39,6 +39,7 @@ SHOWN_BY_ASKING_BEFORE = 24000151
 SHOWN_BY_A_CLOSED_ONE_THAT_HAD_LEFT = 55003553
 SHOWN_BY_THE_DEATH_OF_AN_EARLIER_PROCESS = 90000300
 SHOWN_BY_A_STOP_BEHIND_THE_FIRST_RECORD = 90001306
+SHOWN_BY_ONE_THAT_LEFT_BEFORE_IT_HAD_THE_RECORD = 140005058
 SEEDS_OF_LIVES = 200
 SEEDS_OF_DRAINS = 100
 SEEDS_OF_ONE_HOST = 200
@@ -143,6 +144,12 @@ def test_who_is_stopped_while_it_becomes_live_still_tells_others_so() -> None:
     """Two began the same epoch: one was told to stop behind its first record, and met the other
     before it had ended."""
     assert not one_host.simulate(SHOWN_BY_A_STOP_BEHIND_THE_FIRST_RECORD).wrong
+
+
+def test_a_record_that_hands_over_to_one_that_has_left_holds_up_nobody() -> None:
+    """Another member had that record, and came before the live that was stopped: each of them
+    waited for the other one."""
+    assert not one_host.simulate(SHOWN_BY_ONE_THAT_LEFT_BEFORE_IT_HAD_THE_RECORD).wrong
 
 
 def test_a_seed_is_the_same_run_each_time() -> None:
