@@ -295,7 +295,7 @@ def check_standby(folder: Path, as_json: bool) -> None:
     """
     from shmbroker.cli import pairing
     from shmbroker.cli.ha import could_take_over
-    from shmbroker.ipc.instance import status
+    from shmbroker.ipc.instance import process, status
     from shmbroker.ipc.instance.config import config
 
     report = Report("STANDBY", str(folder))
@@ -303,7 +303,11 @@ def check_standby(folder: Path, as_json: bool) -> None:
         report.stage = "status"
         policy = config.load(folder).policy
         found = status.read(folder)
-        if policy == "pair":
+        if found.process is None:
+            why = f"it is {found.state}"
+        elif process.stands_still(found.process.pid):
+            why = "its process is stopped"
+        elif policy == "pair":
             why = pairing.could_take_over(folder, found)
         elif policy != "replication":
             why = "" if found.is_announced or found.state == "live" else f"it is {found.state}"

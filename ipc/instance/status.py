@@ -47,7 +47,8 @@ def read(folder: Path) -> Status:
         is_of_before = found.process is None or not found.process.may_run
         return Status("starting") if is_of_before else found
     ended = found.state in ("stopped", "failed")
-    return replace(found, state=found.state if ended else DOWN, process=None)
+    state = found.state if ended else DOWN
+    return replace(found, state=state, is_announced=False, process=None)
 
 
 def told(content: dict[str, Any]) -> Status:

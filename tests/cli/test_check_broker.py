@@ -8,6 +8,8 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+from shmbroker.ipc.instance import process
+from shmbroker.ipc.instance.status import Sign, Status
 from tests.cli.command import Shell, eventually
 
 
@@ -46,6 +48,27 @@ def test_the_three_questions(
     finally:
         os.kill(pid, signal.SIGCONT)
     assert eventually(lambda: codes(shell, live)[:2] == (0, 0))
+
+
+def test_who_is_stopped_or_dead_could_not_take_over(shell: Shell, tmp_path: Path) -> None:
+    """Whatever it has said last of itself."""
+    folder = tmp_path / "backup"
+    shell.does("create", str(folder), "--vhost", shell.vhost, "--role", "backup")
+    with subprocess.Popen(["sleep", "60s"]) as other:
+        pid = other.pid
+        sign = Sign(folder)
+        of = process.Process(pid, process.started(pid), process.boot(), process.namespace())
+        sign.show(Status("passive", is_announced=True, process=of))
+        try:
+            assert shell("check", "standby", str(folder)).code == 0
+            os.kill(pid, signal.SIGSTOP)
+            stopped = shell("check", "standby", str(folder))
+            assert (stopped.code, "its process is stopped" in stopped.out) == (2, True)
+        finally:
+            other.kill()
+    sign.close()
+    dead = shell("check", "standby", str(folder))
+    assert (dead.code, "it is not running" in dead.out) == (2, True)
 
 
 def test_no_folder_and_usage_are_unknown(shell: Shell, tmp_path: Path) -> None:

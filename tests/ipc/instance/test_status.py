@@ -27,6 +27,13 @@ def test_reading_the_status_wakes_nobody_who_waits_for_it_to_change(tmp_path: Pa
         shown.close()
 
 
+def test_who_runs_no_more_is_not_announced(tmp_path: Path) -> None:
+    sign = status.Sign(tmp_path)
+    sign.show(status.Status("passive", is_announced=True, epoch=3))
+    sign.close()
+    assert status.read(tmp_path) == status.Status(status.DOWN, epoch=3)
+
+
 class Refusing:
     """inotify of a user who has reached a limit."""
 
