@@ -133,6 +133,8 @@ class ProgramLink(Link):
         except Malformed as error:
             end.does(end.machine.malformed(error, time.monotonic()))
             return
+        for each in told:
+            self.epochs[each.id] = max(each.epoch, self.epochs.get(each.id, 0))
         self._speaker.learns(told)
         if self.topology.take(told):
             self._given = self._given or self._plan.listed

@@ -71,3 +71,23 @@ def test_a_program_is_told_of_it_and_goes_there(
             assert str(far._session.member.peer) == there.removeprefix("tcp://")
             far.declare_queue("q").publish(b"")
     assert told.empty()
+
+
+def test_nobody_goes_to_a_live_of_an_epoch_before_one_that_was_told(
+    two: tuple[Audience, str, str],
+) -> None:
+    """The broker of another node tells that the backup serves; its former live may not know that
+    yet."""
+    audience, here, there = two
+    told: SimpleQueue[str] = SimpleQueue()
+    uri = f"failover:({here}?{SLOWLY},{there}?{SLOWLY})?randomize=false&reconnect-deadline=1s"
+    far: Any = shmbroker.connect(uri, **LOGIN)
+    try:
+        far.on_event(lambda event, detail: told.put(event.value))
+        audience.tell((Node(b"b" * 16, 5, "backup", "tcp://127.0.0.1:1"),))
+        audience._service.ask(lambda: _listener(audience).move_programs(there))
+        events = [told.get(timeout=PATIENCE) for _ in range(3)]
+        assert events == ["moving", "failure-detected", "failover-failed"]
+        assert "is of epoch 0, and 5 was seen" in far._session.link.why_not
+    finally:
+        far.close()
