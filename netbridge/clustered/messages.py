@@ -9,6 +9,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Set
+from concurrent.futures import Future
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -318,7 +319,7 @@ class Messages:
 
     def leaves(self) -> None:
         """Nothing is given to several nodes any more, but what is in stand-ins: all goes to one."""
-        self._is_leaving = True
+        self._thread.ask(self._decides_no_more)
         if self._groups is not None:
             grouped = {each.name for each in self._here.here if each.has_groups}
             self._stays += [replace(each, is_consumed=False) for each in self._here.adverts
@@ -331,8 +332,13 @@ class Messages:
             self._ways.makes_none = True
         if self._giving is not None:
             self._giving.gives(())
-        if self._balancing is not None:
-            self._balancing.end()
+        if self._balancing is not None:  # behind what was decided before
+            done: Future[None] = Future()
+            self._worker.do(self._balancing.end, lambda _: done.set_result(None))
+            self._thread.answered(done)
+
+    def _decides_no_more(self) -> None:
+        self._is_leaving = True
 
     @property
     def standing(self) -> int:

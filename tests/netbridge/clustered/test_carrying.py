@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -92,6 +94,32 @@ def test_what_could_not_be_carried_out_is_tried_again_and_told_once(
         clock[0] = made.deadline
         made.looks(machine)
     assert made.deadline > clock[0] + 5.0
+
+
+def test_what_a_node_that_leaves_has_decided_before_is_carried_out_before_it_ends() -> None:
+    """Sets are of one thread at a time; and what is set behind that would stay."""
+    done: list[str] = []
+    went_on = threading.Event()
+
+    def sets() -> None:
+        went_on.wait(60.0)
+        done.append("sets")
+
+    setup: Any = SimpleNamespace(cluster=SimpleNamespace(name="town", hops=1, balancing="strict"))
+    with NetworkThread() as thread:
+        worker = Worker(thread.call)
+        made = messages.Messages(thread, worker, setup, lambda line: None, lambda: None)
+        made._balancing = SimpleNamespace(end=lambda: done.append("end"))  # type: ignore[assignment]
+        made._decided.append(sets)
+        worker.do(made._carry_out, made._carried)
+        leaving = threading.Thread(target=made.leaves)
+        leaving.start()
+        while not made._is_leaving:
+            time.sleep(0.01)  # nothing tells
+        went_on.set()
+        leaving.join(60.0)
+        worker.close()
+    assert done == ["sets", "end"]
 
 
 def test_what_refuses_something_at_the_beginning_is_told_once_and_tried_again(
