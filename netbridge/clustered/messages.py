@@ -252,7 +252,7 @@ class Messages:
         self._broker = broker
         try:
             self._prepare(broker, node)
-        except Error as error:
+        except (Error, OSError) as error:
             self.close()
             self._complain(error)
             return False

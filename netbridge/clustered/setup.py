@@ -126,8 +126,9 @@ def show(config: Config, file: str, shown: Mapping[str, Any]) -> None:
 
 def read_left(place: Path) -> list[Left]:
     found = []
-    for node, (epoch, to) in read_whole(place).items():
+    for node, said in read_whole(place).items():
         with suppress(ValueError, TypeError):  # who has written to it?
+            epoch, to = said
             found.append(Left(bytes.fromhex(node), int(epoch), bytes.fromhex(to)))
     return found
 

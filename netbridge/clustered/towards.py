@@ -58,7 +58,8 @@ def undeliverable(cluster: str) -> str:
 
 
 def _read(place: Path) -> dict[Node, Node]:
-    with suppress(ValueError):  # who has written to it?  Nothing is lost: a message may be twice
+    # who has written to it?  Nothing is lost: a message may be twice
+    with suppress(ValueError, TypeError):
         return {bytes.fromhex(node): bytes.fromhex(hop) for node, hop in read_whole(place).items()}
     return {}
 

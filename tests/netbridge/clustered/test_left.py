@@ -10,10 +10,14 @@ from typing import Any
 import pytest
 
 from shmbroker.ipc.base.errors import ConnectionClosed
+from shmbroker.ipc.instance.whole import write_whole
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
+from shmbroker.netbridge.cluster.said import Left
 from shmbroker.netbridge.clustered.left import LeftNodes
 from shmbroker.netbridge.clustered.members import Members
+from shmbroker.netbridge.clustered.setup import read_left
+from shmbroker.netbridge.clustered.towards import _read
 from tests.netbridge.cluster.talk import Town, node_of
 
 
@@ -46,3 +50,17 @@ def test_a_node_that_leaves_does_not_wait_for_a_network_that_has_ended(tmp_path:
         with pytest.raises(ConnectionClosed, match="network thread has ended"):
             step()
     worker.close()
+
+
+@pytest.mark.parametrize("said", [5, [1], [1, 2, 3], ["x", "ab"], [1, 5], [1, "x"], None])
+def test_what_is_no_node_that_has_left_is_passed_over(tmp_path: Path, said: object) -> None:
+    place = tmp_path / "left"
+    west, east = node_of("west"), node_of("east")
+    write_whole(place, {"ab": said, west.hex(): [3, east.hex()]})
+    assert read_left(place) == [Left(west, 3, east)]
+
+
+@pytest.mark.parametrize("hop", [5, None, ["ab"], "x"])
+def test_what_are_no_hops_are_passed_over(tmp_path: Path, hop: object) -> None:
+    write_whole(tmp_path / "ways", {"ab": hop})
+    assert _read(tmp_path / "ways") == {}
