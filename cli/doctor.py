@@ -39,6 +39,7 @@ def of_vhosts() -> list[Finding]:
 
 def of_vhost(broker: Broker) -> list[Finding]:
     """What its memory shows: its queues, links and gates."""
+    from shmbroker.ipc.base.errors import Error
     from shmbroker.ipc.follower import gates
     from shmbroker.ipc.queue import aside, writer
     from shmbroker.netbridge.broker import delayed
@@ -46,7 +47,8 @@ def of_vhost(broker: Broker) -> list[Finding]:
 
     found: list[Finding] = []
     for each in (writer, aside, unselected, ungrouped, delayed, gates):
-        found += each.findings(broker)
+        with suppress(Error):  # of a queue that cannot be looked at: gates tells of those
+            found += each.findings(broker)
     return found
 
 

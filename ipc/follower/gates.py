@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shmbroker.core.layout import GATES
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.base.errors import NotFound
+from shmbroker.ipc.base.errors import Error, NotFound
 from shmbroker.ipc.doctor.finding import Finding
 from shmbroker.ipc.follower.header import KINDS
 
@@ -81,13 +80,21 @@ def gates_of(queue: Any) -> tuple[Gate, ...] | int:
 
 
 def findings(broker: Broker) -> Iterator[Finding]:
-    """Gates in nobody's hand that hold something back, and gates that are nearly a ring behind."""
+    """Gates in nobody's hand that hold something back, and gates that are nearly a ring behind;
+    and queues that cannot be looked at."""
     for queue in broker.queues():
-        with suppress(NotFound):  # deleted meanwhile
-            for gate in broker.queue(queue.name).gates():
-                finding = found(broker.vhost, queue.name, queue.slots, gate)
-                if finding is not None:
-                    yield finding
+        try:
+            gates = broker.queue(queue.name).gates()
+        except NotFound:  # deleted meanwhile
+            continue
+        except Error as error:
+            subject = f"queue {queue.name!r} of vhost {broker.vhost!r}"
+            yield Finding("error", subject, str(error), RESTORE.format(vhost=broker.vhost))
+            continue
+        for gate in gates:
+            finding = found(broker.vhost, queue.name, queue.slots, gate)
+            if finding is not None:
+                yield finding
 
 
 def found(vhost: str, queue: str, slots: int, gate: Gate) -> Finding | None:
@@ -106,6 +113,10 @@ def found(vhost: str, queue: str, slots: int, gate: Gate) -> Finding | None:
     return Finding("warning", subject, problem, f"see what participant {gate.owner} waits for")
 
 
+RESTORE = (
+    "stop its broker, delete the vhost (shmbroker vhost delete {vhost} --yes), and start the "
+    "broker: what is durable comes back from the journal"
+)
 REOPEN = "start again what had it, or delete the queue"
 REMEDIES = {
     "journal": "start a broker: shmbroker run DIR",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import shmbroker
 from shmbroker.core import layout
 from shmbroker.ipc.doctor.stale import boot_hash
 from tests.cli.command import Shell
@@ -32,6 +33,19 @@ def test_a_vhost_that_was_just_made_is_of_this_boot(shell: Shell) -> None:
     with catalog.open("rb") as file:
         file.seek(layout.CATALOG_BOOT_AT)
         assert int.from_bytes(file.read(8), "little", signed=True) == boot_hash()
+
+
+def test_a_queue_that_is_damaged_is_told_and_hides_no_other(shell: Shell) -> None:
+    with shmbroker.connect(f"shm://{shell.vhost}") as broker:
+        for name in ("damaged", "orders"):
+            broker.declare_queue(name, durable=name == "orders")
+    (segment,) = Path("/dev/shm").glob(f"shmbroker.{shell.vhost}.queue-0-*")
+    with segment.open("r+b") as file:
+        file.write(bytes(64))
+    found = {each["subject"]: each for each in shell("doctor", "--json").json}
+    of = f"of vhost {shell.vhost!r}"
+    assert "magic number is missing" in found[f"queue 'damaged' {of}"]["problem"]
+    assert "no broker writes its journal" in found[f"queue 'orders' {of}"]["problem"]
 
 
 def test_fix_removes_the_stale_only(shell: Shell, left_behind: Path) -> None:
