@@ -12,7 +12,9 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
+from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.instance import beat
 from shmbroker.ipc.instance.lock.live_lock import LiveLock
 from shmbroker.ipc.instance.lock.record import HANDED_OVER, LIVE, Record
@@ -40,7 +42,9 @@ class StallWatch:
             if self._ended.wait(delay):
                 return
             was_late = time.monotonic() - due > self._limit / 2
-            delay = self._limit if was_late else self._look()
+            delay = self._limit
+            with suppress(Error, OSError):  # a store that does not answer may answer the next time
+                delay = self._limit if was_late else self._look()
 
     def _look(self) -> float:
         """Kill it if it hangs; when to look again."""
