@@ -248,7 +248,9 @@ class SqlLock(LiveLock):
         """If it is known to be dead: then nobody need wait until its lease runs out."""
         holder = self._seen[place].holder
         of = process_of(holder) if holder is not None else None
-        return holder if of is not None and of.has_ended else None
+        with suppress(OSError):  # we may have no descriptor left: then it runs out
+            return holder if of is not None and of.has_ended else None
+        return None
 
     def _renew(self, table: LeaseTable, place: str) -> None:
         lease, asked_at = self.leases[place], now()
@@ -324,7 +326,9 @@ class SqlLock(LiveLock):
         if self._table is None or holder is None or not self.leases[place].is_wanted:
             return None
         of = process_of(holder)
-        return of.descriptor() if of is not None else None
+        with suppress(OSError):
+            return of.descriptor() if of is not None else None
+        return None
 
     def _due(self) -> float:
         renew = self.config.sql.renew

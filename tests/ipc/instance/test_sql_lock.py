@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import random
 import threading
@@ -108,6 +109,23 @@ def test_who_waits_is_woken_when_it_is_given_back(make: Make) -> None:
     one, two = make(), make()
     assert one.try_live()
     waits = in_background(two.wait_live)
+    one.release_live()
+    assert waits.wait(PATIENCE_SECONDS)
+
+
+def test_who_waits_and_has_no_descriptor_left_goes_on(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_process: process.Process) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    one, two = make(), make()
+    assert one.try_live()
+    with monkeypatch.context() as changed:
+        changed.setattr(process.Process, "descriptor", refused)
+        waits = in_background(two.wait_live)
+        assert not waits.wait(0.5)
+    assert two._is_reachable
     one.release_live()
     assert waits.wait(PATIENCE_SECONDS)
 
