@@ -298,13 +298,21 @@ class Groups:
     def _route(self, group: Group, node: Node) -> None:
         """Programs publish by it, once the queue that it leads to is there."""
         if self._behind.goes(group, self._former(group), node, time.monotonic()):
+            self._outdates(group)
             return
         if node != self._node and node not in self._made:
             self._waiting[group] = node
+            self._outdates(group)
             return
         self._waiting.pop(group, None)
         way = group.queue if node == self._node else towards(self._setup.cluster.name, node)
         self._put(self._routes, key_of(group), way)
+
+    def _outdates(self, group: Group) -> None:
+        """A route that found no room, and is another one by now: until that is written there is
+        none."""
+        if (self._routes.name, key_of(group)) in self._late:
+            self._put(self._routes, key_of(group), "")
 
     def _former(self, group: Group) -> Node:
         """To which node it goes; empty: it has no route."""

@@ -129,6 +129,24 @@ def test_a_route_that_ends_while_there_is_no_room_ends_later(
     assert groups.deadline > now + 60.0
 
 
+def test_a_route_that_found_no_room_is_not_written_when_there_is_another_one(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups = made(broker, [])
+    full = Full(monkeypatch)
+    groups._does([Routed(ANNA, ME)])
+    groups._does([Routed(ANNA, b"w" * 16)])  # to which there is no queue yet
+    full.is_full = False
+    groups.tick(groups.deadline)
+    value = groups._routes.value(key_of(ANNA))
+    assert value is None or not value.body
+    groups._made = frozenset({b"w" * 16})
+    groups._does([Routed(ANNA, b"w" * 16)])
+    value = groups._routes.value(key_of(ANNA))
+    assert value is not None
+    assert bytes(value.body).decode().endswith((b"w" * 16).hex())
+
+
 def test_a_handler_begins_while_there_is_no_room(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
