@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.closable import Closable
-from shmbroker.ipc.base.errors import Error, SelectorError
+from shmbroker.ipc.base.errors import Error, NotFound, SelectorError
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.queue.moving import Passed, changes, pass_over
 from shmbroker.ipc.queue.queue import Queue
@@ -53,6 +53,8 @@ class Giving(Closable):
         self._broker, self._cluster, self._tell = broker, cluster, tell
         self.given: dict[str, int] = {}
         """Of each queue, how many messages went away."""
+        self._told: set[str] = set()
+        """Queues of which it was told that they cannot be given away."""
         self._turns: dict[str, int] = {}
         self._full: list[Gives] = []
         """Those for which there was no room on a way, in this round."""
@@ -166,11 +168,13 @@ class Giving(Closable):
             if self._is_closed or here is None:
                 return 0
             passed = self._chosen(of, source, to, tuple(sorted({*others, *here})), bound)
-        except Error as error:  # it was deleted, or is a replica, or the vhost ends
-            if name not in self.given:
+        except NotFound:  # it was deleted: the next look tells
+            return 0
+        except Error as error:  # it is a replica, or there is no memory, or the vhost ends
+            if name not in self._told:
+                self._told.add(name)
                 self._tell({"event": "cluster", "level": "warning", "state": "not redistributed",
                             "queue": name, "detail": str(error)})  # fmt: skip
-                self.given[name] = 0
             return 0
         self.given[name] = self.given.get(name, 0) + passed.messages
         if passed.is_full:
