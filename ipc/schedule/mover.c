@@ -206,8 +206,12 @@ static int64_t prepare(service *at, lane *out, lane *in, int64_t position, batch
     if (!is_confirmed(at->schedule, position))
         return SB_UNCONFIRMED;
     const sb_outgoing shape = shape_of(message);
-    int64_t code = queue_within(at->queue, in, &shape);
-    if (code != SB_OK)
+    int64_t code;
+    do
+        code = queue_within(at->queue, in, &shape);
+    while (code == SB_FULL && queue_make_room(at->queue, in, &shape));
+    /* a commit does not look at max_bytes: so one that is larger came here, or was in the queue */
+    if (code != SB_OK && code != SB_TOO_LARGE)
         return code;
     if (!schedule_take(&out->port, message)) {
         keep(at, &out->port, position);

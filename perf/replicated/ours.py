@@ -16,7 +16,7 @@ from shmbroker.perf.server.connection import BATCH, Connection
 from shmbroker.perf.server.instance import COMMAND, PASSWORD, USER
 from shmbroker.perf.server.server import HOST
 
-SLOTS = 1 << 18
+SLOTS = 1 << 20
 BACKLOG, BACKLOG_BODY = "backlog", b"x" * 1024
 WITNESS = "witness"
 MEMBERS = ("first", "second")

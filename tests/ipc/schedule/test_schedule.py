@@ -261,6 +261,25 @@ def test_a_full_queue_gets_them_when_there_is_room(broker: Broker) -> None:
     assert [tight.receive(timeout=PATIENCE) for _ in range(8)] == [bytes([n]) for n in range(8)]
 
 
+def test_one_that_a_commit_let_in_comes_back_after_its_delay(broker: Broker) -> None:
+    queue = broker.declare_queue("q", max_bytes=4096, redelivery_delay=SOON)
+    with broker.transaction() as tx:
+        tx.publish(queue, bytes(10_000))  # a commit does not look at max_bytes
+    queue.get_nowait().give_back()
+    queue.publish(b"small", deliver_after=2 * SOON)
+    assert len(queue.receive(timeout=PATIENCE)) == 10_000
+    assert queue.receive(timeout=PATIENCE) == b"small"
+
+
+def test_the_oldest_make_room_by_their_bytes(broker: Broker) -> None:
+    queue = broker.declare_queue("q", max_bytes="64KiB", when_full="drop-oldest")
+    for _ in range(100):
+        queue.publish(bytes(1000))
+    queue.publish(b"scheduled", deliver_after=SOON)
+    while [each.body for each in queue.browse()][-1] != b"scheduled":
+        time.sleep(SOON)
+
+
 def test_a_ring_queue_drops_its_oldest_for_them(broker: Broker) -> None:
     newest = broker.declare_queue("newest", slots=4, when_full="drop-oldest")
     for _ in range(4):
