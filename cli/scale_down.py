@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import select
 import signal
 import sys
 import time
@@ -39,6 +38,7 @@ def stay(folder: Path) -> None:
 def stop(folder: Path, timeout: float | None) -> None:
     """Stop it, and tell how far it is; ClickException if it has not moved everything."""
     from shmbroker.ipc.instance import status
+    from shmbroker.ipc.instance.readable import is_readable
 
     late = None if timeout is None else time.monotonic() + timeout
     found = status.read(folder)
@@ -47,7 +47,7 @@ def stop(folder: Path, timeout: float | None) -> None:
         raise status.NotRunning(f"instance {folder} does not run on this host")
     status.signalled(folder, signal.SIGTERM, 0)
     told = ""
-    while not select.select([descriptor], [], [], LOOK_SECONDS)[0]:
+    while not is_readable(descriptor, LOOK_SECONDS):
         if late is not None and time.monotonic() >= late:
             raise click.ClickException(
                 f"{folder} is still {status.read(folder).state}; once more stops it at once"

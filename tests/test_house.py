@@ -22,7 +22,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/broker/delayed.py": set(),
     "netbridge/broker/gates.py": set(),
     "netbridge/broker/group.py": {"threading"},
-    "netbridge/broker/hosted.py": {"select", "socket", "threading"},
+    "netbridge/broker/hosted.py": {"socket", "threading"},
     "netbridge/broker/links.py": {"time"},
     "netbridge/broker/meter.py": {"time"},
     "netbridge/broker/network.py": {"zmq", "time"},

@@ -7,7 +7,6 @@ not take the other.
 from __future__ import annotations
 
 import os
-import select
 import signal
 import socket
 import subprocess
@@ -27,6 +26,7 @@ from shmbroker.ipc.instance.config import masking
 from shmbroker.ipc.instance.config.config import FILE, toml_of
 from shmbroker.ipc.instance.config.sources import PREFIX
 from shmbroker.ipc.instance.creation import make_folders
+from shmbroker.ipc.instance.readable import is_readable
 from shmbroker.ipc.instance.status import RUN
 from shmbroker.ipc.instance.store import Store
 from shmbroker.ipc.instance.whole import read_whole, write_text, write_whole
@@ -160,7 +160,7 @@ def ends_with_host(folder: Path) -> None:
         )
 
     def wait(file: int = file) -> None:
-        select.select([file], [], [])
+        is_readable(file)
         os.kill(os.getpid(), signal.SIGKILL)
 
     threading.Thread(target=wait, name="ends with its host", daemon=True).start()

@@ -218,29 +218,16 @@ def test_each_of_the_two_hears_of_the_other_when_they_meet() -> None:
     assert len(town.states("b", "duplicate id")) == len(town.states("copy", "duplicate id")) == 1
 
 
-def test_a_restart_is_no_duplicate_though_the_old_link_falls_silent_later() -> None:
+@pytest.mark.parametrize("seconds", [0.6, 5.0], ids=["silent later", "paused meanwhile"])
+def test_a_restart_is_no_duplicate_though_the_old_link_falls_silent_later(seconds: float) -> None:
+    """Who was paused is woken by its own clock before it hears of the link."""
     town = Town()
     for name in "ab":
         town.add(name)
     old = town.link("a", "b")
     town.add("b", key="again", epoch=2)
     town.link("a", "again")
-    town.later(0.6)
-    town.cut(old)
-    town.later(10)
-    assert not town.states("a", "duplicate id")
-    assert town.members["a"].lives[node_of("b")].uri == "tcp://again:1"
-
-
-def test_who_was_paused_hears_who_is_gone_before_it_warns() -> None:
-    """Its own clock wakes it before the link that has been silent meanwhile."""
-    town = Town()
-    for name in "ab":
-        town.add(name)
-    old = town.link("a", "b")
-    town.add("b", key="again", epoch=2)
-    town.link("a", "again")
-    town.later(5.0)
+    town.later(seconds)
     town.cut(old)
     town.later(10)
     assert not town.states("a", "duplicate id")
