@@ -109,12 +109,19 @@ def test_what_the_former_live_left_is_repaired(make: Make, vhost: str) -> None:
 
 
 def exit_helpers(pid: int) -> list[int]:
+    """Those that have closed their files: they take their name when they have."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [
         int(each)
         for each in children
         if Path(f"/proc/{each}/comm").read_text().strip() == "exit helper"
     ]
+
+
+def its_exit_helpers(pid: int) -> list[int]:
+    """Once it has any: a live does not wait for the first turn of its exit helper."""
+    eventually(lambda: exit_helpers(pid))
+    return exit_helpers(pid)
 
 
 def has_memory(pid: int) -> bool:
@@ -128,7 +135,7 @@ def has_memory(pid: int) -> bool:
 def test_its_memory_is_kept_as_long_as_it_lives(make: Make, is_killed: bool) -> None:
     live = make("a").start().becomes("live")
     assert live.process is not None
-    (exit_helper,) = exit_helpers(live.process.pid)
+    (exit_helper,) = its_exit_helpers(live.process.pid)
     files = [str(each.readlink()) for each in Path(f"/proc/{exit_helper}/fd").iterdir()]
     assert files == ["anon_inode:[pidfd]"], "of ours it has none, or it would keep locks as well"
     if is_killed:
