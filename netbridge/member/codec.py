@@ -26,6 +26,7 @@ from shmbroker.netbridge.member.said import (
     Closing,
     Diverged,
     Dropped,
+    GoAhead,
     Hello,
     InSync,
     Join,
@@ -120,13 +121,14 @@ WRITTEN: Final = Made(
 
 HELLO: Final = Made(
     Hello, NODE, POSITION, Flag(), COUNT, Flag(), Flag(), Flag(), Flag(), BOOT,
-    Many(BOOT, COPIES_MAX),
+    Many(BOOT, COPIES_MAX), COUNT,
 )  # fmt: skip
 
 WORDS: Final = Vocabulary(
     "a word",
     (Here, Made(Here, NAME, Number(0, 1 << 32), COUNT, BOOT, NAME, Text(URI_BYTES_MAX))),
     (Hello, HELLO),
+    (GoAhead, Made(GoAhead, COUNT)),
     (Join, Made(Join, NODE, POSITION, Flag(), Flag(), BOOT, COUNT)),
     (Joined, Made(Joined, COUNT, Flag(), COUNT)),
     (NotJoined, Made(NotJoined, WHY, COUNT)),

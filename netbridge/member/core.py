@@ -59,6 +59,11 @@ QUICK: Final = frozenset({Purpose.HAND_OVER, Purpose.HAND_BACK})
 
 
 class Core(ABC):
+    claim = 0
+    """Of the next epoch, where nobody can be asked; its number, or 0."""
+    let_by: frozenset[str] = frozenset()
+    """Who has let it go ahead."""
+
     def __init__(
         self, options: MemberOptions, past: Past, *, boot: str, life: str, now: float
     ) -> None:
@@ -140,11 +145,17 @@ class Core(ABC):
         self.does(Line(alert, detail))
 
     def becomes(self, state: State, why: str = "") -> None:
-        former, was_becoming_live = self.state, self.is_becoming_live
+        former, was = self.state, (self.is_becoming_live, self.claim)
         self.state, self.why = state, why
-        is_news = was_becoming_live != self.is_becoming_live
+        if state is not State.HELD:
+            self._forgets_its_claim()
+        is_news = was != (self.is_becoming_live, self.claim)
         if is_news or any((former in each) != (state in each) for each in (SERVING, FOLLOWING)):
             self.say_hello()
+
+    def _forgets_its_claim(self) -> None:
+        self.claim = 0
+        self.let_by = frozenset()
 
     @property
     def is_becoming_live(self) -> bool:
@@ -159,6 +170,7 @@ class Core(ABC):
             self.node, self.last, self.state in SERVING, self.epoch, self.is_forced,
             self.is_eligible, self.is_listed, self.state in FOLLOWING or self.is_becoming_live,
             self.life, tuple(sorted(self.lives[each] for each in self.proven & self.lives.keys())),
+            self.claim,
         )  # fmt: skip
 
     @property

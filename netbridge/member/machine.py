@@ -17,6 +17,7 @@ from shmbroker.netbridge.election.candidate import Electorate
 from shmbroker.netbridge.member.action import Action, Alert, End
 from shmbroker.netbridge.member.core import NEVER
 from shmbroker.netbridge.member.draining import Draining
+from shmbroker.netbridge.member.options import CONTINUE_ALONE
 from shmbroker.netbridge.member.said import Dropped, Hello, Said
 from shmbroker.netbridge.member.standing import (
     ENDING,
@@ -48,6 +49,9 @@ class Member(Draining):
         self.links.discard(member)
         self.peers.pop(member, None)
         self.asked.pop(member, None)
+        self.let_by -= {member}
+        if self.options.on_partition == CONTINUE_ALONE:
+            self.let_ahead -= {member}
         if self.state in SERVING:
             self.lose_replica(member, "its link is lost", now)
         elif self.state in FOLLOWING and member == self.live:

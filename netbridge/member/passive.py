@@ -24,7 +24,7 @@ from shmbroker.netbridge.member.action import (
     Unfollow,
     WriteLeft,
 )
-from shmbroker.netbridge.member.comparing import Comparing
+from shmbroker.netbridge.member.claiming import Claiming
 from shmbroker.netbridge.member.core import NEVER, RANK_SECONDS, Purpose
 from shmbroker.netbridge.member.options import CONTINUE_ALONE, MemberOptions
 from shmbroker.netbridge.member.said import (
@@ -32,6 +32,7 @@ from shmbroker.netbridge.member.said import (
     AskBack,
     Closing,
     Dropped,
+    GoAhead,
     Hello,
     InSync,
     Join,
@@ -60,14 +61,12 @@ from shmbroker.netbridge.member.standing import (
 )
 
 
-class Passive(Comparing):
+class Passive(Claiming):
     def __init__(
         self, options: MemberOptions, past: Past, *, boot: str, life: str, now: float
     ) -> None:
         super().__init__(options, past, boot=boot, life=life, now=now)
         self.look_until = NEVER
-        self.retry_at = NEVER
-        """A vote, or a join that was refused."""
         self.closing_until = NEVER
         """The live has begun to stop, and has not handed over yet."""
         self.held_by: Grant | None = None
@@ -77,8 +76,6 @@ class Passive(Comparing):
         self.stream = 0
         """Of its newest request to follow."""
         self.has_asked_back = False
-        self.refused_until = 0.0
-        """`on-promote` has said no, and is asked again after that."""
 
     # --- starting -----------------------------------------------------------------------------
 
@@ -129,18 +126,6 @@ class Passive(Comparing):
         else:
             self._hold_in_doubt(now)
 
-    def _goes_first(self, now: float) -> None:
-        """Nobody is asked.  Who was the live before does not take over from anybody."""
-        if self.last.holder == self.me:
-            self._begin(self.alone_grant)
-        elif now >= self.refused_until:
-            self._promote(self.alone_grant)
-
-    def _hold(self, why: str) -> None:
-        if self.state is not State.HELD:
-            self.log(Alert.HELD, why)
-        self.becomes(State.HELD, why)
-
     def _hold_in_doubt(self, now: float) -> None:
         why = "" if self.is_eligible else "its host was restarted; "
         why = "it has left in good order; " if self.has_left else why
@@ -160,14 +145,10 @@ class Passive(Comparing):
                 self._ask(Purpose.START, now)
             else:
                 self._goes_first(now)
+        elif not self.may_split:
+            self._withdraws()
 
     # --- becoming live ------------------------------------------------------------------------
-
-    def _is_held_back(self) -> bool:
-        """Who is isolated does not become live."""
-        if self.isolation:
-            self._hold(self.isolation)
-        return bool(self.isolation)
 
     def _ask(self, purpose: Purpose, now: float) -> None:
         if self._is_held_back():
@@ -286,6 +267,7 @@ class Passive(Comparing):
         self.retry_at = self.closing_until = NEVER
         self.has_asked_back = self.was_in_sync = False
         self.proven.clear()
+        self.let_ahead = frozenset()
         self.becomes(State.SYNCING)
         self.does(Follow(member, what.epoch, what.is_all, what.stream))
 
@@ -460,6 +442,8 @@ class Passive(Comparing):
             self._not_joined(member, what, now)
         elif isinstance(what, YouHold):
             self._holds(member, what.grant, now)
+        elif isinstance(what, GoAhead):
+            self._let_ahead(member, what.claim, now)
         elif isinstance(what, TakeOver) and self.state in LOOKING | FOLLOWING:
             self._takes_over(what.grant)
         elif member != self.live or self.state not in FOLLOWING:
@@ -516,6 +500,7 @@ class Passive(Comparing):
             self.asks(Purpose.HAND_BACK, back, now)
 
     def _met(self, member: str, hello: Hello, now: float) -> None:
+        self._claimed(member, hello)
         if self.state is State.STARTING and hello.serves and self.node in (b"", hello.node):
             self._partner_is_live(member, hello, now)
         elif self.state in FOLLOWING and member == self.live:

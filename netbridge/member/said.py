@@ -30,6 +30,16 @@ class Hello:
     """Of its process."""
     dead: tuple[str, ...] = ()
     """Lives of processes of which the kernel of its host has told that they are no more."""
+    claim: int = 0
+    """Where nobody is asked: it begins the next epoch as soon as the others let it go ahead.  The
+    number of its claim; 0: it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoAhead:
+    """To a claim: I begin nothing until you have said that it is withdrawn."""
+
+    claim: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +157,6 @@ class Diverged:
 
 
 Said = (
-    Hello | Join | Joined | NotJoined | InSync | Dropped | Leave | Closing | Resumed | Offer
-    | Accept | TakeOver | YouHold | AskBack | NoFailback | Diverged
+    Hello | GoAhead | Join | Joined | NotJoined | InSync | Dropped | Leave | Closing | Resumed
+    | Offer | Accept | TakeOver | YouHold | AskBack | NoFailback | Diverged
 )  # fmt: skip

@@ -46,7 +46,15 @@ class Made:
     queue: Queue
 
 
-Op = Put | Taken | Made
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Into what goes to another node."""
+
+    queue: Queue
+    message: str
+
+
+Op = Put | Taken | Made | Moved
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ from shmbroker.netbridge.simulation.replication.log import (
     Frame,
     Log,
     Made,
+    Moved,
     Op,
     Put,
     Taken,
@@ -397,18 +398,26 @@ class MemberProcess(Process):
         if not machine.may_write() or self.disk.fails:
             self.host.later(world.between(*DRAIN_SECONDS), again)
             return
-        left = Rings(self.log.frames).queues
-        here = [(queue, name) for queue, names in left.items() for name in names]
+        rings = Rings(self.log.frames)
+        here = [(queue, name) for queue, names in rings.queues.items() for name in names]
         if world.random.randrange(LOST_TARGETS) == 0:
             self.does(machine.gave(epoch, self.host.clock, is_whole=False))
-        elif here:
+        elif here or rings.outgoing:
+            self._sends(rings)
             some = here[: world.random.randrange(1, TOGETHER)]
-            for queue, name in some:
-                self.gives(queue, name)
-            self._append(tuple(Taken(queue, name) for queue, name in some))
+            if some:
+                self._append(tuple(Moved(queue, name) for queue, name in some))
             self.host.later(world.between(*DRAIN_SECONDS), again)
         else:
             self.log.mark(self._on_host(partial(self._gave, epoch)), drained=epoch)
+
+    def _sends(self, rings: Rings) -> None:
+        end = self.confirmed(None)
+        sent = [each for each, number in rings.outgoing.items() if number <= end]
+        for queue, name in sent:
+            self.gives(queue, name)
+        if sent:
+            self._append(tuple(Taken(queue, name) for queue, name in sent))
 
     def _gave(self, epoch: int) -> None:
         self.does(self.machine.gave(epoch, self.host.clock, is_whole=True))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shmbroker.netbridge.history.event import Queue
-from shmbroker.netbridge.simulation.replication.log import Frame, Made, Op, Put, Taken
+from shmbroker.netbridge.simulation.replication.log import Frame, Made, Moved, Op, Put, Taken
 
 
 @dataclass(slots=True)
@@ -23,6 +23,8 @@ class Rings:
     def __init__(self, frames: Sequence[Frame]) -> None:
         """At a takeover: what is there may have been delivered by the former live."""
         self.queues: dict[Queue, dict[str, Message]] = {}
+        self.outgoing: dict[tuple[Queue, str], int] = {}
+        """What goes to another node, by the frame that says so: sent when that is confirmed."""
         self.made: dict[str, Queue] = {}
         self.produced: dict[tuple[Queue, str], int] = {}
         """By queue and producer: the highest number, and in which frame it came."""
@@ -46,8 +48,11 @@ class Rings:
             self.frame_of[op.queue, op.message] = number
             if op.queue in self.queues:
                 self.queues[op.queue][op.message] = Message(number, op.message, is_old)
-        elif op.queue in self.queues:
-            self.queues[op.queue].pop(op.message, None)
+        else:
+            self.queues.get(op.queue, {}).pop(op.message, None)
+            self.outgoing.pop((op.queue, op.message), None)
+            if isinstance(op, Moved):
+                self.outgoing[op.queue, op.message] = number
 
     def seen(self, put: Put) -> int:
         """The frame that has it, or a later one of its producer; 0: it is new."""

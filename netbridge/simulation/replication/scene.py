@@ -389,6 +389,8 @@ class Scene(Stage):
         for each in self.members.values():  # one that has no place still has its tail
             self._set_aside(not_in(live.log.frames, each.log.frames))
         self.history.remains = {queue: list(names) for queue, names in rings.queues.items()}
+        for queue, name in rings.outgoing:  # it was not sent, or is known there
+            self._gives(queue, name)
         for queue, given in self.elsewhere.items():
             if self.queues[queue.name] == queue:  # else it may be deleted
                 self.history.remains[queue] = [*given, *self.history.remains.get(queue, ())]

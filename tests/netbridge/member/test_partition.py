@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from shmbroker.netbridge.member.said import GoAhead
 from shmbroker.netbridge.member.standing import HandedOver, State
 from shmbroker.netbridge.simulation.replication import member
 from tests.netbridge.member.group import Group, pair
@@ -161,8 +162,11 @@ def test_who_took_over_from_a_dead_live_and_is_dead_as_well_is_waited_for() -> N
     group.reaches("b", State.HELD)
     group.reaches("c", State.HELD)
     group.rests(0.1)  # they have met
-    group.parts("b", "c")
     is_told_of_the_death(group, "b")
+    group.parts("b", "c")
+    clock = group.hosts["b"].clock
+    go_ahead = GoAhead(group.machine("b").claim)
+    group.members["b"].does(group.machine("b").heard("c", go_ahead, clock))
     group.reaches("b", State.ALONE)
     assert group.write("b", "alone")
     group.dies("b")
@@ -207,7 +211,10 @@ def test_a_live_that_is_back_waits_for_who_was_told_of_its_death(
     assert group.watch.begun == {1: "a", 2: "b"}
 
 
-def test_of_several_the_one_that_goes_on_runs_its_command_until_that_says_yes() -> None:
+def test_of_several_the_one_that_goes_on_runs_its_command_until_that_says_yes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(member, "PROMOTE_SECONDS", (0.05, 0.05))
     group = three(has_command=True)
     group.dies("a")
     group.reaches("b", State.HELD)

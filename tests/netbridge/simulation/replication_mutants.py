@@ -184,14 +184,22 @@ OF_ONE_HOST: Final = (
         "self.final = Parked()",
         "self.final = Parked(all_know=True)",
     ),
+    Mutant(
+        "begins-without-being-let-ahead",
+        Serving,
+        "_is_let_ahead",
+        "if asked <= self.let_by:",
+        "if True:",
+    ),
 )
 
 SHOWN_BY: Final = {
-    "dead-and-the-others-not-compared": 86,
+    "dead-and-the-others-not-compared": 151,
     "becomes-live-and-does-not-say-so": 146,
     "not-in-sync-and-goes-by-a-proof": 206,
     "goes-by-the-proof-of-an-earlier-process": 306,
     "parks-and-serves-again-before-all-know": 100000364,
+    "begins-without-being-let-ahead": 151003216,
     "no-fence-check-before-a-write": 30,
     "no-fence-check-after-a-sync": 250,
     "lease-not-looked-at-when-the-disk-alone-confirms": 251,

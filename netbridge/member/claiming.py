@@ -1,0 +1,116 @@
+"""Where nobody can be asked, whoever goes first claims the next epoch.
+
+What a member has said last may be old when another one looks at it: both of two would go first.  So
+a member begins when every other one on the list that it can reach has let it go ahead, by an answer
+to this claim.  Who has said so begins nothing until the claim is withdrawn.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from shmbroker.netbridge.election.question import Grant
+from shmbroker.netbridge.member.action import Alert
+from shmbroker.netbridge.member.comparing import Comparing
+from shmbroker.netbridge.member.core import NEVER
+from shmbroker.netbridge.member.said import GoAhead, Hello
+from shmbroker.netbridge.member.standing import LOOKING, State
+
+
+class Claiming(Comparing):
+    retry_at = NEVER
+    """A claim, a vote, or a join that was refused."""
+    refused_until = 0.0
+    """`on-promote` has said no, and is asked again after that."""
+    claims = 0
+    """That it has made."""
+    let_ahead: frozenset[str] = frozenset()
+    """Whose claims it has let go ahead: it begins nothing."""
+
+    @abstractmethod
+    def _begin(self, grant: Grant, *, is_forced: bool = False) -> None: ...
+    @abstractmethod
+    def _promote(self, grant: Grant) -> None: ...
+
+    def _hold(self, why: str) -> None:
+        self._withdraws()
+        self._is_held(why)
+
+    def _is_held(self, why: str) -> None:
+        if self.state is not State.HELD:
+            self.log(Alert.HELD, why)
+        self.becomes(State.HELD, why)
+
+    def _is_held_back(self) -> bool:
+        """Who is isolated does not become live, and who has let another one go ahead."""
+        if self.isolation:
+            self._hold(self.isolation)
+        elif self.let_ahead:
+            self._hold(f"waits for {', '.join(sorted(self.let_ahead))} (epoch {self.epoch})")
+        return bool(self.isolation or self.let_ahead)
+
+    # --- who goes first -----------------------------------------------------------------------
+
+    @property
+    def _is_next(self) -> bool:
+        """Its live has said so, and that record is with all that count."""
+        return self.handed_to == self.me and self.is_eligible
+
+    def _goes_first(self, now: float) -> None:
+        """Nobody is asked.  Who was the live before does not take over from anybody."""
+        was_live = self.last.holder == self.me
+        if (not was_live and now < self.refused_until) or self._is_held_back():
+            return
+        if not self._is_next and not self._is_let_ahead():
+            self.retry_at = now + self.options.retry_wait
+            return
+        if was_live:
+            self._begin(self.alone_grant)
+        else:
+            self._promote(self.alone_grant)
+
+    def _is_let_ahead(self) -> bool:
+        """By all on the list that are here.  Otherwise they have its claim, and it waits."""
+        asked = self.missed & self.peers.keys()
+        if asked <= self.let_by:
+            return True
+        if not self.claim:
+            self._is_held(f"waits for {', '.join(sorted(asked))} (epoch {self.epoch})")
+            self.claims += 1
+            self.claim = self.claims
+            self.say_hello()
+        return False
+
+    def _withdraws(self) -> None:
+        if self.claim:
+            self._forgets_its_claim()
+            self.say_hello()
+
+    # --- what the others say ------------------------------------------------------------------
+
+    def _claimed(self, member: str, hello: Hello) -> None:
+        """This is news of a member: it may claim, or claim no more."""
+        if not hello.claim:
+            if not hello.is_following:  # nor becomes live
+                self.let_ahead -= {member}
+            return
+        is_free = self.state in LOOKING or self.state is State.STARTING
+        is_ours = hello.node == self.node and hello.epoch >= self.epoch
+        if not is_free or not is_ours or self._is_next or self.options.electorate is not None:
+            return
+        goes_first = self.handed_to == member or self.goes_before(member, hello.last)
+        # who claims has not heard where this one ends, but has all that was confirmed
+        has_all = hello.is_eligible and member in self.others and not self.claim
+        if goes_first or has_all or not self.is_listed:
+            self._withdraws()
+            self.let_ahead |= {member}
+            self.tell(member, GoAhead(hello.claim))
+
+    def _let_ahead(self, member: str, claim: int, now: float) -> None:
+        if not self.claim or claim != self.claim:
+            return  # of a claim that is over
+        self.let_by |= {member}
+        if self.has_met_all or self.may_split:
+            self._goes_first(now)
+        else:
+            self._withdraws()
