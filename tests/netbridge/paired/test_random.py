@@ -112,7 +112,9 @@ class Applications:
         since = time.time()
         with shmbroker.connect(uri, user="programs", password=PASSWORD) as broker:
             until = time.time()
-            name = next(each for each in NAMES if broker.uri == self._duo.address(each))
+            name = next((each for each in NAMES if broker.uri == self._duo.address(each)), "")
+            if not name:
+                return  # its link is lost already: nobody knows who has accepted it
             self.accepted.append((since, until, name))
             orders = broker.declare_queue("orders")
             orders.publish(b"x", timeout=0.5)
