@@ -109,6 +109,8 @@ class Link(Closable):
         """The highest that was seen of each node: nothing goes back to a lower one."""
         self.has_drained = False
         """It was stopped in good order, and nothing was on its way any more."""
+        self.sent: dict[int, int] = {}
+        """By target: below this position some may be at the far end, unless a connection tells."""
         self.losses = 0
         self.since = time.time()
         """When it became what it is."""
@@ -345,6 +347,8 @@ class Link(Closable):
             self._passive_ended(end)
             return
         was_secured = connection.is_secured
+        flows = end.machine.outflows
+        self.sent |= {target: each.cursor for target, each in flows.items() if each.is_opened}
         reason = how.reason.value + (f": {how.detail}" if how.detail else "")
         if how.reason is Reason.DISCONNECTED and not connection.was_tcp:
             reason = UNREACHED

@@ -2,7 +2,8 @@
 
 Programs go first.  Then what is in its queues goes the way of redistributed messages: in
 transactions into the queue towards that node, and from there as that one confirms it.  So whoever
-is killed in between, each message is at one of both, and the next stop goes on.
+is killed in between, each message is at one of both, and the next stop goes on.  If that node is
+lost, the next one gets what is left, but for what is on its way: some of it may be there.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from itertools import chain
 from typing import Any, Final
 
 from shmbroker.ipc._native import lib
-from shmbroker.ipc.base.errors import ConnectionClosed, Error, NotFound
+from shmbroker.ipc.base.errors import ArenaFull, ConnectionClosed, Error, NotFound
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.instance.leaving import HELD, STOPPED, Left, count_in, that_go
 from shmbroker.ipc.instance.moving import remains
-from shmbroker.ipc.queue.moving import pass_over
+from shmbroker.ipc.queue.moving import changes, pass_over
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.schedule.scheduled import ring_of
 from shmbroker.ipc.sink.target import target_of
@@ -63,6 +64,10 @@ class Stuck(Exception):
     """It cannot go on: the rest stays here."""
 
 
+class Lost(Stuck):
+    """This node gets nothing more; another one may have the rest."""
+
+
 class _Source:
     """What is to be moved of the ring of a queue, or of its schedule, with the same verbs."""
 
@@ -77,6 +82,7 @@ class _Source:
 @dataclass(slots=True)
 class _Progress:
     to: str = ""
+    """The names of all that have got something."""
     queues: int = 0
     of_queues: int = 0
     messages: int = 0
@@ -102,6 +108,13 @@ class Departure:
         self._late = None if timeout is None else time.monotonic() + timeout
         self._progress = _Progress()
         self._reached_at = time.monotonic()
+        self._lost: dict[Node, str] = {}
+        """Who got some of it, or was to, and why it gets no more."""
+        self._parted: float | None = None
+        """When programs were gone."""
+        self._listens = True
+        self._is_bound = False
+        """What is published for its queues goes to the other node: no other one may have them."""
         self._ids: IdsTold | None = None
         self._pause = threading.Event()
         """Set when it is to end: else a wait for it ends with its time."""
@@ -114,8 +127,7 @@ class Departure:
         """`parts`: programs in shared memory go."""
         began = time.monotonic()
         try:
-            node, uri = self._target()
-            self._go(node, uri, parts, ends)
+            self._gives(parts, ends)
         except ConnectionClosed:  # our own: the broker ends, as by a second stop
             return self._failed(STOPPED)
         except (Stuck, Error, OSError) as error:
@@ -127,6 +139,19 @@ class Departure:
                   f"at {done.to}")  # fmt: skip
         self._show("done")
         return Left(is_whole=True)
+
+    def _gives(self, parts: Callable[[str], None], ends: Ends) -> None:
+        """To one node after the other, until one has had it all."""
+        while True:
+            node, uri = self._target()
+            try:
+                self._go(node, uri, parts, ends)
+                return
+            except Lost as lost:
+                if self._is_bound or self._is_over:
+                    raise
+                self._lost[node] = str(lost)
+                self._say("warning", "resuming", f"{lost}: another node gets the rest")
 
     def _failed(self, why: str) -> Left:
         done = self._progress
@@ -140,7 +165,7 @@ class Departure:
     # --- to whom ------------------------------------------------------------------------------
 
     def _target(self) -> tuple[Node, str]:
-        refused = []
+        refused = list(self._lost.values())
         for node in self._candidates():
             answer = self._members.asks(node, lambda number: Offers(number, self._wanted.group))
             if not answer.why:
@@ -155,11 +180,14 @@ class Departure:
     def _candidates(self) -> list[Node]:
         """One that was just started may not have reached them yet."""
         late = time.monotonic() + (DRAINED_SECONDS if self._drains else FOUND_SECONDS)
-        while not (found := order_of(self._wanted, self._members.reached())):
+        while not (found := order_of(self._wanted, self._others())):
             if time.monotonic() >= late or self._is_over:
                 break
             self._pause.wait(LOOK_SECONDS)
         return found
+
+    def _others(self) -> list[tuple[Node, str]]:
+        return [each for each in self._members.reached() if each[0] not in self._lost]
 
     @property
     def _is_over(self) -> bool:
@@ -167,24 +195,32 @@ class Departure:
         return is_late or self._pause.is_set()
 
     def _go(self, node: Node, uri: str, parts: Callable[[str], None], ends: Ends) -> None:
+        self._reached_at = time.monotonic()
         self._opens(node)
         broker = self._members.messages.broker
         if broker is None:
             raise Stuck("it is not a member of the cluster yet")
         self._members.leaves(node)
-        self._progress.to = self._members.name_of(node)
+        name, done = self._members.name_of(node), self._progress
+        done.to = f"{done.to} and {name}" if done.to else name
+        self._ids = None
         self._told_of(node, broker)
-        if not self._drains:
+        if not self._drains and self._parted is None:
             self._waits_for_transactions(node, broker)
-        parted = self._programs_go(node, uri, broker, parts, ends)
+        self._programs_go(node, uri, broker, parts, ends)
+        for lost in self._lost:
+            self._takes_back(broker, lost, node)
         queues = list(that_go(broker))
         self._counts(broker, queues)
-        self._say("info", "scaling down", f"{self._progress.of_messages} messages of "
-                  f"{len(queues)} queues go to {self._progress.to}")  # fmt: skip
-        self._drain(broker, queues, node, until_moved=self._progress.of_messages)
-        while (left := parted + TOLD_SECONDS - time.monotonic()) > 0:
+        self._say("info", "scaling down", f"{done.of_messages} messages of {len(queues)} queues go "
+                  f"to {name}")  # fmt: skip
+        self._drain(broker, queues, node, until_moved=done.of_messages)
+        assert self._parted is not None, "programs are gone"
+        while (left := self._parted + TOLD_SECONDS - time.monotonic()) > 0:
             self._wait(node, left)
-        self._members.listens_no_more()
+        if self._listens:
+            self._members.listens_no_more()
+            self._listens = False
         self._drain(broker, queues, node)
         self._hands_over(node, broker, queues)
 
@@ -192,6 +228,7 @@ class Departure:
         """What others have for this node goes to that one from now on.  Its queues are bound when
         nothing is on its way there that was published before all knew that they are there: what
         crosses for other queues of an exchange would reach these as well."""
+        self._is_bound = True
         for page in pages(chain(leading_to(broker, queues), streams.rows(broker, queues))):
             self._asked(node, partial(Makes, rows=page))
         me = self._members.machine.me
@@ -201,14 +238,16 @@ class Departure:
 
     def _programs_go(
         self, node: Node, uri: str, broker: Broker, parts: Callable[[str], None], ends: Ends
-    ) -> float:
-        """When they were gone.  Whoever comes there before it knows all ids and numbers waits."""
+    ) -> None:
+        """Whoever comes there before it knows all ids and numbers waits.  If they have gone to a
+        node that was lost, those that come here still hear of this one."""
         self._asked(node, lambda number: Holds(number, True))
         try:
-            held = ends(node, self._progress.to, uri)
+            held = ends(node, self._members.name_of(node), uri) if self._parted is None else []
             remains(broker)
             parts(uri)
-            parted = time.monotonic()
+            if self._parted is None:
+                self._parted = time.monotonic()
             self._told_of(node, broker)
             queues = list(that_go(broker))
             known = streams.rows(broker, queues), remote_programs.rows(broker, queues)
@@ -217,7 +256,6 @@ class Departure:
             self._arrives(node, broker, held)
         finally:
             self._members.asks(node, lambda number: Holds(number, False))
-        return parted
 
     def _told_of(self, node: Node, broker: Broker) -> None:
         """Queues, and the ids that they know; what it was told already is not told again."""
@@ -277,6 +315,8 @@ class Departure:
 
     def _counts(self, broker: Broker, queues: list[Queue]) -> None:
         told = self._progress
+        if told.of_queues:
+            return  # the node before has had some of it
         told.of_queues = len(queues)
         told.of_messages = sum(map(count_in, queues)) + sum(self._ways(broker).values())
         self._show("moving")
@@ -284,7 +324,8 @@ class Departure:
     def _asked(self, node: Node, word: Callable[[int], Leaving]) -> None:
         answer: Answers = self._members.asks(node, word)
         if answer.why:
-            raise Stuck(f"{self._progress.to} cannot have these queues: {answer.why}")
+            name = self._members.name_of(node)
+            raise Lost(f"{name} cannot have these queues: {answer.why}")
 
     # --- what is moved ------------------------------------------------------------------------
 
@@ -304,9 +345,25 @@ class Departure:
             self._told(queues, left + sum(waiting.values()))
             if left == 0 and not any(waiting.values()):
                 return
-            self._check(node, waiting)
+            others = self._but_lost(waiting)
+            is_done = left == 0 and not any(others.values())
+            self._check(node, waiting if is_done else others)
             if not moved:
                 self._pause.wait(LOOK_SECONDS)
+
+    def _takes_back(self, broker: Broker, lost: Node, node: Node) -> None:
+        """What was not sent yet goes to this node.  The rest may be there, and waits for that."""
+        way, messages = serving(broker, towards(self._cluster, node)), self._members.messages
+        former = serving(broker, towards(self._cluster, lost))
+        begin = messages.closes(lost)
+        while begin is not None and begin < changes(former).tail:
+            with suppress(ArenaFull):  # until some has arrived
+                begin = pass_over(
+                    former, way, None, None, ROOM_SECONDS, copies=False, keeps_target=True,
+                    begin=begin,
+                ).end  # fmt: skip
+            self._wait(node, LOOK_SECONDS)
+        messages.opens(lost)
 
     def _moves(self, queue: Queue, way: Queue) -> int:
         """As many as there is room for: how many."""
@@ -323,10 +380,15 @@ class Departure:
         return moved
 
     def _batch(self, source: Any, way: Queue, target: int) -> int:
-        return pass_over(
-            source, way, self._wanted.commit_interval, None, ROOM_SECONDS, copies=False,
-            towards=target,
-        ).messages  # fmt: skip
+        try:
+            return pass_over(
+                source, way, self._wanted.commit_interval, None, ROOM_SECONDS, copies=False,
+                towards=target,
+            ).messages  # fmt: skip
+        except ArenaFull:
+            if not len(way):
+                raise
+            return 0  # until some of what is on its way has arrived
 
     def _ways(self, broker: Broker) -> dict[str, int]:
         """What is on its way to other nodes."""
@@ -353,7 +415,13 @@ class Departure:
             self._reached_at = now
         elif now >= self._reached_at + LOST_SECONDS:
             who = " and ".join(self._members.name_of(each) for each in missing or [node])
-            raise Stuck(f"{who} is not reached, and messages wait for it")
+            is_lost = not messages.is_up(node)
+            raise (Lost if is_lost else Stuck)(f"{who} is not reached, and messages wait for it")
+
+    def _but_lost(self, waiting: Mapping[str, int]) -> dict[str, int]:
+        """What is on its way to those that were lost is waited for last."""
+        lost = {towards(self._cluster, each) for each in self._lost}
+        return {name: count for name, count in waiting.items() if name not in lost}
 
     def _towards(self, waiting: Mapping[str, int]) -> Iterator[Node]:
         """Nodes for which some wait; nothing but they themselves may know that they have them."""

@@ -224,14 +224,18 @@ class Members(Closable):
         return self.successor.answered(answer)
 
     def leaves(self, to: Node) -> None:
-        """From now on it takes the place of nobody, and all know who is to have what it has."""
+        """From now on it takes the place of nobody, and all know who is to have what it has: the
+        last one of whom that was said."""
+
+        was_leaving = self.successor.is_leaving
 
         def step() -> None:
             self.successor.is_leaving = True
             self._does(self.machine.departs(to))
 
         self._thread.ask(step)
-        self._messages.leaves()
+        if not was_leaving:
+            self._messages.leaves()
 
     def has_left(self, to: Node) -> None:
         """All that was here is at that node; the others are told, and it is kept."""

@@ -141,6 +141,22 @@ def test_everything_moves_with_settings_bindings_and_times(cluster: Cluster) -> 
         assert not west.exchanges()
 
 
+def test_what_fills_more_than_half_of_the_memory_goes_as_memory_is_free_again(
+    cluster: Cluster,
+) -> None:
+    started(cluster, "east")
+    sent = [b"%d" % each + bytes(2000) for each in range(5000)]
+    with at(cluster, "west") as west:
+        here = west.declare_queue("orders", durable=True, slots=8192)
+        for body in sent:
+            here.publish(body, confirm="shm")
+        here.confirm()
+        code, said = stop(cluster)
+        assert code == 0, said
+    with at(cluster, "east") as east:
+        assert taken(east.queue("orders"), len(sent)) == sent
+
+
 def test_one_that_has_just_started_gives_everything(cluster: Cluster) -> None:
     """The way to the other node is made while it leaves, and the journal must hear of it."""
     cluster.add("west", **TO_EAST).start().becomes("live")
