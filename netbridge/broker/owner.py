@@ -121,6 +121,14 @@ class Owner:
         """Only a member of a cluster does."""
         return None
 
+    def moves(self, uri: str) -> None:
+        """Programs on other hosts are told that they go on at this broker."""
+        self._asked(lambda: self._move(uri))
+
+    def _move(self, uri: str) -> None:
+        if self._network is not None:
+            self._network.move_programs(uri)
+
     def end(self, *, at_once: bool) -> None:
         """It is live no more; returns when nothing of its network is left."""
         self._asked(lambda: self._end(at_once))

@@ -470,7 +470,7 @@ class Acting(Carrier):
 
     # --- being live no more -------------------------------------------------------------------
 
-    def _stop_serving(self, _: StopServing) -> None:
+    def _stop_serving(self, stop: StopServing) -> None:
         served, self.served = self.served, None
         if served is None:
             return
@@ -483,9 +483,10 @@ class Acting(Carrier):
         self._backups.end()
         has_untold = bool(self._notes)
         self._notes.clear()
+        uri = self.uris.get(stop.to, "")
 
         def work() -> Warm | None:
-            self.process.stops_serving(at_once=not is_graceful)
+            self.process.stops_serving(at_once=not is_graceful, uri=uri)
             served.end()
             if ends:
                 vhosts.retire(self.store.config.vhost)

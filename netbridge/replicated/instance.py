@@ -227,10 +227,12 @@ class ReplicatedInstance:
             self.config, cluster.name, wanted, joined.members, self._lines.tell, broker, gave
         )
 
-    def stops_serving(self, *, at_once: bool) -> None:
+    def stops_serving(self, *, at_once: bool, uri: str) -> None:
         draining, self._draining = self._draining, None
         if draining is not None:
             draining.end()
+        if uri:
+            self.owner.moves(uri)
         self.owner.end(at_once=at_once)
 
     def refusal(self, epoch: int, node: bytes, old_live: str) -> str | None:

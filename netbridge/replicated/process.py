@@ -20,8 +20,9 @@ class Process(Protocol):
     def drains(self, broker: Broker, gave: Callable[[bool], None]) -> None:
         """Give all to another node.  `gave`: in a thread of its own, whether that was done."""
 
-    def stops_serving(self, *, at_once: bool) -> None:
-        """In the worker: returns when programs of other hosts are out."""
+    def stops_serving(self, *, at_once: bool, uri: str) -> None:
+        """In the worker: returns when programs of other hosts are out.  `uri`: where they are to
+        go, if that is known."""
 
     def refusal(self, epoch: int, node: bytes, old_live: str) -> str | None:
         """In the worker: why `on-promote` says no."""

@@ -189,7 +189,8 @@ class Scene(Stage):
 
     def _order(self, name: str, queue: str, of: str) -> None:
         broker = self.brokers[name]
-        if broker.where(queue) is None:
+        is_wanted = (name, queue) in self.wanted  # else it was detached since this was said
+        if is_wanted and broker.where(queue) is None:
             broker.follower(of).add(queue)
             broker.host.later(PATIENCE_SECONDS, partial(self._abandons, broker, queue))
 

@@ -235,6 +235,22 @@ def test_handover_on_demand_and_back(node: Made) -> None:
     assert not list((two["a"].folder / "data").glob("oldreplica.*")), "the tail was enough"
 
 
+def test_programs_are_told_where_a_handover_takes_them(node: Made) -> None:
+    two = node().up()
+    program = two.program()
+    orders = program.declare_queue("orders", durable=True)
+    told: list[tuple[str, str]] = []
+    program.on_event(lambda event, detail: told.append((event, detail)))
+    for name, other in (("a", "b"), ("b", "a")):
+        told.clear()
+        assert two.orders(name, {"verb": "handover"}) == ""
+        orders.publish(b"x", timeout=PATIENCE)
+        events = [str(event.value) for event, _ in told]
+        assert events == ["moving", "failure-detected", "failover-completed"]
+        assert str(two.ports[other]) in told[0][1]
+        two.says(name, "in sync")
+
+
 def test_a_remote_client_fails_over_and_loses_nothing(node: Made) -> None:
     two = node(JOINS).up()
     program = two.program()
