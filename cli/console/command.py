@@ -82,8 +82,10 @@ def stop(folder: Path) -> None:
 def run(folder: Path, settings: tuple[str, ...]) -> None:
     """Run the console of the broker in DIR, until SIGTERM or Ctrl-C; `shmbroker run` does so."""
     from shmbroker.cli.console import server, supervised
+    from shmbroker.netbridge.broker.hosted import ends_with_host
 
     supervised.check()
+    ends_with_host(folder)
     server.run(folder, dict(setting_of(each) for each in settings))
 
 

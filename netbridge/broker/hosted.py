@@ -34,7 +34,6 @@ from shmbroker.netbridge.cluster.hosting import NAME
 from shmbroker.netbridge.config import config as networks
 from shmbroker.netbridge.config.config import Network
 from shmbroker.netbridge.election.question import Node
-from shmbroker.netbridge.plan.uri import Single
 
 FOLDER: Final = "colocated"
 """In the folder of who runs them."""
@@ -128,23 +127,25 @@ def _environment(host: Path) -> dict[str, str]:
 def check_ports(network: Network) -> None:
     """InvalidArgument if one is taken."""
     for each in network.acceptors.values():
-        _check_port(each.uri)
+        _check_port(None if each.uri.is_anywhere else each.uri.host, each.uri.port)
+    if network.console is not None and network.console.port:
+        _check_port(network.console.host, network.console.port)
 
 
-def _check_port(uri: Single) -> None:
-    host = None if uri.is_anywhere else uri.host
-    tried_at = socket.getaddrinfo(host, uri.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+def _check_port(host: str | None, port: int) -> None:
+    tried_at = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, kind, number, _, address = tried_at[0]
     with closing(socket.socket(family, kind, number)) as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             tried.bind(address)
         except OSError as error:
-            raise InvalidArgument(f"port {uri.port} is not free there: {error.strerror}") from None
+            raise InvalidArgument(f"port {port} is not free there: {error.strerror}") from None
 
 
 def ends_with_host(folder: Path) -> None:
-    """If this is the folder of a hosted backup; Error if who runs it is not there."""
+    """If this is the folder of a hosted backup, or its console; Error if who runs it is not
+    there."""
     told = read_whole(folder / HOST)
     if not told:
         return

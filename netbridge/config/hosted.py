@@ -23,11 +23,12 @@ from shmbroker.netbridge.wire.words import Role
 
 HOST: Final = "colocated-host"
 """The connector by which it reaches who runs it."""
-PATHS: Final = ("security.key-file", "security.known-keys")
+PATHS: Final = ("security.key-file", "security.known-keys", "console.tls-cert", "console.tls-key")
+CONSOLE: Final = "console.listen"
 REGISTRY: Final = "registry"
 ELSEWHERE: Final = ("ha.members", "store.journal", "store.pages", "spool.path")
-OF_HOST: Final = ("ha.scale-down.", "console.")
-"""Tables of the live alone."""
+OF_HOST: Final = ("ha.scale-down.", "console.others")
+"""Of the live alone."""
 DRAINS_TO: Final = "ha.scale-down.connectors"
 REPLICA: Final = Role.REPLICA.value
 LOG: Final = "log/shmbroker.log"
@@ -35,11 +36,14 @@ Given = dict[str, object]
 
 
 def moved(uri: Single, by: int) -> Single:
+    return replace(uri, port=port_moved(uri.port, by))
+
+
+def port_moved(port: int, by: int) -> int:
     """Refused: there is no such port."""
-    port = uri.port + by
-    if port > PORT_MAX:
-        raise Refused(f"port {uri.port} + {by} is above {PORT_MAX}")
-    return replace(uri, port=port)
+    if port + by > PORT_MAX:
+        raise Refused(f"port {port} + {by} is above {PORT_MAX}")
+    return port + by
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ def given_of(found: Colocated, host: Host, number: int, wanted: Requests) -> Giv
     """Refused says why it cannot be."""
     folder, name = host.folder, name_of(number)
     given = {
-        key: _moved(key, value, found, number) if key.endswith(".uri") else value
+        key: _moved(key, value, found, number)
         for key, value in found.inherited.items()
         if key not in ELSEWHERE and not key.startswith(OF_HOST)
     }
@@ -125,7 +129,11 @@ def _listening(given: Mapping[str, object], host: Host) -> str:
 def _moved(key: str, value: object, found: Colocated, number: int) -> object:
     table, _, rest = key.partition(".")
     name = rest.rpartition(".")[0]
-    if table not in ("connectors", "acceptors") or not isinstance(value, str):
+    if key == CONSOLE:
+        host, _, port = str(value).rpartition(":")
+        return f"{host}:{port_moved(int(port), number * found.offset) if int(port) else 0}"
+    is_address = table in ("connectors", "acceptors") and key.endswith(".uri")
+    if not is_address or not isinstance(value, str):
         return value
     if table == "connectors" and name in found.excludes:
         return value

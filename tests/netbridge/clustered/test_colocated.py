@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 import shmbroker
+from shmbroker.cli.console import supervised
+from shmbroker.cli.console.server import running
 from shmbroker.ipc.instance import status
 from shmbroker.ipc.instance.config import config as instance
 from shmbroker.ipc.instance.watch import Watch
@@ -23,7 +25,7 @@ from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.netbridge.broker.hosted import FOLDER
 from shmbroker.netbridge.clustered.colocating import FILE
 from shmbroker.perf.machine.port import free_port
-from tests.cli.command import Shell
+from tests.cli.command import Shell, eventually
 from tests.netbridge.clustered.conftest import PASSWORD, PATIENCE, Cluster
 from tests.support.hosts import has_hosts, rack
 from tests.support.log_lines import log_lines
@@ -227,6 +229,21 @@ def test_ports_are_moved_and_one_that_is_taken_is_a_refusal(cluster: Cluster) ->
     ))  # fmt: skip
     [node] = [each for each in told["nodes"] if each["name"] == there.name]
     assert node["address"] == f"tcp://127.0.0.1:{wanted}"
+
+
+def test_the_console_of_a_backup_ends_with_who_runs_it(cluster: Cluster) -> None:
+    port, names = free_port(), ("east", "west")
+    add_one(cluster, "east", names, asks=["east"])
+    add_one(cluster, "west", names, asks=["east"], console__listen=f"127.0.0.1:{port}")
+    started(cluster, "east", "west")
+    shows(cluster, "east", is_hosted)
+    there = of(cluster, "west", "east")
+    becomes(cluster, there, "passive")
+    process, uri = eventually(lambda: running(there))
+    assert uri == f"http://127.0.0.1:{port + 100}/"
+    cluster["west"].kill()
+    eventually(lambda: process.has_ended)
+    supervised.end(cluster["west"].folder)  # that of who was killed goes on
 
 
 def test_a_backup_inherits_the_environment_and_cannot_be_started_by_hand(cluster: Cluster) -> None:

@@ -164,6 +164,22 @@ def test_a_hosted_backup_inherits_and_has_ports_of_its_own(tmp_path: Path) -> No
     assert found.cluster is not None
 
 
+def test_a_hosted_backup_has_a_console_of_its_own(tmp_path: Path) -> None:
+    console = """[console]
+listen = "127.0.0.1:8161"
+others = ["west=http://two:8161/"]
+"""
+    given = hosted(tmp_path, GOOD + console, 2)
+    found = network(tmp_path / "there", given).console
+    assert found is not None
+    assert (found.host, found.port, found.others) == ("127.0.0.1", 8361, ())
+    for listens, there in (("127.0.0.1:0", "127.0.0.1:0"), ("[::1]:8161", "[::1]:8261")):
+        given = hosted(tmp_path, GOOD + console.replace("127.0.0.1:8161", listens))
+        assert given["console.listen"] == there
+    with pytest.raises(Refused, match=r"port 65500 \+ 100 is above 65535"):
+        hosted(tmp_path, GOOD + console.replace("8161", "65500"))
+
+
 def test_options_of_the_live_are_not_those_of_its_guests(tmp_path: Path) -> None:
     more = """
 [ha.colocated.live]

@@ -197,7 +197,7 @@ SHOWN_BY: Final = {
     "dead-and-the-others-not-compared": 151,
     "becomes-live-and-does-not-say-so": 146,
     "not-in-sync-and-goes-by-a-proof": 206,
-    "goes-by-the-proof-of-an-earlier-process": 306,
+    "goes-by-the-proof-of-an-earlier-process": 5847,
     "parks-and-serves-again-before-all-know": 100000364,
     "begins-without-being-let-ahead": 151003216,
     "no-fence-check-before-a-write": 30,
