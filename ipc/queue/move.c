@@ -185,8 +185,9 @@ static int64_t move_one(passage *over, int64_t position)
     code = await_room(over, &message);
     if (code != SB_OK)
         return code;
-    if ((over->told->keeps_target ? sb_port_take_to_set_aside : sb_port_take_seen)(port, &message) !=
-        SB_OK)
+    code = over->told->keeps_target ? sb_port_take_to_set_aside(port, &message)
+                                    : sb_port_take_seen(port, &message);
+    if (code != SB_OK)
         return SB_GONE;
     code = over->is_whole ? commit_there(over, &message) : publish_and_ack(over, &message);
     if (code != SB_OK && code != SB_CLOSED)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Final
 
 import zmq
@@ -73,6 +74,8 @@ class Link(Closable):
 
     _active: _Connection | None = None
     """To a member that was passive, and has said just now that it serves."""
+    sent: Mapping[int, int] = MappingProxyType({})
+    """By target: below this position some may be at the far end, unless a connection tells."""
 
     def __init__(
         self,
@@ -109,8 +112,6 @@ class Link(Closable):
         """The highest that was seen of each node: nothing goes back to a lower one."""
         self.has_drained = False
         """It was stopped in good order, and nothing was on its way any more."""
-        self.sent: dict[int, int] = {}
-        """By target: below this position some may be at the far end, unless a connection tells."""
         self.losses = 0
         self.since = time.time()
         """When it became what it is."""
@@ -348,7 +349,8 @@ class Link(Closable):
             return
         was_secured = connection.is_secured
         flows = end.machine.outflows
-        self.sent |= {target: each.cursor for target, each in flows.items() if each.is_opened}
+        opened = {target: each.cursor for target, each in flows.items() if each.is_opened}
+        self.sent = {**self.sent, **opened}
         reason = how.reason.value + (f": {how.detail}" if how.detail else "")
         if how.reason is Reason.DISCONNECTED and not connection.was_tcp:
             reason = UNREACHED

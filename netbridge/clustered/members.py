@@ -226,14 +226,8 @@ class Members(Closable):
     def leaves(self, to: Node) -> None:
         """From now on it takes the place of nobody, and all know who is to have what it has: the
         last one of whom that was said."""
-
-        was_leaving = self.successor.is_leaving
-
-        def step() -> None:
-            self.successor.is_leaving = True
-            self._does(self.machine.departs(to))
-
-        self._thread.ask(step)
+        was_leaving, self.successor.is_leaving = self.successor.is_leaving, True
+        self._thread.ask(lambda: self._does(self.machine.departs(to)))
         if not was_leaving:
             self._messages.leaves()
 
