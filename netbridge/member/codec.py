@@ -121,7 +121,7 @@ WRITTEN: Final = Made(
 
 HELLO: Final = Made(
     Hello, NODE, POSITION, Flag(), COUNT, Flag(), Flag(), Flag(), Flag(), BOOT,
-    Many(BOOT, COPIES_MAX), COUNT,
+    Many(BOOT, COPIES_MAX), COUNT, Flag(),
 )  # fmt: skip
 
 WORDS: Final = Vocabulary(

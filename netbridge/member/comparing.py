@@ -91,4 +91,7 @@ class Comparing(Core):
 
     @property
     def alone_grant(self) -> Grant:
-        return Grant(self.epoch + 1, self.me, (Copy(self.me),))
+        """It does not outlive this boot before it has begun, unless its copy does: what was granted
+        to it is granted again, and by then it may lack what its disk had not."""
+        is_bound = any(copy.member == self.me and copy.boot for copy in self.copies)
+        return Grant(self.epoch + 1, self.me, (Copy(self.me, self.boot if is_bound else ""),))

@@ -170,7 +170,7 @@ class Core(ABC):
             self.node, self.last, self.state in SERVING, self.epoch, self.is_forced,
             self.is_eligible, self.is_listed, self.state in FOLLOWING or self.is_becoming_live,
             self.life, tuple(sorted(self.lives[each] for each in self.proven & self.lives.keys())),
-            self.claim,
+            self.claim, self.is_parked,
         )  # fmt: skip
 
     @property

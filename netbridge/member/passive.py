@@ -512,9 +512,11 @@ class Passive(Claiming):
                 is_idle = not hello.serves and not hello.is_following
                 if cannot and hello.epoch <= self.epoch and is_idle:
                     self.handed_to = ""  # it has left, its copy is gone, or it lacks that record
-            is_older = hello.epoch <= self.epoch and hello.last.age < self.last.age
-            if self.state is State.PARKED and member == self.last.holder and is_older:
-                self.is_parked = False  # who has parked the group is back, and lacks the end
+            is_back = member == self.last.holder and hello.epoch <= self.epoch
+            lacks_it = hello.last.age < self.last.age
+            waits = self.options.electorate is None and not (hello.is_parked or hello.serves)
+            if self.state is State.PARKED and is_back and (lacks_it or waits):
+                self.is_parked = False  # it has parked the group, and not all have heard of that
                 self._in_doubt(now)
             self._look(now)
             self._compare(now)

@@ -33,6 +33,8 @@ class Hello:
     claim: int = 0
     """Where nobody is asked: it begins the next epoch as soon as the others let it go ahead.  The
     number of its claim; 0: it has none."""
+    is_parked: bool = False
+    """It waits for the live that was stopped, or is that one, and serves again by itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,18 +137,19 @@ def node(tmp_path: Path) -> Iterator[Made]:
 
 @contextmanager
 def nodes(folder: Path, addresses: Mapping[str, str]) -> Iterator[Made]:
+    names = tuple(addresses)
     with ExitStack() as opened:
-        vhosts = {name: opened.enter_context(vhost_for_a_while()) for name in NAMES}
-        members = {name: f"tcp://{addresses[name]}:{free_port()}" for name in NAMES}
-        ports = {name: free_port() for name in NAMES}
+        vhosts = {name: opened.enter_context(vhost_for_a_while()) for name in names}
+        members = {name: f"tcp://{addresses[name]}:{free_port()}" for name in names}
+        ports = {name: free_port() for name in names}
 
         def made(settings: dict[str, object] | None = None, **of_one: dict[str, object]) -> Node:
             runs = {}
-            for name in NAMES:
+            for name in names:
                 given: dict[str, object] = {
                     "store.path": "data",
                     "ha.policy": "replication",
-                    "ha.members": [f"{each}={members[each]}" for each in NAMES],
+                    "ha.members": [f"{each}={members[each]}" for each in names],
                     "ha.replication.on-partition": "continue-alone",
                     "ha.replication.retry-replication-wait": "100ms",
                     "ha.replication.replica-timeout": "9s",  # a busy machine is none that hangs

@@ -146,6 +146,13 @@ MUTANTS: Final = (
         "self._step(Phase.WOULD, now)",
         "self._step(Phase.PREPARE, now)",
     ),
+    Mutant(
+        "granted-for-every-boot",
+        Serving,
+        "alone_grant",
+        'self.boot if is_bound else ""',
+        '""',
+    ),
 )
 
 OF_ONE_HOST: Final = (
@@ -215,6 +222,7 @@ SHOWN_BY: Final = {
     "counted-before-the-voters-know-its-node": 754,
     "lease-counted-longer-than-voters-do": 78,
     "no-pre-vote": 0,
+    "granted-for-every-boot": 210004207,
     "what-was-accepted-not-told": 32,
 }
 """The seed that objects to each."""
