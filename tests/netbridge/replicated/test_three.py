@@ -15,6 +15,7 @@ SETTINGS = {
     "ha.replication.on-partition": "stop-confirming",
     "ha.replication.max-replicas": 2,
     "ha.replication.check-for-live-server": True,
+    "ha.replication.check-for-live-wait": "500ms",
     "ha.allow-failback": False,
 }
 
