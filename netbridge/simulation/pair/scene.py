@@ -164,11 +164,20 @@ class Scene(Stage):
         self.world.tell(f"{name} is {self.brokers[name].machine.state.value}: {why}")
         if self.conflicts.get(name) is self.brokers[name]:
             raise Wrong(f"{name} goes on ({why}), and nobody was reset or restarted")
-        if self.brokers[name].machine.state is State.CONFLICT:
+        if self.brokers[name].machine.state is State.CONFLICT and self._knows_the_other(name):
             self.conflicts[name] = self.brokers[name]
         active = [each.name for each in self.running if each.is_active]
         if len(active) == 2 and self.world.now > self.excused_until:
             raise Wrong(f"both accept, and neither was silent: {name} became active ({why})")
+
+    def _knows_the_other(self, name: str) -> bool:
+        """Or that one was started anew before this one heard what it had said."""
+        other = BACKUP if name == PRIMARY else PRIMARY
+        line = self.brokers[name].lines.get(other)
+        connection = None if line is None else line.connection
+        if line is None or connection is None:
+            return False
+        return connection.lives[1 - line.side] == self.hosts[other].life
 
     def reset(self) -> None:
         """A person comes, if both have stopped."""
