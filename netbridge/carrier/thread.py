@@ -18,7 +18,7 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, wait
+from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from functools import partial
 from time import monotonic
@@ -40,8 +40,6 @@ OPENERS = 4
 """Threads that open targets: one that waits for a repair does not hold up the others."""
 SOCKETS_MAX = 8192
 """Of the context; libzmq's default is 1,023, and each connection has a socket and a monitor."""
-ENDED_SECONDS = 0.5
-"""So often who waits for an answer looks whether the thread has ended."""
 T = TypeVar("T")
 
 
@@ -89,6 +87,8 @@ class NetworkThread(Closable):
         self._due = math.inf
         self.known_keys: Mapping[bytes, frozenset[Role]] | None = None
         self._calls: deque[Callable[[], object]] = deque()
+        self._awaited: set[Future[Any]] = set()
+        """Nobody answers when it has ended."""
         self._calling = threading.RLock()
         """An RLock, since a handler of a signal may call in the middle of a call."""
         self._is_over = False
@@ -177,10 +177,14 @@ class NetworkThread(Closable):
     def answered(self, answer: Future[T]) -> T:
         """Waits for what is set in the thread, later than a call returns.  ConnectionClosed: it has
         ended, and nobody will set it."""
-        while not wait([answer], ENDED_SECONDS).done:
-            if self.has_ended and not answer.done():
+        with self._calling:
+            if self._is_over and not answer.done():
                 raise ConnectionClosed("the network thread has ended") from self.failure
-        return answer.result()
+            self._awaited.add(answer)
+        try:
+            return answer.result()
+        finally:
+            self._awaited.discard(answer)
 
     def admit(self, keys: Mapping[bytes, frozenset[Role]] | None) -> None:
         """Peers with these keys and for these roles only; None: with any."""
@@ -265,6 +269,11 @@ class NetworkThread(Closable):
             self._is_over = True
         while self._calls:
             self._last(self._calls.popleft())
+        for answer in list(self._awaited):
+            error = ConnectionClosed("the network thread has ended")
+            error.__cause__ = self.failure
+            with suppress(InvalidStateError):  # it was answered
+                answer.set_exception(error)
 
     def _last(self, step: Callable[[], object]) -> None:
         """The steps behind it are done whatever it raises; the first error is the failure."""

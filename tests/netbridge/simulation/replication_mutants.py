@@ -164,13 +164,6 @@ OF_ONE_HOST: Final = (
         "if True:",
     ),
     Mutant(
-        "becomes-live-and-does-not-say-so",
-        Serving,
-        "is_becoming_live",
-        "self.options.electorate is None and",
-        "False and",
-    ),
-    Mutant(
         "not-in-sync-and-goes-by-a-proof",
         Serving,
         "dead",
@@ -202,7 +195,6 @@ OF_ONE_HOST: Final = (
 
 SHOWN_BY: Final = {
     "dead-and-the-others-not-compared": 151,
-    "becomes-live-and-does-not-say-so": 146,
     "not-in-sync-and-goes-by-a-proof": 206,
     "goes-by-the-proof-of-an-earlier-process": 5847,
     "parks-and-serves-again-before-all-know": 100000364,
