@@ -185,14 +185,16 @@ class Watch:
         """What is not as it is to be at rest; nothing if all is."""
         lives = [each.live for each in self.nodes.values() if each.live is not None]
         told = (
-            *(self._knows_all(each, lives) for each in running),
+            *(self._knows_all(each, lives, running) for each in running),
             *(self._reads_all(each, lives) for each in lives),
             self._unsent(lives),
             self._stuck(lives),
         )
         return next((each for found in told for each in found), "")
 
-    def _knows_all(self, broker: Broker, lives: list[Broker]) -> Iterator[str]:
+    def _knows_all(
+        self, broker: Broker, lives: list[Broker], running: list[Broker]
+    ) -> Iterator[str]:
         """A live or a backup."""
         machine = broker.machine
         for there in lives:
@@ -212,8 +214,9 @@ class Watch:
                 yield f"{broker.name} knows {self._by_id[each].name}, which it was to forget"
         if broker.is_live:  # a backup does not hear how many its own live counts
             most = max(each.machine.quorum.seen_max for each in lives)
+            told = max(each.machine.quorum.seen_max for each in running)  # by backups, too
             count = machine.count.lives
-            if not len(lives) <= count >= most or (count > most and not missing):
+            if not len(lives) <= count >= most or (count > told and not missing):
                 yield f"{broker.name} counts {count} lives, and others at most {most}"
 
     def _reads_all(self, live: Broker, lives: list[Broker]) -> Iterator[str]:
