@@ -42,12 +42,28 @@ class Claiming(Comparing):
         self.becomes(State.HELD, why)
 
     def _is_held_back(self) -> bool:
-        """Who is isolated does not become live, and who has let another one go ahead."""
-        if self.isolation:
-            self._hold(self.isolation)
-        elif self.let_ahead:
-            self._hold(f"waits for {', '.join(sorted(self.let_ahead))} (epoch {self.epoch})")
-        return bool(self.isolation or self.let_ahead)
+        """Who is isolated does not become live, who has let another one go ahead, and who hears of
+        a live that nobody was asked for."""
+        why = self.isolation
+        if self.let_ahead:
+            why = why or f"waits for {', '.join(sorted(self.let_ahead))} (epoch {self.epoch})"
+        if self.options.electorate is None:
+            newer = [f"{member} serves epoch {hello.epoch}" for member, hello in self.peers.items()
+                     if hello.node == self.node and hello.serves and hello.epoch > self.epoch]
+            why = next(iter([why] if why else newer), "")
+        if why:
+            self._hold(why)
+        return bool(why)
+
+    @property
+    def rivals(self) -> str:
+        """Who may be live, or is about to be, as it has said: where nobody can be asked, only
+        --force begins an epoch beside them."""
+        if self.options.electorate is not None:
+            return ""
+        said = {member for member, hello in self.peers.items()
+                if hello.node == self.node and (hello.serves or hello.is_following)}
+        return ", ".join(sorted(said | self.let_ahead))
 
     # --- who goes first -----------------------------------------------------------------------
 
@@ -59,12 +75,16 @@ class Claiming(Comparing):
     def _goes_first(self, now: float) -> None:
         """Nobody is asked.  Who was the live before does not take over from anybody."""
         was_live = self.last.holder == self.me
-        if (not was_live and now < self.refused_until) or self._is_held_back():
+        is_early = not was_live and now < self.refused_until
+        if (is_early and not self.is_called) or self._is_held_back():
+            return
+        if not (self.options.activates or self.is_called or self._is_next):
+            self._hold("waits for shmbroker ha promote")
             return
         if not self._is_next and not self._is_let_ahead():
             self.retry_at = now + self.options.retry_wait
             return
-        if was_live:
+        if was_live and not self.is_called:
             self._begin(self.alone_grant)
         else:
             self._promote(self.alone_grant)
@@ -94,7 +114,7 @@ class Claiming(Comparing):
             if not hello.is_following:  # nor becomes live
                 self.let_ahead -= {member}
             return
-        is_free = self.state in LOOKING or self.state is State.STARTING
+        is_free = self.state in LOOKING | {State.STARTING, State.REFUSED}
         is_ours = hello.node == self.node and hello.epoch >= self.epoch
         if not is_free or not is_ours or self._is_next or self.options.electorate is not None:
             return
@@ -110,7 +130,7 @@ class Claiming(Comparing):
         if not self.claim or claim != self.claim:
             return  # of a claim that is over
         self.let_by |= {member}
-        if self.has_met_all or self.may_split:
+        if self.is_called or self.has_met_all or self.may_split:
             self._goes_first(now)
         else:
             self._withdraws()

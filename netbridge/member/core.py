@@ -63,6 +63,8 @@ class Core(ABC):
     """Of the next epoch, where nobody can be asked; its number, or 0."""
     let_by: frozenset[str] = frozenset()
     """Who has let it go ahead."""
+    is_called = False
+    """It claims because a person, or a cluster manager, wants it."""
 
     def __init__(
         self, options: MemberOptions, past: Past, *, boot: str, life: str, now: float
@@ -154,7 +156,7 @@ class Core(ABC):
             self.say_hello()
 
     def _forgets_its_claim(self) -> None:
-        self.claim = 0
+        self.claim, self.is_called = 0, False
         self.let_by = frozenset()
 
     @property

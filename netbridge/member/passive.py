@@ -129,7 +129,7 @@ class Passive(Claiming):
     def _hold_in_doubt(self, now: float) -> None:
         why = "" if self.is_eligible else "its host was restarted; "
         why = "it has left in good order; " if self.has_left else why
-        self._hold(f"{why}waits for {self.awaited} (epoch {self.epoch})")
+        self._is_held(f"{why}waits for {self.awaited} (epoch {self.epoch})")
         self.retry_at = now + self.options.retry_wait
         self._compare(now)
 
@@ -145,7 +145,7 @@ class Passive(Claiming):
                 self._ask(Purpose.START, now)
             else:
                 self._goes_first(now)
-        elif not self.may_split:
+        elif not (self.may_split or self.is_called):
             self._withdraws()
 
     # --- becoming live ------------------------------------------------------------------------
@@ -174,6 +174,7 @@ class Passive(Claiming):
         """`on-promote` has ended."""
         if self.state is State.PROMOTING and self.granted is not None and yes:
             self._begin(self.granted)
+            self._look(now)  # somebody else was made live meanwhile
         elif self.state is State.PROMOTING:
             self._hold("on-promote said no")
             if self.options.electorate is None:
@@ -209,6 +210,7 @@ class Passive(Claiming):
         if is_forced:
             epochs = [self.epoch, *(hello.epoch for hello in self.peers.values())]
             epochs += [self.held_by.epoch] if self.held_by is not None else []
+            epochs += [self.epoch + 1] if self.rivals else []  # they begin that one
             self.log(Alert.FORCED, f"epoch {self.epoch}, then {max(epochs) + 1}")
             self.does(Unfollow())
             self._begin(Grant(max(epochs) + 1, self.me, (Copy(self.me),)), is_forced=True)
@@ -216,8 +218,10 @@ class Passive(Claiming):
             if self.options.electorate is not None:
                 self.becomes(State.ASKING)
                 self.asks(Purpose.TAKE_OVER, self.alone_grant, now)
-            else:
-                self._promote(self.alone_grant)
+            elif not self.rivals:
+                self.is_called = True
+                self._goes_first(now)
+                self.is_called = bool(self.claim)
         return self.done()
 
     def asks_for_role(self, now: float) -> list[Action]:
@@ -553,6 +557,8 @@ class Passive(Claiming):
     def _retry(self, now: float) -> None:
         if self.state in SERVING or self.candidate is not None:
             return
+        if self.claim:
+            self.say_hello()
         if self.is_comparing:
             self.is_comparing = False
             before = [each for each in self.others - {self.last.holder} if self.is_behind(each)]

@@ -73,6 +73,9 @@ def _activate(acting: Acting, given: Mapping[str, Any], line: Line) -> str:
         return f"{machine.me} has no journal of the node yet"
     if not is_forced and not machine.is_eligible:
         return f"{machine.me} may lack what was confirmed: --force activates it all the same"
+    if not is_forced and machine.rivals:
+        return (f"{machine.rivals} may be live, or become live just now: --force activates "
+                f"{machine.me} all the same")  # fmt: skip
     line("audit", verb=str(given.get("verb")), force=is_forced, user=given.get("user"),
          epoch=machine.epoch)  # fmt: skip
     if machine.state is State.PARKED and not is_forced:

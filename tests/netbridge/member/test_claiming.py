@@ -146,3 +146,75 @@ def test_with_continue_alone_nobody_waits_for_one_that_is_gone() -> None:
     group.until(lambda: "c" not in machine.links)
     hears_of_the_death(group, "b")
     group.reaches("b", State.ALONE)
+
+
+def test_a_call_without_force_begins_nothing_beside_one_that_is_about_to() -> None:
+    group = pair(voters=0, has_command=True, fails_back=False)
+    group.dies("a")
+    group.reaches("b", State.HELD)
+    group.hosts["b"].stands_until = 1e6  # its `on-promote` takes long
+    hears_of_the_death(group, "b")
+    assert group.state("b") is State.PROMOTING
+    group.returns("a")
+    group.reaches("a", State.HELD)
+    machine, clock = group.machine("a"), group.hosts["a"].clock
+    hears(group, "a", "b", group.machine("b").hello)
+    assert machine.rivals == "b"
+    group.members["a"].does(machine.command(is_forced=False, now=clock))
+    assert group.state("a") is State.HELD
+    assert not machine.claim
+    group.members["a"].does(machine.command(is_forced=True, now=clock))
+    group.reaches("a", State.ALONE)
+    assert machine.epoch == 3, "the other one may begin 2"
+
+
+def test_a_call_is_let_go_ahead_as_well() -> None:
+    group = without_their_live()
+    group.stays_down.add("a")
+    machine, clock = group.machine("c"), group.hosts["c"].clock
+    group.members["c"].does(machine.command(is_forced=False, now=clock))
+    assert machine.claim
+    group.reaches("c", State.LIVE)
+    group.reaches("b", State.IN_SYNC)
+
+
+def test_with_activation_by_command_nobody_goes_on_by_itself() -> None:
+    group = without_their_live(changes={"activates": False})
+    for name in "bc":
+        hears_of_the_death(group, name)
+    group.rests(1.0)
+    assert group.machine("b").why == "waits for shmbroker ha promote"
+    machine, clock = group.machine("b"), group.hosts["b"].clock
+    group.members["b"].does(machine.command(is_forced=False, now=clock))
+    group.reaches("b", State.LIVE)
+
+
+def test_a_claim_is_said_again_and_is_the_same() -> None:
+    """An answer may take longer than the wait between two retries."""
+    group = without_their_live()
+    group.hosts["b"].stands_until = group.world.now + 1.0
+    knows_an_old_end(group, "c", of="b")
+    hears_of_the_death(group, "c")
+    claim = group.machine("c").claim
+    group.rests(0.25)
+    assert claim
+    assert group.machine("c").claim == claim
+    group.reaches("b", State.LIVE, State.IN_SYNC)
+    assert len(group.watch.begun) == 2
+
+
+def test_one_that_is_refused_by_another_lets_go_ahead() -> None:
+    group = without_their_live()
+    group.machine("c").state = State.REFUSED
+    hears(group, "c", "b", replace(group.machine("b").hello, claim=1))
+    assert group.machine("c").let_ahead == {"b"}
+
+
+def test_on_promote_says_yes_when_somebody_else_was_made_live() -> None:
+    group = without_their_live(has_command=True)
+    hears(group, "b", "a", TAKE_OVER)
+    hello = group.machine("c").hello
+    hears(group, "b", "c", replace(hello, serves=True, epoch=2))
+    group.members["b"].does(group.machine("b").promoted(True, group.hosts["b"].clock))
+    assert group.state("b") is State.HELD
+    assert group.machine("b").live == "c", "it asks to follow"

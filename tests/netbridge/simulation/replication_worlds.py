@@ -236,7 +236,7 @@ WORLDS: Final = (
             "isolated-and-takes-over",
             Serving,
             "_is_held_back",
-            "return bool(self.isolation or self.let_ahead)",
+            "return bool(why)",
             "return False",
         ),
         isolated_host,
