@@ -196,9 +196,9 @@ OF_ONE_HOST: Final = (
 SHOWN_BY: Final = {
     "dead-and-the-others-not-compared": 151,
     "not-in-sync-and-goes-by-a-proof": 206,
-    "goes-by-the-proof-of-an-earlier-process": 5847,
+    "goes-by-the-proof-of-an-earlier-process": 10632,
     "parks-and-serves-again-before-all-know": 100000364,
-    "begins-without-being-let-ahead": 151003216,
+    "begins-without-being-let-ahead": 14546,
     "no-fence-check-before-a-write": 30,
     "no-fence-check-after-a-sync": 250,
     "lease-not-looked-at-when-the-disk-alone-confirms": 251,
