@@ -353,9 +353,9 @@ class MemberProcess(Process):
 
     def _works_again(self) -> None:
         self.was_broken = False
-        self.does(self.machine.can_write(self.host.clock))
         staged, self.staged = self.staged, []
-        self.does(staged)
+        self.does(staged)  # what is written now stands behind it
+        self.does(self.machine.can_write(self.host.clock))
         self._sync()
 
     def _held(self) -> None:
