@@ -198,7 +198,7 @@ SHOWN_BY: Final = {
     "not-in-sync-and-goes-by-a-proof": 206,
     "goes-by-the-proof-of-an-earlier-process": 10632,
     "parks-and-serves-again-before-all-know": 100000364,
-    "begins-without-being-let-ahead": 14546,
+    "begins-without-being-let-ahead": 23790,
     "no-fence-check-before-a-write": 30,
     "no-fence-check-after-a-sync": 250,
     "lease-not-looked-at-when-the-disk-alone-confirms": 251,
