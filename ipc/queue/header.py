@@ -329,8 +329,6 @@ typedef struct sb_passage {
                              * what may not be taken yet it does not go */
     int64_t done;           /* messages */
     int64_t target;         /* of another node, whose queue they are for; 0: none */
-    int64_t keeps_target;   /* 1: it is that of each message: they go to another node than before,
-                             * from a queue that is paused */
     int64_t flags;          /* 1: what was delivered before says so there; else it begins anew */
 } sb_passage;
 void sb_pass_begin(sb_passage *made, int64_t most, int64_t timeout_ns, sb_chooser chooses,

@@ -61,18 +61,10 @@ static int64_t ttl_left(const sb_message *message)
     return expiry <= 0 ? 0 : expiry > now ? expiry - now : 1;
 }
 
-static int64_t target_of(const passage *over, const sb_message *message)
-{
-    bool has_own = message->mark & L_CHUNK_EXTENDED << L_MARK_FLAGS_SHIFT;
-    if (!over->told->keeps_target)
-        return over->told->target;
-    return has_own ? word_load(message->chunk, L_CHUNK_TARGET_AT) : 0;
-}
-
 static sb_outgoing copy_of(const passage *over, const sb_message *message)
 {
     sb_outgoing copy = {.body = message->body, .length = message->length,
-                        .ttl_ns = ttl_left(message), .target = target_of(over, message)};
+                        .ttl_ns = ttl_left(message), .target = over->told->target};
     if (over->told->flags)
         copy.deliveries = sb_message_deliveries(message) > 0;
     copy.key = sb_message_key(message, &copy.key_length);
@@ -185,9 +177,7 @@ static int64_t move_one(passage *over, int64_t position)
     code = await_room(over, &message);
     if (code != SB_OK)
         return code;
-    code = over->told->keeps_target ? sb_port_take_to_set_aside(port, &message)
-                                    : sb_port_take_seen(port, &message);
-    if (code != SB_OK)
+    if (sb_port_take_seen(port, &message) != SB_OK)
         return SB_GONE;
     code = over->is_whole ? commit_there(over, &message) : publish_and_ack(over, &message);
     if (code != SB_OK && code != SB_CLOSED)

@@ -38,7 +38,6 @@ def pass_over(
     *,
     copies: bool,
     towards: int = 0,
-    keeps_target: bool = False,
     choice: Choice | None = None,
     fetch: Fetch | None = None,
     flags: bool = False,
@@ -46,8 +45,7 @@ def pass_over(
 ) -> Passed:
     """A signal ends it between two messages.
 
-    `towards`: the target at another node that they are for, if they go there; `keeps_target`: that
-    of each message, from a queue that may be paused.  `choice` or `fetch`:
+    `towards`: the target at another node that they are for, if they go there.  `choice` or `fetch`:
     instead of a selector.  `flags`: what may have been delivered before says so there.  `begin`:
     what is below this position stays.
     """
@@ -70,8 +68,8 @@ def pass_over(
         chooses = fetch.chooses
     passage = ffi.new("sb_passage *")
     lib.sb_pass_begin(passage, min(most, LIMIT_MAX), nanoseconds(timeout), *chooses, copies)
-    passage.target, passage.keeps_target = towards, keeps_target
-    passage.flags = flags or keeps_target or towards != 0
+    passage.target = towards
+    passage.flags = flags or towards != 0
     passage.position = begin
     code = INTERRUPTED
     while code == INTERRUPTED:  # our signal handlers run between the calls

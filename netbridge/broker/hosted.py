@@ -105,7 +105,7 @@ def begin(
     network = networks.network(folder, dict(given))
     if config.policy != "replication":
         Store.of(config)
-    check_ports(network)
+    check_ports(network, has_console=_has_console(folder))
     make_folder(host / FOLDER)
     make_folders(config)
     me = asdict(process.this())
@@ -124,11 +124,20 @@ def _environment(host: Path) -> dict[str, str]:
     return {name: each for name, each in os.environ.items() if name not in ours}
 
 
-def check_ports(network: Network) -> None:
+def _has_console(folder: Path) -> bool:
+    """That of a backup that was killed goes on, and ends when the next one begins."""
+    try:
+        found = process.of_fields(read_whole(folder / RUN / "console").get("process"))
+    except TypeError:
+        return False
+    return found is not None and not found.has_ended
+
+
+def check_ports(network: Network, *, has_console: bool = False) -> None:
     """InvalidArgument if one is taken."""
     for each in network.acceptors.values():
         _check_port(None if each.uri.is_anywhere else each.uri.host, each.uri.port)
-    if network.console is not None and network.console.port:
+    if network.console is not None and network.console.port and not has_console:
         _check_port(network.console.host, network.console.port)
 
 

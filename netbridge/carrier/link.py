@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Final
 
 import zmq
@@ -74,8 +73,6 @@ class Link(Closable):
 
     _active: _Connection | None = None
     """To a member that was passive, and has said just now that it serves."""
-    sent: Mapping[int, int] = MappingProxyType({})
-    """By target: below this position some may be at the far end, unless a connection tells."""
 
     def __init__(
         self,
@@ -348,9 +345,6 @@ class Link(Closable):
             self._passive_ended(end)
             return
         was_secured = connection.is_secured
-        flows = end.machine.outflows
-        opened = {target: each.cursor for target, each in flows.items() if each.is_opened}
-        self.sent = {**self.sent, **opened}
         reason = how.reason.value + (f": {how.detail}" if how.detail else "")
         if how.reason is Reason.DISCONNECTED and not connection.was_tcp:
             reason = UNREACHED

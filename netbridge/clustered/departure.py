@@ -24,7 +24,7 @@ from shmbroker.ipc.base.errors import ArenaFull, ConnectionClosed, Error, NotFou
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.instance.leaving import HELD, STOPPED, Left, count_in, that_go
 from shmbroker.ipc.instance.moving import remains
-from shmbroker.ipc.queue.moving import changes, pass_over
+from shmbroker.ipc.queue.moving import pass_over
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.schedule.scheduled import ring_of
 from shmbroker.ipc.sink.target import target_of
@@ -41,6 +41,8 @@ from shmbroker.netbridge.election.question import Node
 
 FILE: Final = "scale-down"
 """In run/: how far it is."""
+AHEAD: Final = 10_000
+"""So many messages at most are on their way: if that node is lost, they wait for it."""
 ROOM_SECONDS: Final = 0.2
 """So long it waits for room towards the other node; then others have their turn."""
 LOOK_SECONDS: Final = 0.05
@@ -82,7 +84,7 @@ class _Source:
 @dataclass(slots=True)
 class _Progress:
     to: str = ""
-    """The names of all that have got something."""
+    """The names of who gets it, and of all that have got some of it before."""
     queues: int = 0
     of_queues: int = 0
     messages: int = 0
@@ -202,14 +204,12 @@ class Departure:
             raise Stuck("it is not a member of the cluster yet")
         self._members.leaves(node)
         name, done = self._members.name_of(node), self._progress
-        done.to = f"{done.to} and {name}" if done.to else name
+        done.to = f"{done.to} and {name}" if done.messages else name
         self._ids = None
         self._told_of(node, broker)
         if not self._drains and self._parted is None:
             self._waits_for_transactions(node, broker)
         self._programs_go(node, uri, broker, parts, ends)
-        for lost in self._lost:
-            self._takes_back(broker, lost, node)
         queues = list(that_go(broker))
         self._counts(broker, queues)
         self._say("info", "scaling down", f"{done.of_messages} messages of {len(queues)} queues go "
@@ -304,7 +304,7 @@ class Departure:
         late, messages = time.monotonic() + DRAINED_SECONDS, self._members.messages
         while messages.broker is None or not self._is_open(messages.broker, node):
             if time.monotonic() >= late or self._is_over:
-                raise Stuck(f"there is no way for messages to {self._members.name_of(node)}")
+                raise Lost(f"there is no way for messages to {self._members.name_of(node)}")
             self._pause.wait(LOOK_SECONDS)
 
     def _is_open(self, broker: Broker, node: Node) -> bool:
@@ -351,20 +351,6 @@ class Departure:
             if not moved:
                 self._pause.wait(LOOK_SECONDS)
 
-    def _takes_back(self, broker: Broker, lost: Node, node: Node) -> None:
-        """What was not sent yet goes to this node.  The rest may be there, and waits for that."""
-        way, messages = serving(broker, towards(self._cluster, node)), self._members.messages
-        former = serving(broker, towards(self._cluster, lost))
-        begin = messages.closes(lost)
-        while begin is not None and begin < changes(former).tail:
-            with suppress(ArenaFull):  # until some has arrived
-                begin = pass_over(
-                    former, way, None, None, ROOM_SECONDS, copies=False, keeps_target=True,
-                    begin=begin,
-                ).end  # fmt: skip
-            self._wait(node, LOOK_SECONDS)
-        messages.opens(lost)
-
     def _moves(self, queue: Queue, way: Queue) -> int:
         """As many as there is room for: how many."""
         moved = 0
@@ -380,10 +366,12 @@ class Departure:
         return moved
 
     def _batch(self, source: Any, way: Queue, target: int) -> int:
+        most = min(self._wanted.commit_interval or AHEAD, AHEAD - len(way))
+        if most <= 0:
+            return 0
         try:
             return pass_over(
-                source, way, self._wanted.commit_interval, None, ROOM_SECONDS, copies=False,
-                towards=target,
+                source, way, most, None, ROOM_SECONDS, copies=False, towards=target,
             ).messages  # fmt: skip
         except ArenaFull:
             if not len(way):
@@ -414,8 +402,9 @@ class Departure:
         if messages.is_up(node) and not missing:
             self._reached_at = now
         elif now >= self._reached_at + LOST_SECONDS:
-            who = " and ".join(self._members.name_of(each) for each in missing or [node])
             is_lost = not messages.is_up(node)
+            names = map(self._members.name_of, [node] if is_lost else missing)
+            who = " and ".join(names)
             raise (Lost if is_lost else Stuck)(f"{who} is not reached, and messages wait for it")
 
     def _but_lost(self, waiting: Mapping[str, int]) -> dict[str, int]:

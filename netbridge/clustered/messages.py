@@ -345,19 +345,6 @@ class Messages:
         """Messages for queues that are not here, which go to those that have them."""
         return 0 if self._giving is None else self._giving.standing
 
-    def closes(self, node: Node) -> int | None:
-        """The way to it, as `Ways.closes`."""
-        ways, closed = self._ways, Future[int | None]()
-        if ways is None:
-            return None
-        self._thread.call(lambda: ways.closes(node, closed.set_result))
-        return self._thread.answered(closed)
-
-    def opens(self, node: Node) -> None:
-        ways = self._ways
-        if ways is not None:
-            self._thread.call(lambda: ways.opens(node))
-
     def is_up(self, node: Node) -> bool:
         ways = self._ways
         return ways is not None and node in self._thread.ask(lambda: ways.up)

@@ -229,20 +229,6 @@ class Ways:
             self._ways[node] = _Way(live.uri, hop, has_left=node not in machine.lives)
             self._again(node)
 
-    def closes(self, node: Node, closed: Callable[[int | None], None]) -> None:
-        """Nothing more is sent to it before it `opens`.  `closed`: what is from this position on is
-        not there; None: nobody knows."""
-        way = self._ways.get(node)
-        if way is None or way.link is None or way.hop != node:
-            closed(None)
-        else:
-            self._end_then(way, lambda link: closed(link.sent.get(0)))
-
-    def opens(self, node: Node) -> None:
-        way = self._ways.get(node)
-        if way is not None and way.link is None:
-            self._again(node)
-
     def _goes_by(self, node: Node, way: _Way, hop: Node, machine: Membership) -> None:
         live = machine.lives.get(hop)
         if live is None or (way.hop, way.uri) == (hop, live.uri):

@@ -43,22 +43,22 @@ def test_another_node_gets_it_if_the_first_is_lost_before_anything_went(cluster:
         stopping = Stopping(cluster)
         until_shown(cluster, lambda told: told.get("state") == "waiting")
         cluster["east"].kill()
-        until_shown(cluster, lambda told: told.get("to") == "east and north")
+        until_shown(cluster, lambda told: told.get("to") == "north")
         transaction.commit()
         code, said = stopping.ends()
         assert code == 0, said + cluster.story()
         assert bodies(north.queue("orders")) == [b"1"]
 
 
-def test_another_node_gets_what_was_not_sent_to_the_first(cluster: Cluster) -> None:
-    """What was sent, and not confirmed, stays: it is at the first one, or not."""
+def test_another_node_gets_what_is_not_on_its_way_to_the_first(cluster: Cluster) -> None:
+    """That may be at the first one, or not: it stays for it."""
     cluster.looks_for = ("east", "north")
     started(cluster, "east", "north", **TO_EAST_THEN_NORTH)
     kept = {"durable": True, "max_deliveries": None}
-    sent = numbers(0, 5000)
+    sent = numbers(0, 20_000)
     with at(cluster, "east") as east, at(cluster, "west") as west:
         east.declare_queue("orders", slots=64, **kept)  # so that it is in the middle
-        here = west.declare_queue("orders", slots=8192, **kept)
+        here = west.declare_queue("orders", slots=32768, **kept)
         for body in sent:
             here.publish(body, confirm="shm")
         here.publish(b"later", deliver_after=3600.0)
@@ -73,8 +73,8 @@ def test_another_node_gets_what_was_not_sent_to_the_first(cluster: Cluster) -> N
     with at(cluster, "north") as north:
         there = north.queue("orders")
         got = taken(there, there.statistics().depth)
-        assert [each.body for each in there.scheduled()] == [b"later"]
-    assert len(got) > len(sent) // 2, "most of it was not sent"
+        later = list(there.scheduled())
+    assert len(got) > 5000
     assert got == sent[-len(got) :]
     assert cluster["west"].ends() == 1
     cluster["east"].start().becomes("live")
@@ -84,5 +84,7 @@ def test_another_node_gets_what_was_not_sent_to_the_first(cluster: Cluster) -> N
         assert taken(east.queue("orders"), len(sent) - len(got)) == sent[: -len(got)]
         assert stop(cluster)[0] == 0, cluster.story()
         assert not bodies(east.queue("orders"))
+        later += east.queue("orders").scheduled()
+    assert [each.body for each in later] == [b"later"]
     with at(cluster, "north") as north:
         assert not bodies(north.queue("orders"))
