@@ -47,10 +47,7 @@ CONNECTIONS_MAX: Final = 200
 def running(folder: Path) -> tuple[Process, str] | None:
     """Its process and its address; None: there is none."""
     shown = read_whole(folder / RUN / SHOWN, trust.seen_files())
-    try:
-        found = process.of_fields(shown.get("process"))
-    except TypeError:
-        return None
+    found = process.told_in(shown)
     url = shown.get("url")
     if found is None or found.has_ended or not isinstance(url, str):
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,14 @@ def of_fields(fields: Any) -> Process | None:
     if not all(type(getattr(found, name)) is kind for name, kind in kinds.items()):
         raise TypeError("a process has other fields")
     return found
+
+
+def told_in(shown: Mapping[str, Any]) -> Process | None:
+    """What a file in run/ says under `process`; None if that is none."""
+    try:
+        return of_fields(shown.get("process"))
+    except TypeError:
+        return None
 
 
 def this() -> Process:

@@ -126,10 +126,7 @@ def _environment(host: Path) -> dict[str, str]:
 
 def _has_console(folder: Path) -> bool:
     """That of a backup that was killed goes on, and ends when the next one begins."""
-    try:
-        found = process.of_fields(read_whole(folder / RUN / "console").get("process"))
-    except TypeError:
-        return False
+    found = process.told_in(read_whole(folder / RUN / "console"))
     return found is not None and not found.has_ended
 
 
@@ -158,10 +155,7 @@ def ends_with_host(folder: Path) -> None:
     told = read_whole(folder / HOST)
     if not told:
         return
-    try:
-        found = process.of_fields(told.get("process"))
-    except TypeError:
-        found = None
+    found = process.told_in(told)
     file = None if found is None else found.descriptor()
     if file is None:
         raise NoHost(

@@ -44,16 +44,20 @@ class Claiming(Comparing):
     def _is_held_back(self) -> bool:
         """Who is isolated does not become live, who has let another one go ahead, and who hears of
         a live that nobody was asked for."""
-        why = self.isolation
-        if self.let_ahead:
-            why = why or f"waits for {', '.join(sorted(self.let_ahead))} (epoch {self.epoch})"
-        if self.options.electorate is None:
-            newer = [f"{member} serves epoch {hello.epoch}" for member, hello in self.peers.items()
-                     if hello.node == self.node and hello.serves and hello.epoch > self.epoch]
-            why = next(iter([why] if why else newer), "")
+        why = self._why_held_back()
         if why:
             self._hold(why)
         return bool(why)
+
+    def _why_held_back(self) -> str:
+        if self.isolation:
+            return self.isolation
+        if self.let_ahead:
+            return f"waits for {', '.join(sorted(self.let_ahead))} (epoch {self.epoch})"
+        for member, hello in self.peers.items() if self.options.electorate is None else ():
+            if hello.node == self.node and hello.serves and hello.epoch > self.epoch:
+                return f"{member} serves epoch {hello.epoch}"
+        return ""
 
     @property
     def rivals(self) -> str:

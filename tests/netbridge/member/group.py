@@ -141,3 +141,14 @@ def pair(**options: Any) -> Group:
 
 def alerts(actions: list[Any]) -> list[str]:
     return [each.alert.value for each in actions if isinstance(each, Line)]
+
+
+def three(**options: Any) -> Group:
+    """Of which two are in sync with the live, and nobody can be asked."""
+    group = pair(members=3, voters=0, max_replicas=2, fails_back=False, **options)
+    group.until(lambda: len(group.machine("a").backups) == 2)
+    return group
+
+
+def is_told_of_the_death(group: Group, name: str, dead: str = "a") -> None:
+    group.members[name].does(group.machine(name).died(dead, group.hosts[name].clock))

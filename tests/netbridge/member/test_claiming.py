@@ -9,24 +9,19 @@ from shmbroker.netbridge.election.question import Copy, Grant
 from shmbroker.netbridge.member.options import CONTINUE_ALONE
 from shmbroker.netbridge.member.said import GoAhead, TakeOver
 from shmbroker.netbridge.member.standing import State
-from tests.netbridge.member.group import Group, pair
+from tests.netbridge.member.group import Group, is_told_of_the_death, pair, three
 
 TAKE_OVER = TakeOver(Grant(2, "b", (Copy("b"),)))
 
 
 def without_their_live(**options: Any) -> Group:
     """Two that were in sync with it, and have met each other."""
-    group = pair(members=3, voters=0, max_replicas=2, fails_back=False, **options)
-    group.until(lambda: len(group.machine("a").backups) == 2)
+    group = three(**options)
     group.dies("a")
     for name in "bc":
         group.reaches(name, State.HELD)
     group.rests(0.1)
     return group
-
-
-def hears_of_the_death(group: Group, name: str) -> None:
-    group.members[name].does(group.machine(name).died("a", group.hosts[name].clock))
 
 
 def hears(group: Group, name: str, by: str, what: Any) -> None:
@@ -44,7 +39,7 @@ def test_of_two_that_both_go_before_what_the_other_has_said_last_one_begins() ->
     knows_an_old_end(group, "b", of="c")
     knows_an_old_end(group, "c", of="b")
     for name in "cb":
-        hears_of_the_death(group, name)
+        is_told_of_the_death(group, name)
     assert group.machine("b").claim
     assert group.machine("c").claim
     group.reaches("b", State.LIVE)
@@ -87,7 +82,7 @@ def test_who_runs_on_promote_lets_nobody_go_ahead() -> None:
 
 def test_of_two_claims_that_meet_the_first_member_keeps_its_own() -> None:
     group = without_their_live()
-    hears_of_the_death(group, "b")
+    is_told_of_the_death(group, "b")
     hears(group, "b", "c", replace(group.machine("c").hello, claim=1))
     assert group.machine("b").claim
     assert not group.machine("b").let_ahead
@@ -99,7 +94,7 @@ def test_a_claim_that_nobody_needs_is_withdrawn() -> None:
     knows_an_old_end(group, "c", of="b")
     hello = group.machine("b").hello
     newer = replace(hello, last=replace(hello.last, number=hello.last.number + 1))
-    hears_of_the_death(group, "c")
+    is_told_of_the_death(group, "c")
     claim = group.machine("c").claim
     hears(group, "c", "b", newer)
     assert claim
@@ -111,7 +106,7 @@ def test_a_claim_that_nobody_needs_is_withdrawn() -> None:
 def test_an_answer_to_an_earlier_claim_is_none() -> None:
     group = without_their_live()
     knows_an_old_end(group, "c", of="b")
-    hears_of_the_death(group, "c")
+    is_told_of_the_death(group, "c")
     hears(group, "c", "b", GoAhead(group.machine("c").claim - 1))
     assert group.state("c") is State.HELD
 
@@ -120,7 +115,7 @@ def test_an_answer_does_not_outlive_its_link() -> None:
     group = without_their_live()
     machine, clock = group.machine("c"), group.hosts["c"].clock
     knows_an_old_end(group, "c", of="b")
-    hears_of_the_death(group, "c")
+    is_told_of_the_death(group, "c")
     machine.let_by = frozenset("b")
     machine.peer_down("b", clock)
     assert not machine.let_by
@@ -130,7 +125,7 @@ def test_who_let_another_one_go_ahead_waits_for_it_also_if_it_dies() -> None:
     group = without_their_live()
     hears(group, "b", "c", replace(group.machine("c").hello, claim=1))
     group.dies("c")
-    hears_of_the_death(group, "b")
+    is_told_of_the_death(group, "b")
     group.rests()
     assert group.state("b") is State.HELD
     group.returns("c")
@@ -144,7 +139,7 @@ def test_with_continue_alone_nobody_waits_for_one_that_is_gone() -> None:
     hears(group, "b", "c", replace(group.machine("c").hello, claim=1))
     group.dies("c")
     group.until(lambda: "c" not in machine.links)
-    hears_of_the_death(group, "b")
+    is_told_of_the_death(group, "b")
     group.reaches("b", State.ALONE)
 
 
@@ -153,7 +148,7 @@ def test_a_call_without_force_begins_nothing_beside_one_that_is_about_to() -> No
     group.dies("a")
     group.reaches("b", State.HELD)
     group.hosts["b"].stands_until = 1e6  # its `on-promote` takes long
-    hears_of_the_death(group, "b")
+    is_told_of_the_death(group, "b")
     assert group.state("b") is State.PROMOTING
     group.returns("a")
     group.reaches("a", State.HELD)
@@ -181,7 +176,7 @@ def test_a_call_is_let_go_ahead_as_well() -> None:
 def test_with_activation_by_command_nobody_goes_on_by_itself() -> None:
     group = without_their_live(changes={"activates": False})
     for name in "bc":
-        hears_of_the_death(group, name)
+        is_told_of_the_death(group, name)
     group.rests(1.0)
     assert group.machine("b").why == "waits for shmbroker ha promote"
     machine, clock = group.machine("b"), group.hosts["b"].clock
@@ -194,7 +189,7 @@ def test_a_claim_is_said_again_and_is_the_same() -> None:
     group = without_their_live()
     group.hosts["b"].stands_until = group.world.now + 1.0
     knows_an_old_end(group, "c", of="b")
-    hears_of_the_death(group, "c")
+    is_told_of_the_death(group, "c")
     claim = group.machine("c").claim
     group.rests(0.25)
     assert claim

@@ -7,7 +7,7 @@ import pytest
 from shmbroker.netbridge.member.said import GoAhead
 from shmbroker.netbridge.member.standing import HandedOver, State
 from shmbroker.netbridge.simulation.replication import member
-from tests.netbridge.member.group import Group, pair
+from tests.netbridge.member.group import Group, is_told_of_the_death, pair, three
 
 
 def lost_replica(*, splits: bool, how: str) -> Group:
@@ -91,17 +91,6 @@ def test_stop_confirming_and_the_death_of_the_live_is_proven() -> None:
     group.members["b"].does(group.machine("b").died("a", group.hosts["b"].clock))
     group.reaches("b", State.ALONE)
     assert group.machine("b").epoch == 2
-
-
-def three(**options: bool) -> Group:
-    """Of which two are in sync with the live."""
-    group = pair(members=3, voters=0, max_replicas=2, fails_back=False, **options)
-    group.until(lambda: len(group.machine("a").backups) == 2)
-    return group
-
-
-def is_told_of_the_death(group: Group, name: str, dead: str = "a") -> None:
-    group.members[name].does(group.machine(name).died(dead, group.hosts[name].clock))
 
 
 @pytest.mark.parametrize("told", ["bc", "cb", "b", "c"])
