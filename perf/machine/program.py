@@ -54,7 +54,10 @@ class Program:
             raise ProgramEnded(f"{self._command[0]} ended with {code}: {' | '.join(words)}")
 
     def signal(self, number: signal.Signals) -> None:
+        """All its threads stand still when this returns, if it is to stop."""
         self._process.send_signal(number)
+        if number is signal.SIGSTOP and self._process.returncode is None:
+            os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def end(self) -> None:
         """SIGTERM; then, if it takes too long, SIGKILL to all of its session that are left."""

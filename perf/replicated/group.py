@@ -78,10 +78,10 @@ class Group(ABC):
         return eventually(self.answering, f"{self.name} has not all its copies")
 
     def strike(self, name: str, what: signal.Signals) -> int:
-        """When that was."""
+        """When that was; who is stopped stands still by then."""
         at = time.monotonic_ns()
         self._programs[name].signal(what)
-        return at
+        return time.monotonic_ns() if what is signal.SIGSTOP else at
 
     def revive(self, name: str) -> None:
         self._programs[name].signal(signal.SIGKILL)

@@ -21,6 +21,7 @@ from shmbroker.netbridge.carrier.listener import Listener
 from shmbroker.netbridge.carrier.source import Shipped
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.link.peer import Identity
+from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.security.credential import Credentials
 from shmbroker.netbridge.wire.frame import Frame
 from shmbroker.netbridge.wire.words import Standing
@@ -32,6 +33,8 @@ ATTEMPTS = 50
 BACKUP = Identity(b"f" * 16, os.urandom(16), "far", Standing.BACKUP, 0)
 LIVE = Identity(b"f" * 16, os.urandom(16), "far", Standing.LIVE, 0)
 NEAR = Identity(b"n" * 16, os.urandom(16), "near", Standing.LIVE, 0)
+PATIENT = LinkTimes(heartbeat_misses=300, connect_timeout=PATIENCE, handshake_timeout=PATIENCE)
+"""A connection that waits is not lost because this machine is slow."""
 
 
 class Counted(Listener):
@@ -137,7 +140,7 @@ class Shipping:
             opened.enter_context(
                 Counted(
                     there, "tcp://127.0.0.1:*", SITE.keys[0], Credentials([SITE]), ours,
-                    tell=lambda _: None, is_active=ours is LIVE,
+                    tell=lambda _: None, is_active=ours is LIVE, times=PATIENT,
                 )
             )
             for ours in (BACKUP, LIVE)
@@ -145,8 +148,11 @@ class Shipping:
         members = self.passive.address + f",{self.live.address}" * knows_live
         pace = "randomize=false&initial-reconnect-delay=1ms&max-reconnect-delay=10ms"
         self.link = opened.enter_context(
-            Link(here, "link", f"failover:({members})?{pace}", SITE, NEAR, self.ships(self.near))
-        )
+            Link(
+                here, "link", f"failover:({members})?{pace}", SITE, NEAR, self.ships(self.near),
+                times=PATIENT,
+            )
+        )  # fmt: skip
 
     def ships(self, near: Broker) -> tuple[Shipped, ...]:
         near.declare_queue(SOURCE)
