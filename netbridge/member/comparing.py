@@ -52,8 +52,8 @@ class Comparing(Core):
         for member in self.missed:
             hello = self.peers[member]
             is_another = hello.node != self.node or hello.epoch > self.epoch
-            # what is not newer has nothing that is not here
-            is_newer = hello.is_listed and self.goes_before(member, hello.last)
+            # what is not newer has nothing that is not here; its rank matters if both claim
+            is_newer = hello.is_listed and hello.last.age > self.last.age
             if is_another or is_newer or hello.serves or hello.is_following:
                 return False
         return True

@@ -200,15 +200,15 @@ def test_a_live_that_is_back_waits_for_who_was_told_of_its_death(
     assert group.watch.begun == {1: "a", 2: "b"}
 
 
-def test_of_several_the_one_that_goes_on_runs_its_command_until_that_says_yes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_who_goes_on_runs_its_command_until_that_says_yes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(member, "PROMOTE_SECONDS", (0.05, 0.05))
     group = three(has_command=True)
     group.dies("a")
     group.reaches("b", State.HELD)
     group.reaches("c", State.HELD)
+    group.dies("c")
     is_told_of_the_death(group, "b")
+    group.returns("c")
     group.reaches("b", State.PROMOTING)
     clock = group.hosts["b"].clock
     group.members["b"].does(group.machine("b").promoted(False, clock))
@@ -218,6 +218,37 @@ def test_of_several_the_one_that_goes_on_runs_its_command_until_that_says_yes(
     group.reaches("b", State.PROMOTING)
     group.reaches("b", State.LIVE)
     assert group.watch.begun == {1: "a", 2: "b"}
+
+
+def test_of_several_another_one_goes_on_if_the_command_of_the_first_says_no(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(member, "PROMOTE_SECONDS", (0.05, 0.05))
+    group = three(has_command=True)
+    group.dies("a")
+    group.reaches("b", State.HELD)
+    group.reaches("c", State.HELD)
+    is_told_of_the_death(group, "b")
+    group.reaches("b", State.PROMOTING)
+    group.members["b"].does(group.machine("b").promoted(False, group.hosts["b"].clock))
+    assert group.machine("b").why == "on-promote said no"
+    group.reaches("c", State.LIVE)
+    group.reaches("b", State.IN_SYNC)
+    assert group.watch.begun == {1: "a", 2: "c"}
+
+
+def test_of_several_another_one_goes_on_if_the_first_was_restarted() -> None:
+    group = three()
+    group.dies("a")
+    group.reaches("b", State.HELD)
+    group.reaches("c", State.HELD)
+    group.dies("b")
+    group.returns("b")
+    group.reaches("b", State.HELD)
+    is_told_of_the_death(group, "c")
+    group.reaches("c", State.LIVE)
+    group.reaches("b", State.IN_SYNC)
+    assert group.watch.begun == {1: "a", 2: "c"}
 
 
 def test_a_member_that_was_restarted_may_not_use_a_proof_of_death() -> None:
