@@ -305,8 +305,8 @@ static int64_t move_all(service *at, lane *out, lane *in)
             at->retry_ns = RETRY_NS / 2;
             continue;
         }
-        if (moved != SB_FULL && moved != SB_OVER_SHARE && moved != SB_ARENA_FULL &&
-            moved != SB_NO_MEMORY && moved != SB_UNCONFIRMED)
+        if (moved != SB_FULL && moved != SB_ARENA_FULL && moved != SB_NO_MEMORY &&
+            moved != SB_UNCONFIRMED)
             log_note(at->queue->connection, "what is scheduled for queue '%s' cannot be moved: %s",
                      at->queue->name, sb_strerror(moved));
         at->retry_ns = 2 * at->retry_ns < RETRY_NS_MAX ? 2 * at->retry_ns : RETRY_NS_MAX;
@@ -368,12 +368,16 @@ static int64_t attend(service *at, uint32_t *bits)
         connection->duties->repair(connection); /* whoever should have done it may be dead */
     lane *out = lane_enter(at->schedule, &code);
     lane *in = out ? lane_enter(at->queue, &code) : NULL;
+    if (in) /* what is moved is in the arena already, whoever does it */
+        *port_field(&in->port, L_PORT_SHARE) = 0;
     if (in && (at->claim = sb_due_claim(due_word(at->schedule), word, now + CLAIM_NS)))
         serve(at, out, in);
     else if (word_load(at->schedule->ring.memory, L_RING_DUE_AT) & L_DUE_CLAIMED)
         at->serves = false; /* another was faster */
-    if (in)
+    if (in) {
+        *port_field(&in->port, L_PORT_SHARE) = at->queue->max_producer_bytes;
         lane_part(in);
+    }
     if (out)
         lane_part(out);
     if (!in)

@@ -13,6 +13,7 @@ from shmbroker import Broker, InvalidArgument, MessageTooLarge, Queue, QueueFull
 from tests.support.victim import KILLS, Confirm, dying
 
 SHARE = 1 << 20
+LATER = 0.2
 BODY = bytes(50_000)
 
 
@@ -103,6 +104,19 @@ def test_what_can_never_fit(broker: Broker, orders: Queue) -> None:
         orders.publish(bytes(SHARE + 1))
     with pytest.raises(InvalidArgument, match="at least 4096"):
         broker.declare_queue("q", max_producer_bytes=100)
+
+
+def test_what_is_scheduled_is_moved_whoever_does_it(orders: Queue) -> None:
+    """It is in the arena already: a limit of whoever moves it would stop the schedule."""
+    orders.publish(bytes(SHARE + 1), deliver_after=LATER)
+    orders.publish(b"behind it", deliver_after=LATER)
+    with pytest.raises(QueueFull, match="this participant holds"):
+        for _ in range(100):
+            orders.publish(BODY)
+    bodies = [orders.receive(timeout=30) for _ in range(orders.statistics().depth + 2)]
+    assert bodies[-2:] == [bytes(SHARE + 1), b"behind it"]
+    with pytest.raises(MessageTooLarge, match="max_producer_bytes 1048576"):
+        orders.publish(bytes(SHARE + 1))
 
 
 def test_what_the_dead_have_published_is_nobodys_share(
