@@ -324,4 +324,6 @@ class Scene(Stage):
             is_down = all(each in self._stays_down for each in node.hosts)
             if not is_down and (node.live is None or not node.live.admits):
                 return f"nobody serves {node.name}"
+            if node.live is not None and node.live.leaving is not None:
+                return f"{node.name} finds out whether it can leave"
         return self.watch.misses([each for each in self.brokers.values() if each.runs])
