@@ -26,6 +26,8 @@ from shmbroker.cli.units import COUNT, SIZE, format_count, format_size
 
 COLUMNS_TAKEN = 70
 RECORDS = 1000
+STORE = "shmbroker.store"
+"""In a context: the store that the named journal belongs to, unless its own folder was named."""
 
 
 class JournalFolder(InstanceFolder):
@@ -35,13 +37,19 @@ class JournalFolder(InstanceFolder):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         from shmbroker.ipc.instance.config.config import FILE, load
-        from shmbroker.ipc.instance.store import JOURNAL, journal_of
+        from shmbroker.ipc.instance.store import JOURNAL, NODE, journal_of, read_node
 
         folder: Path = super().convert(value, param, ctx)
+        store = folder
         if (folder / FILE).exists():
-            folder = journal_of(load(folder))
+            config = load(folder)
+            store, folder = config.store, journal_of(config)
+        elif (node := read_node(folder / NODE)) and node.journal:
+            folder = Path(node.journal)
         elif (folder / JOURNAL).is_dir():
             folder /= JOURNAL
+        if ctx is not None and store != folder:
+            ctx.meta[STORE] = store
         if folder.is_dir() and not any(folder.glob("*.journal")):
             self.fail(f"there is no journal in {folder}: no file *.journal", param, ctx)
         return folder
@@ -190,15 +198,17 @@ def import_(folder: Path, file: IO[bytes]) -> None:
     "--segment", type=SIZE, default="64MiB", show_default=True, help="Size of new segments."
 )
 @yes_option
-def compact(folder: Path, segment: int, yes: bool) -> None:
+@click.pass_context
+def compact(context: click.Context, folder: Path, segment: int, yes: bool) -> None:
     """Rewrite the journal with only the records that are still needed.
 
-    Refused while a broker uses the journal.  No broker becomes live until it is done.
+    Refused while a broker uses the journal.  No broker becomes live until it is done: name the
+    instance or the store, if the journal has a folder outside of the store.
     """
     from shmbroker.ipc.instance.unattended import unattended
     from shmbroker.ipc.journal.export import compacted
 
     confirm(yes, f"rewrite the journal in {folder}")
-    with unattended(folder):
+    with unattended(folder, context.meta.get(STORE)):
         before, after = compacted(folder, say, segment)
     say(f"{folder}: {format_size(before)}, now {format_size(after)}")

@@ -17,9 +17,12 @@ from shmbroker.ipc.instance.whole import read_whole
 
 
 @contextmanager
-def unattended(journal: Path) -> Iterator[None]:
-    """InUse, and by whom, if somebody is live on the store of this journal, or writes it."""
-    store = journal.resolve().parent
+def unattended(journal: Path, store: Path | None = None) -> Iterator[None]:
+    """InUse, and by whom, if somebody is live on the store of this journal, or writes it.
+
+    `store`: of a journal that has a folder of its own.
+    """
+    store = store or journal.resolve().parent
     if not (store / FILE).exists():  # of a program that keeps a journal of its own
         check_files(journal)
         yield

@@ -119,6 +119,24 @@ def test_while_somebody_is_live_it_is_only_looked_at(
     assert shell.does("journal", "verify", folder, "--json").json["messages"] == 10
 
 
+def test_a_journal_with_a_folder_of_its_own_is_under_the_lock_of_its_store(
+    shell: Shell, start: Callable[..., object], tmp_path: Path
+) -> None:
+    broker, store, folder = (tmp_path / name for name in ("one", "store", "journal"))
+    shell.does("create", str(broker), "--vhost", shell.vhost, "--store", str(store),
+               "--set", f"store.journal={folder}")  # fmt: skip
+    start("run", str(broker))
+    shell.does("status", str(broker), "--wait", "live", "--timeout", "60s")
+    for named in (broker, store):
+        answer = shell("journal", "compact", str(named), "--yes")
+        assert answer.code == 1
+        assert f"is live on store {store}" in answer.said
+        assert shell.does("journal", "verify", str(named), "--json").json["messages"] == 0
+    assert f"somebody writes {folder}" in shell("journal", "compact", str(folder), "--yes").said
+    shell.does("stop", str(broker), "--timeout", "60s")
+    shell.does("journal", "compact", str(store), "--yes")
+
+
 def test_a_journal_that_a_program_writes_is_not_compacted(person: Shell, folder: Path) -> None:
     with Journal(folder, segment_bytes=SEGMENT_BYTES) as journal:
         journal.message(3, 60, b"one more")
