@@ -1,7 +1,7 @@
 """Which of the members on the in-sync list goes first, by what each one has said of itself.
 
-Where nobody can be asked this alone keeps two from beginning the same epoch: a member begins when
-all that it waits for are linked, none of them follows or becomes live, and none goes before it.
+Where nobody can be asked a member claims the next epoch when all that it waits for are linked, none
+of them follows or becomes live, and none has more than it has (claiming.py).
 """
 
 from __future__ import annotations
