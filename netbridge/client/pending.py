@@ -31,13 +31,17 @@ BY_WHY: dict[Why, type[Error]] = {
 class Pending:
     """Await it once; whoever does not still has it done."""
 
-    __slots__ = ("_session", "count", "generation", "id", "outcome", "signal", "takes", "what")
+    __slots__ = (
+        "_session", "count", "generation", "id", "is_refused", "outcome", "signal", "takes", "what"
+    )  # fmt: skip
 
     def __init__(self, session: Session, what: str, count: int = 1) -> None:
         self._session = session
         self.count = count
         self.what = what
         self.id = self.generation = 0
+        self.is_refused = False
+        """It was called in the thread that would have begun it, and is not begun."""
         self.takes = False
         """Messages, which are in our hand with its outcome."""
         self.outcome: Outcome | None = None

@@ -266,16 +266,21 @@ class Session:
         return pending
 
     def _call(self, pending: Pending, call: Call, timeout: float | None) -> None:
+        if pending.is_refused:
+            return
         pending.id = call.id = self._client.next_id()
         self._pending[call.id] = pending
         self._does(self._client.call(call, time.monotonic(), timeout))
 
     def cancel(self, pending: Pending) -> None:
+        pending.is_refused = self._thread.is_current
         self._thread.call(partial(self._cancel, pending))
 
     def _cancel(self, pending: Pending) -> None:
         """What it has taken goes back, also if the answer came before whoever waited was woken."""
         outcome = pending.outcome
+        if not pending.id:
+            return  # it was refused
         if outcome is None:
             self._does(self._client.cancel(pending.id, time.monotonic()))
         elif pending.takes and outcome.end is End.OK and outcome.code:
@@ -324,6 +329,8 @@ class Session:
         pending = Pending(self, what, token.count)
 
         def again() -> None:
+            if pending.is_refused:
+                return
             pending.id = self._client.next_id()
             self._pending[pending.id] = pending
             self._does(self._client.retry(token, pending.id, time.monotonic()))

@@ -138,6 +138,7 @@ class Transaction:
             is_gone = isinstance(self._failure, TransactionRolledBack)
             kind = TransactionRolledBack if is_gone else DeliveryRevoked
             raise kind(f"it could not be committed before, and is over: {self._failure}")
+        self._session.check_may_wait("committing")
         demand = demand_of(confirm)
         body: bytes = msgpack.packb(self._operations)
         settles = tuple(each._delivery for each in self._acked)

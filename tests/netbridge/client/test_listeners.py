@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
@@ -87,6 +88,33 @@ def test_a_listener_that_would_wait_for_its_own_thread_is_told_so(broker: Any) -
     assert len(told) >= 2
     queue.publish(b"goes on")
     assert queue.receive(timeout=PATIENCE) == b"goes on"
+
+
+def test_what_a_listener_is_refused_is_not_done_later(broker: Any) -> None:
+    """Not by the network thread either, in which the listener was called."""
+    is_over = threading.Event()
+    queue = broker.declare_queue("q")
+    queue.publish(b"here")
+    message = queue.get(timeout=PATIENCE)
+    transaction = broker.transaction()
+    transaction.publish(queue, b"committed once")
+    transaction.ack(message)
+
+    def listens(event: Any, _: str) -> None:
+        if event.value != "reattached":
+            return
+        for verb in (queue.purge, partial(queue.publish, b"refused"), transaction.commit):
+            with pytest.raises(InvalidArgument):
+                verb()
+        is_over.set()
+
+    broker.on_event(listens)
+    session = broker._session
+    session._thread.ask(session.link.disconnect)
+    assert is_over.wait(PATIENCE)
+    transaction.commit()
+    assert queue.receive(timeout=PATIENCE) == b"committed once"
+    assert queue.statistics().published == 2
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
