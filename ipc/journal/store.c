@@ -213,6 +213,13 @@ int64_t store_start(store **made, const folder *in, const sb_journal_options *op
     return SB_OK;
 }
 
+/* Until its thread has done something: it goes on also if it was to be quiet meanwhile. */
+static void await_done(store *of)
+{
+    go_on(of);
+    pthread_cond_wait(&of->done, &of->mutex);
+}
+
 /* If it could not be got ready before: try again. */
 static void await_ready(store *of)
 {
@@ -220,7 +227,7 @@ static void await_ready(store *of)
         of->ready_code = SB_EMPTY;
     go_on(of);
     while (of->ready_code == SB_EMPTY)
-        pthread_cond_wait(&of->done, &of->mutex);
+        await_done(of);
 }
 
 /* A spare is there, so the thread rests: it is named here and now, and not by somebody who lets all
@@ -315,8 +322,8 @@ static int64_t take_large(store *from, int64_t bytes, reserve_use opens, written
     if (code == SB_DISK_FULL && opens == RESERVE_ALL) {
         pthread_mutex_lock(&from->mutex);
         from->gives_way = true;
-        for (go_on(from); from->gives_way;)
-            pthread_cond_wait(&from->done, &from->mutex);
+        while (from->gives_way)
+            await_done(from);
         pthread_mutex_unlock(&from->mutex);
         code = spare_make(from, bytes, &made);
     }
@@ -325,7 +332,7 @@ static int64_t take_large(store *from, int64_t bytes, reserve_use opens, written
     pthread_mutex_lock(&from->mutex);
     go_on(from);
     while (from->ready_code == SB_EMPTY)
-        pthread_cond_wait(&from->done, &from->mutex);
+        await_done(from);
     int64_t serial = from->serial++;
     if (from->ready_code == SB_OK) {
         close(from->ready.file);

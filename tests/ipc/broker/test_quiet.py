@@ -4,6 +4,7 @@ It goes on writing, and gets a segment when it needs one."""
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 
@@ -39,3 +40,26 @@ def test_what_is_ready_goes_and_comes_when_it_is_needed(vhost: str, tmp_path: Pa
     with after_the_host_died(vhost, folder, segment=SEGMENT) as broker:
         found = [bytes(each.body).split()[0] for each in broker.queue("orders").browse()]
     assert found == [b"%d" % number for number in range(3 * SEGMENT // BODY)]
+
+
+def test_it_goes_on_however_often_it_is_to_be_quiet(vhost: str, tmp_path: Path) -> None:
+    """Also while it waits for the next segment: that would be given back, or never made."""
+    is_over = threading.Event()
+    with (
+        shmbroker.connect(f"shm://{vhost}") as broker,
+        journaling(vhost, tmp_path / "journal", segment=SEGMENT) as journaler,
+    ):
+        queue = broker.declare_queue("orders", durable=True, slots=1024)
+
+        def quiets() -> None:
+            while not is_over.is_set():
+                journaler.quiet()
+
+        quiet = threading.Thread(target=quiets)
+        quiet.start()
+        try:
+            for _ in range(40 * SEGMENT // BODY):
+                queue.publish(bytes(BODY), timeout=PATIENCE)
+        finally:
+            is_over.set()
+            quiet.join()
