@@ -318,15 +318,15 @@ class Network(Closable):
 
     def _serving(self) -> Service | None:
         """The sessions of programs, if an acceptor admits any; with the longest of their ttls."""
-        ttls = [
-            each.session_ttl
-            for each in self.given.wanted.acceptors.values()
-            if OF_PROGRAMS & set(each.roles)
-        ]
+        wanted = self.given.wanted
+        ttls = [each.session_ttl for each in wanted.acceptors.values()
+                if OF_PROGRAMS & set(each.roles)]  # fmt: skip
         if not ttls:
             return None
-        limits = SessionLimits(ttl=max(ttls))
-        return Service(self._thread, limits=limits, carry_out=self.carry_out)
+        return Service(
+            self._thread, limits=SessionLimits(ttl=max(ttls)), carry_out=self.carry_out,
+            is_replicated=wanted.replication is not None,
+        )  # fmt: skip
 
     def listen(self) -> bool:
         """Where it does not yet.  False: an address is taken, as by a live that is just ending."""

@@ -17,6 +17,8 @@ class Answer:
     value: int = 0
     body: Body = b""
     level: Level = Level.SHM
+    in_journal: bool = False
+    """It has changed what the journal has."""
 
 
 def too_large(what: str, length: int, limit: int) -> MessageTooLarge:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.queue.queue import Queue
+from shmbroker.netbridge.carrier.reached import is_durable
 from shmbroker.netbridge.remote.body import asked, named, told
 from shmbroker.netbridge.serving.answer import Answer
 from shmbroker.netbridge.serving.naming import queue_named
@@ -16,6 +17,7 @@ from shmbroker.netbridge.wire.frame import Command
 from shmbroker.netbridge.wire.words import Verb
 
 Fields = dict[str, Any]
+CHANGED: Final = Answer(in_journal=True)
 
 
 def described(queue: Queue) -> bytes:
@@ -23,7 +25,7 @@ def described(queue: Queue) -> bytes:
     handle = queue._queue
     return asked(
         name=queue.name, queue=queue.name, slots=queue.slots,
-        durable=bool(lib.sb_is_durable(handle)),
+        durable=is_durable(handle),
         non_destructive=bool(lib.sb_is_non_destructive(handle)),
     )  # fmt: skip
 
@@ -38,14 +40,15 @@ def declare(broker: Broker, fields: Fields) -> Answer:
         if fields.get("opens"):
             return Answer(body=described(broker.queue(name)))
         slots, settings = fields.get("slots"), settings_of(fields)
-        return Answer(body=described(broker.declare_queue(name, slots=slots, **settings)))
-    name = named(fields, "exchange")
-    if not fields.get("opens"):
+        queue = broker.declare_queue(name, slots=slots, **settings)
+        return Answer(body=described(queue), in_journal=is_durable(queue._queue))
+    name, opens = named(fields, "exchange"), bool(fields.get("opens"))
+    if not opens:
         kind = named(fields, "kind")
         broker.declare_exchange(
             name, kind, alternate=fields.get("alternate"), replicate=fields.get("replicate")
         )
-    return Answer(body=asked(kind=broker.exchange(name).kind))
+    return Answer(body=asked(kind=broker.exchange(name).kind), in_journal=not opens)
 
 
 def bind(broker: Broker, fields: Fields) -> Answer:
@@ -54,7 +57,7 @@ def bind(broker: Broker, fields: Fields) -> Answer:
         broker.divert(*_ends(fields), exclusive=exclusive, key=fields.get("key"))
     else:
         broker.bind(*_ends(fields), **_binding(fields))
-    return Answer()
+    return CHANGED
 
 
 def unbind(broker: Broker, fields: Fields) -> Answer:
@@ -62,7 +65,7 @@ def unbind(broker: Broker, fields: Fields) -> Answer:
         broker.undivert(*_ends(fields), key=fields.get("key"))
     else:
         broker.unbind(*_ends(fields), **_binding(fields))
-    return Answer()
+    return CHANGED
 
 
 def _ends(fields: Fields) -> tuple[str, str]:
@@ -86,10 +89,11 @@ def delete(broker: Broker, fields: Fields) -> Answer:
         broker.delete_exchange(named(fields, "exchange"), force=force)
     else:
         broker.unsubscribe(named(fields, "subscription"), force=force)
-    return Answer()
+    return CHANGED
 
 
 def settings(broker: Broker, fields: Fields) -> Answer:
+    """No journal has them."""
     pattern = named(fields, "pattern")
     if fields.get("removes"):
         broker.remove_settings(pattern)

@@ -35,6 +35,7 @@ from shmbroker.netbridge.serving.commit import Commit, Committed
 from shmbroker.netbridge.serving.confirms import in_time
 from shmbroker.netbridge.serving.consumer import Consumer, Get
 from shmbroker.netbridge.serving.declaring import (
+    DECLARING,
     Fields,
     declared,
     described,
@@ -134,6 +135,16 @@ class Served:
         """With the shared connection."""
         broker = self.service.broker
         self.in_worker(command, lambda: work(broker, command), partial(self._answer, command))
+
+    def declares(self, command: Command) -> None:
+        def came(answer: Answer) -> None:
+            answers = partial(self._answer, command, answer)
+            if answer.in_journal:
+                self.service.after_sync(answers)
+            else:
+                answers()
+
+        self.in_worker(command, lambda: declared(self.own(), command), came)
 
     def browse(self, command: Command) -> None:
         broker = self.service.broker
@@ -464,10 +475,6 @@ def _only_looks(command: Command) -> bool:
     return command.verb in (Verb.LOOK, Verb.ORDER, Verb.BROWSE, Verb.ACK, Verb.LEAVE)
 
 
-def _declares(served: Served, command: Command) -> None:
-    served.in_one_go(declared, command)
-
-
 VERBS: dict[Verb, Callable[[Served, Command], None]] = {
     Verb.PRODUCER: Served.open_producer,
     Verb.PUBLISH: Served.publish,
@@ -489,5 +496,5 @@ VERBS: dict[Verb, Callable[[Served, Command], None]] = {
     Verb.CANCEL_SCHEDULED: lambda served, command: served.in_one_go(cancelled, command),
     Verb.LOOK: lambda served, command: served.looks(looked, command),
     Verb.BROWSE: Served.browse,
-    **dict.fromkeys((Verb.DECLARE, Verb.BIND, Verb.UNBIND, Verb.DELETE, Verb.SETTINGS), _declares),
+    **dict.fromkeys(DECLARING, Served.declares),
 }

@@ -67,16 +67,19 @@ class Service(Closable):
         *,
         limits: SessionLimits | None = None,
         carry_out: CarryOut | None = None,
+        is_replicated: bool = False,
     ) -> None:
         """Of the vhost of this thread's broker.  Close it before the thread.
 
-        `carry_out`: orders to the process of the broker.
+        `carry_out`: orders to the process of the broker.  `is_replicated`: another member may take
+        over, and has what is in the journal.
         """
         self.broker, self.sleeper = thread.broker, thread.sleeper
         self.alarms = Alarms()
         self.worker = Worker(thread.call)
         self.soon = thread.call
         self._thread = thread
+        self._is_replicated = is_replicated
         self._sessions = Sessions(limits or SessionLimits())
         self._served: dict[Session, Served] = {}
         self._ends: dict[int, End] = {}
@@ -261,6 +264,13 @@ class Service(Closable):
         link = self._sessions.link_of(session)
         self._does(self._sessions.end(session))
         self._carry(link, None, [Disconnect(why)])
+
+    def after_sync(self, told: Callable[[], None]) -> None:
+        """Call it once whoever takes over has all that stands here now."""
+        if self._is_replicated:
+            self._thread.after_sync(told)
+        else:
+            told()
 
     def confirms(self, queue: Any, level: int) -> Confirms:
         """Who waits for confirms of this queue, as C knows it by the shared connection."""
