@@ -188,7 +188,7 @@ def test_what_the_former_live_has_is_not_shipped_to_who_was_passive_meanwhile(
         assert pair.came() == b"a"
         until(pair.is_empty)
         pair.live.close()
-        until(lambda: pair.link.losses > 0)  # one that is up closes the connection, for it needs none
+        until(lambda: pair.link.losses > 0)  # one that is up needs no other connection
         pair.send(b"b")
         pair.passive.serve(LIVE, None)
         assert pair.came() == b"b"
