@@ -97,6 +97,9 @@ static int64_t find(sb_queue *queue, sb_port *port, sb_selection *wanted, sb_mes
 
 static int64_t select_in(sb_queue *queue, sb_port *port, sb_selection *wanted, sb_message *message)
 {
+    int64_t code = read_only_code(queue);
+    if (code != SB_OK)
+        return code;
     int64_t seen = returned(queue), now = sb_system_clock();
     if (seen != wanted->returned || now - wanted->looked_ns >= AGAIN_NS) {
         wanted->position = 0;
@@ -110,10 +113,12 @@ static int64_t select_in(sb_queue *queue, sb_port *port, sb_selection *wanted, s
     }
     while (find(queue, port, wanted, message) == SB_OK) {
         if (sb_port_take_selected(port, message) != SB_OK) {
-            message->word = 0; /* somebody else was faster */
+            message->word = 0; /* somebody else was faster, or it is a replica by now */
+            if ((code = read_only_code(queue)) != SB_OK)
+                return code;
             continue;
         }
-        int64_t code = sb_system_decide((int64_t)(intptr_t)port, (int64_t)(intptr_t)message);
+        code = sb_system_decide((int64_t)(intptr_t)port, (int64_t)(intptr_t)message);
         if (code != SB_GONE)
             return code;
     }

@@ -32,6 +32,7 @@ from shmbroker.core.layout import (
     REPLICA_REVIVED,
     REPLICA_ROOM,
     REPLICA_STAGED,
+    RING_CLOSED_AT,
     SETTING_LAST_VALUE_AT,
     SETTING_REPLICA_AT,
     SETTING_REPLICA_OF_AT,
@@ -101,6 +102,12 @@ def followed_by(queue: Queue) -> bytes:
             raise queue._error(DAMAGED, "looking at")
         text = ffi.cast("char *", ring_at(port) + SETTING_REPLICA_OF_AT + WORD)
         return bytes(ffi.buffer(text, length))
+
+
+def is_replica(queue: Queue) -> bool:
+    """It follows still: nothing but the original changes it."""
+    with looking(queue):
+        return ring_word(port_to(queue), RING_CLOSED_AT) != 0
 
 
 def let_delete(queue: Queue, *, deletable: bool) -> None:

@@ -144,6 +144,8 @@ REFUSED = {
     "get": lambda queue: queue.get(timeout=1),
     "get now": lambda queue: queue.get_nowait(),
     "get many": lambda queue: queue.get_many(2),
+    "select": lambda queue: queue.select("n IS NULL", timeout=1),
+    "select what is not there": lambda queue: queue.select("n = 1", timeout=1),
     "purge": lambda queue: queue.purge(),
     "subscribe": lambda queue: queue._broker.subscribe(queue.name),
     "delete": lambda queue: queue.delete(force=True),
