@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from shmbroker.netbridge.election.ledger import Ledger
 from shmbroker.netbridge.election.question import Answer, Ballot, Grant, Question, Step, Verdict
-from shmbroker.netbridge.member.standing import Began, Position
+from shmbroker.netbridge.member.standing import Began, HandedOver, Position
 from shmbroker.netbridge.simulation.network import Message
 from shmbroker.netbridge.simulation.replication.log import Frame, Log
 from shmbroker.netbridge.simulation.world import Wrong
@@ -71,12 +71,20 @@ class Watch:
         if former != member:
             raise Wrong(f"epoch {epoch} is begun by {former} and by {member}")
         decided = self.decided.get(epoch)
-        if decided is not None and decided.holder != member:
+        is_meant = decided is None or decided.holder == member
+        if decided is not None and not (is_meant or self._knows_heir(decided, member, log)):
             raise Wrong(f"{member} begins epoch {epoch}, which was granted to {decided.holder}")
         if not log.marks.is_whole:
             raise Wrong(f"{member} begins epoch {epoch} with half a copy")
         if self.newest is not None and not log.has(self.newest.position):
             raise Wrong(f"{member} begins epoch {epoch} without frame {self.newest.number}")
+
+    def _knows_heir(self, decided: Grant, member: str, log: Log) -> bool:
+        """It was granted to the live of before, or to another one, that could not be told, and has
+        the record by which the live handed over: it begins nothing."""
+        before = [frame for frame in log.frames if frame.epoch == decided.epoch - 1]
+        handed = [frame for frame in before if frame.record == HandedOver(member)]
+        return bool(handed) and self.logs[decided.holder].has(handed[-1].position)
 
     def loses_power(self, member: str) -> None:
         """It did not begin an epoch of whose first record nobody has a copy any more: who serves
