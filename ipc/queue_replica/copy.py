@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from shmbroker.core.codes import DAMAGED, INVALID, NOT_FOUND, OK, TEXTS, TOO_SMALL
+from shmbroker.core.codes import DAMAGED, INVALID, NOT_FOUND, OK, READ_ONLY, TEXTS, TOO_SMALL
 from shmbroker.core.layout import (
     FOLLOWER_JOURNALER,
     POSITION_MASK,
@@ -104,10 +104,12 @@ def followed_by(queue: Queue) -> bytes:
         return bytes(ffi.buffer(text, length))
 
 
-def is_replica(queue: Queue) -> bool:
-    """It follows still: nothing but the original changes it."""
+def check_is_no_replica(queue: Queue) -> None:
+    """ReplicaReadOnly: it follows still, and nothing but its original changes it."""
     with looking(queue):
-        return ring_word(port_to(queue), RING_CLOSED_AT) != 0
+        is_closed = ring_word(port_to(queue), RING_CLOSED_AT) != 0
+    if is_closed:
+        raise error_for(READ_ONLY, f"opening queue {queue.name!r} for a link")
 
 
 def let_delete(queue: Queue, *, deletable: bool) -> None:

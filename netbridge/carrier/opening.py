@@ -9,6 +9,7 @@ from __future__ import annotations
 from shmbroker.ipc.base.errors import NotFound
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.queue.queue import Queue
+from shmbroker.ipc.queue_replica.copy import check_is_no_replica
 from shmbroker.ipc.sink.sink import Sink
 from shmbroker.netbridge.carrier.reached import Place, durable_queues, everything_in, queues_behind
 from shmbroker.netbridge.link.action import OpenSink
@@ -72,6 +73,7 @@ class Opening:
             if any(each.name == name for each in self._broker.exchanges()):
                 raise NotFound(f"{error}; exchange://{name} is there") from None
             raise
+        check_is_no_replica(self.queue)
         self.mark = sink.to_queue(self.queue)
         return [self.queue]
 

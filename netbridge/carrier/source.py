@@ -13,10 +13,10 @@ from typing import Any
 from shmbroker.core.codes import FULL, GONE, NOT_FOUND, OK
 from shmbroker.core.layout import POSITION_BITS, RECORD_WHERE_AT
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.base.errors import Error, ReplicaReadOnly
+from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.follower.follower import Follower
-from shmbroker.ipc.queue_replica.copy import is_replica
+from shmbroker.ipc.queue_replica.copy import check_is_no_replica
 from shmbroker.netbridge.carrier.sleeper import ANY, Sleeper
 from shmbroker.netbridge.link.held import Held, Told
 from shmbroker.netbridge.link.origin import origin_of
@@ -57,11 +57,7 @@ class Source:
         self._broker, self._shipped = broker, shipped
         self._link = link
         self._queue = broker.queue(shipped.queue)
-        if is_replica(self._queue):  # who begins to follow is made anew
-            raise ReplicaReadOnly(
-                f"queue {shipped.queue!r} follows a queue of another broker, from where it may be "
-                "shipped; here it is from ha detach on"
-            )
+        check_is_no_replica(self._queue)  # who begins to follow is made anew
         self._sleeper = sleeper
         self._news, self._confirmed = news, confirmed
         self._ticket: tuple[int, int] | None = None
