@@ -217,9 +217,13 @@ static int64_t prepare(service *at, lane *out, lane *in, int64_t position, batch
         keep(at, &out->port, position);
         return SB_GONE;
     }
+    /* what is moved is in the arena already: no participant's part of it is a limit */
+    int64_t *share = port_field(&in->port, L_PORT_SHARE), limit = *share;
+    *share = 0;
     int64_t chunk =
         schedule_copy(&in->port, message, (const char *)message->body + L_SCHEDULED_BYTES,
                       message->length - L_SCHEDULED_BYTES);
+    *share = limit;
     if (chunk < 0) {
         sb_port_give_back(&out->port, message);
         return chunk;
@@ -368,16 +372,12 @@ static int64_t attend(service *at, uint32_t *bits)
         connection->duties->repair(connection); /* whoever should have done it may be dead */
     lane *out = lane_enter(at->schedule, &code);
     lane *in = out ? lane_enter(at->queue, &code) : NULL;
-    if (in) /* what is moved is in the arena already, whoever does it */
-        *port_field(&in->port, L_PORT_SHARE) = 0;
     if (in && (at->claim = sb_due_claim(due_word(at->schedule), word, now + CLAIM_NS)))
         serve(at, out, in);
     else if (word_load(at->schedule->ring.memory, L_RING_DUE_AT) & L_DUE_CLAIMED)
         at->serves = false; /* another was faster */
-    if (in) {
-        *port_field(&in->port, L_PORT_SHARE) = at->queue->max_producer_bytes;
+    if (in)
         lane_part(in);
-    }
     if (out)
         lane_part(out);
     if (!in)

@@ -71,20 +71,20 @@ class Watch:
         if former != member:
             raise Wrong(f"epoch {epoch} is begun by {former} and by {member}")
         decided = self.decided.get(epoch)
-        is_meant = decided is None or decided.holder == member
-        if decided is not None and not (is_meant or self._knows_heir(decided, member, log)):
+        if decided is not None and not self._may_begin(decided, member, log):
             raise Wrong(f"{member} begins epoch {epoch}, which was granted to {decided.holder}")
         if not log.marks.is_whole:
             raise Wrong(f"{member} begins epoch {epoch} with half a copy")
         if self.newest is not None and not log.has(self.newest.position):
             raise Wrong(f"{member} begins epoch {epoch} without frame {self.newest.number}")
 
-    def _knows_heir(self, decided: Grant, member: str, log: Log) -> bool:
-        """It was granted to the live of before, or to another one, that could not be told, and has
-        the record by which the live handed over: it begins nothing."""
+    def _may_begin(self, decided: Grant, member: str, log: Log) -> bool:
+        """The epoch is granted to it, or was granted to one that begins nothing: that one has the
+        record by which the live of before handed over to this member."""
         before = [frame for frame in log.frames if frame.epoch == decided.epoch - 1]
         handed = [frame for frame in before if frame.record == HandedOver(member)]
-        return bool(handed) and self.logs[decided.holder].has(handed[-1].position)
+        knows = bool(handed) and self.logs[decided.holder].has(handed[-1].position)
+        return decided.holder == member or knows
 
     def loses_power(self, member: str) -> None:
         """It did not begin an epoch of whose first record nobody has a copy any more: who serves
