@@ -201,7 +201,8 @@ def joined_s(nodes: Nodes, name: str, means: Mapping[str, object]) -> float:
 
 @contextmanager
 def nodes_in(folder: Path) -> Iterator[Nodes]:
-    with ExitStack() as opened, tempfile.TemporaryDirectory(dir=folder) as work:
+    # The nodes end before their folders go.
+    with tempfile.TemporaryDirectory(dir=folder) as work, ExitStack() as opened:
         yield Nodes(Path(work), opened)
 
 
