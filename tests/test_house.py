@@ -74,6 +74,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/client/waiting.py": {"threading"},
     "netbridge/bridged/outbox.py": {"threading"},
     "netbridge/clustered/accepted.py": set(),
+    "netbridge/clustered/anew.py": set(),
     "netbridge/clustered/balancing.py": set(),
     "netbridge/clustered/colocating.py": {"time"},
     "netbridge/clustered/departure.py": {"threading", "time"},

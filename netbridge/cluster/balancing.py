@@ -74,3 +74,27 @@ def takers(members: tuple[Member, ...]) -> tuple[tuple[To, ...], Node | None]:
     if not to:
         return (To(members[0].node),), None
     return to, members[0].node if all(each.selectors for each in to) else None
+
+
+def destinations(
+    mode: str,
+    here: Iterable[Here],
+    there: Mapping[Node, Mapping[str, Queue]],
+    up: frozenset[Node],
+) -> dict[str, tuple[Node, ...]]:
+    """Of each queue, who gets messages that were on their way to a node that was forgotten, in
+    turn: whoever takes every message; else the queue here, or the first node that has one."""
+    ours = tuple(here)
+    found: dict[str, tuple[Node, ...]] = {}
+    for node, queues in there.items():
+        for name in queues:
+            found.setdefault(name, (node,))
+    found |= {each.name: (HERE,) for each in ours}
+    taken = {name: turns for (name, _), turns in sets(mode, ours, there, up).items()}
+    if mode in (STRICT, ON_DEMAND):
+        own = {each.name for each in ours}
+        taken |= {name: members(mode, name, there, up) for name in found.keys() - own}
+    for name, turns in taken.items():
+        if all_of := tuple(each.node for each in turns if each.is_eligible and not each.selectors):
+            found[name] = all_of
+    return found

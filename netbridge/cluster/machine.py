@@ -305,6 +305,13 @@ class Membership:
             end = self.left[end].to
         return node in self.left and self.heir(node) is None and end not in self.forgotten
 
+    @property
+    def orphans(self) -> frozenset[Node]:
+        """Forgotten by command: nobody has what was for them."""
+        own = set() if self.me is None else {self.me.node}
+        gone = self.forgotten.keys() - self.lives.keys() - self.left.keys()
+        return frozenset(gone - own)
+
     def tick(self, now: float) -> Actions:
         for link, repeat in list(self._repeats.items()):
             if now >= repeat.due and self.me is not None:

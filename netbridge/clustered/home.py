@@ -46,6 +46,7 @@ class Home(Closable):
         """`emptied`: in that thread, when nothing has come for `patience` seconds."""
         self.patience = math.inf
         self._broker, self._node, self._name, self._ours = broker, node, queue, ours
+        self._link, self._identity = f"{FORWARDING_LINK} {node.hex()}", b""
         self._emptied, self._tell = emptied, tell
         self._has_complained = False
         self._is_closed = threading.Event()
@@ -74,13 +75,15 @@ class Home(Closable):
                         "queue": self._name, "detail": str(error)})  # fmt: skip
 
     def _pour_all(self) -> None:
-        link = f"{FORWARDING_LINK} {self._node.hex()}"
         queue = self._broker.queue(self._name)
-        follower = Follower(self._broker, f"link {link}", kind="link", lasting=True, skips=True)
+        follower = Follower(
+            self._broker, f"link {self._link}", kind="link", lasting=True, skips=True
+        )
         try:
             number = follower.add(queue)
             place = follower.stands(number)
-            origin = origin_of(self._ours, link, place.identity, 0)
+            self._identity = place.identity
+            origin = origin_of(self._ours, self._link, place.identity, 0)
             sink = Sink(self._broker, origin, stops_at_refused=True)
             try:
                 follower.seek(number, max(place.gate, sink.to_node()))
@@ -126,8 +129,7 @@ class Home(Closable):
         if code not in (OK, GONE):
             raise queue._error(code, "setting a message aside of")  # told, and tried again
         sink.skip(position + 1)
-        length = int.from_bytes(records[RECORD_LENGTH_AT : RECORD_LENGTH_AT + 4], "little")
-        return records[RECORD_HEAD_BYTES + (length + 7 & -8) :]
+        return records[len(one_of(records)) :]
 
     def _confirm(self, sink: Sink) -> bool:
         """False: it is closed before that; what was poured is known when it is read again."""
@@ -138,3 +140,9 @@ class Home(Closable):
             else:
                 self._is_closed.wait(CONFIRM_SECONDS)
         return not places
+
+
+def one_of(records: memoryview) -> memoryview:
+    """The first of these."""
+    length = int.from_bytes(records[RECORD_LENGTH_AT : RECORD_LENGTH_AT + 4], "little")
+    return records[: RECORD_HEAD_BYTES + (length + 7 & -8)]

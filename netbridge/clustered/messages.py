@@ -18,12 +18,13 @@ from shmbroker.ipc.base.errors import Error, TooMany
 from shmbroker.ipc.connection.broker import Broker, connect
 from shmbroker.ipc.instance.leaving import that_go
 from shmbroker.ipc.request.return_address import say_node
+from shmbroker.ipc.sink.target import target_of
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.cluster import option
 from shmbroker.netbridge.cluster.advert import Advert, Binding, Queue, key_of
 from shmbroker.netbridge.cluster.adverts import Copy
-from shmbroker.netbridge.cluster.balancing import TURNS, members, sets
+from shmbroker.netbridge.cluster.balancing import TURNS, destinations, members, sets
 from shmbroker.netbridge.cluster.machine import Membership
 from shmbroker.netbridge.cluster.redistribution import Here, Redistribution
 from shmbroker.netbridge.cluster.said import Announcement, Grouped
@@ -131,11 +132,14 @@ class Messages:
         leavers = self._succession.looks(machine, copies, self._here.adverts, now)
         heirs = {node: each.heir for node, each in leavers.items()}
         waits, is_new = self._succession.waits, self._succession.is_new
+        routes_anew = self._ways.routes_anew
         known = (self._looks, machine.adverts.known, up, made, len(machine.forgotten), heirs, waits,
-                 is_new)  # fmt: skip
+                 is_new, routes_anew)  # fmt: skip
         if known == self._known and now < min(self._redistributes_at, self._carries_at):
             return  # many frames say nothing that matters here
         self._known, self._carries_at = known, math.inf
+        if routes_anew and self._looks and not is_new:
+            self._ways.destinations = self._destinations(copies, up)
         if self._groups is not None and self._looks and not self._is_leaving:
             self._groups.looks(machine, self._here, copies, self._ways.made)
         if self._is_leaving:
@@ -152,6 +156,14 @@ class Messages:
             gives = self._redistribution.looks(self._redistributed(), reached, now)
             self._giving.gives(tuple(gives))
             self._redistributes_at = self._redistribution.deadline
+
+    def _destinations(
+        self, copies: Mapping[Node, Copy], up: frozenset[Node]
+    ) -> dict[int, tuple[Node, ...]]:
+        """By the target of a queue."""
+        there = {node: copy.queues for node, copy in copies.items()}
+        found = destinations(self._setup.cluster.balancing, self._here.here, there, up)
+        return {target_of(name): nodes for name, nodes in found.items()}
 
     def _redistributed(self) -> list[Here]:
         """What has groups stays where they go, if that is decided for the cluster."""

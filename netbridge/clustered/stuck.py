@@ -1,7 +1,7 @@
 """Messages on their way to other nodes of a cluster that do not go on, and groups that lead there.
 
 Of each node it is looked at the queue towards it, and at what the broker here knows of it: one that
-is not known was forgotten, or was scaled down and had no heir.
+is not known was forgotten, and what waits finds no room; or it was scaled down and had no heir.
 """
 
 from __future__ import annotations
@@ -36,15 +36,14 @@ def findings(broker: Broker, folder: Path, told: Mapping[str, Any]) -> Iterator[
         count, age = waiting(broker, queue)
         if count:
             node = queue.removeprefix(prefix)
-            yield from _behind(broker.vhost, folder, known.get(node), queue, count, age)
+            yield from _behind(folder, known.get(node), queue, count, age)
     yield from _orphaned(broker, folder, known, prefix)
     yield from _alone(told)
 
 
 def _behind(
-    vhost: str, folder: Path, node: Mapping[str, Any] | None, queue: str, count: int,
-    age: float | None,
-) -> Iterator[Finding]:  # fmt: skip
+    folder: Path, node: Mapping[str, Any] | None, queue: str, count: int, age: float | None
+) -> Iterator[Finding]:
     name = queue if node is None else node["name"]
     state = FORGOTTEN if node is None else node["state"]
     subject = f"node {name!r}, as the broker in {folder} knows it"
@@ -52,8 +51,8 @@ def _behind(
     if state == FORGOTTEN:
         yield Finding(
             "warning", subject, problem,
-            "start it again with its store: then they go there; or export them: shmbroker queue "
-            f"export '{queue}' --vhost {vhost}",
+            "they go to queues of their names as soon as there is room: shmbroker cluster queues "
+            f"{folder}; if it was scaled down, and its successor is gone, start it with its store",
         )  # fmt: skip
     elif state == MISSING:
         remedy = f"start it: its last address was {(node or {})['address']}"

@@ -6,7 +6,8 @@ is missing; the link goes to whoever is live there.
 
 What waits for a node that was scaled down goes to the one that has all that it has had, with the
 same origin: that one knows from it how much had come there.  The queue stays: whatever is put into
-it later, by a program that stood still, goes the same way.
+it later, by a program that stood still, goes the same way.  What waits for one that was forgotten
+is routed anew (anew.py).
 
 In a chain a link for a node that is further goes to the next hop, into the queue towards that node
 there.  What was sent to one hop and is not confirmed yet may be there: so another hop is taken only
@@ -35,6 +36,7 @@ from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.cluster.machine import Membership
 from shmbroker.netbridge.clustered import options
+from shmbroker.netbridge.clustered.anew import Anew
 from shmbroker.netbridge.clustered.home import Home
 from shmbroker.netbridge.clustered.setup import Setup
 from shmbroker.netbridge.election.question import Node
@@ -94,7 +96,11 @@ class Ways:
         self._hops = _read(setup.ways)
         """By nodes: neighbours over which messages for them were sent last."""
         self._homes: dict[Node, Home | None] = {}
-        """Of nodes that have left, and whose heir is this node; None: it ends."""
+        """Of nodes that have left, and whose heir is this node, or that were forgotten; None: it
+        ends."""
+        self.destinations: Mapping[int, tuple[Node, ...]] | None = None
+        """By the targets of queues, who gets what was for a node that was forgotten; None: that is
+        not known yet."""
         self._left: frozenset[Node] = frozenset()
         """Nodes that were scaled down, perhaps back since: of these it is kept by whom, always."""
         self._left_before: dict[Node, int] | None = None
@@ -123,7 +129,7 @@ class Ways:
         )
 
     def looks(self, machine: Membership) -> None:
-        """At who is live in the other nodes; those that were forgotten are not among them."""
+        """At who is live in the other nodes, and who is there no more."""
         if self._is_closed:
             return
         self._left = frozenset(machine.left)
@@ -144,7 +150,11 @@ class Ways:
             heir = machine.heir(node)
             if heir is not None and node != self._ours.node and self._is_known(node):
                 self._redirects(node, heir, machine)
-        for node in self._ways.keys() - machine.lives.keys() - machine.left.keys():
+        orphans = self._forgotten(machine)
+        for node in orphans:
+            if self._is_known(node):
+                self._goes_home(node)
+        for node in self._ways.keys() - machine.lives.keys() - machine.left.keys() - orphans:
             self._end_then(self._ways.pop(node), lambda _: None)
 
     # --- nodes that have left -----------------------------------------------------------------
@@ -152,11 +162,12 @@ class Ways:
     def _redirects(self, node: Node, heir: Node, machine: Membership) -> None:
         way = self._ways.get(node)
         if heir == self._ours.node:
-            if way is not None:
-                self._end_then(way, lambda _: self._parted(node))
-            elif not self._was_back(node, machine):
-                remember = partial(self._remember, node, self._ours.node)
-                self._worker.do(remember, lambda _: self._pours_home(node))
+            if way is not None or not self._was_back(node, machine):
+                self._goes_home(node)
+            return
+        if (home := self._homes.get(node)) is not None:  # it was forgotten before
+            home.patience = 0.0
+        if node in self._homes:
             return
         if way is None:
             self._begin(node, heir, machine)
@@ -165,6 +176,24 @@ class Ways:
             self._goes_by(node, way, heir, machine)
         if way is not None:
             way.has_left = True
+
+    def _forgotten(self, machine: Membership) -> frozenset[Node]:
+        """Also those that were so when this broker ran last, and it had not routed all anew."""
+        begun = {node for node, by in self._hops.items() if by == self._ours.node}
+        return machine.orphans | (begun - machine.lives.keys() - machine.left.keys())
+
+    @property
+    def routes_anew(self) -> bool:
+        """Something was on its way to a node that was forgotten."""
+        return any(isinstance(each, Anew) for each in self._homes.values())
+
+    def _goes_home(self, node: Node) -> None:
+        way = self._ways.get(node)
+        if way is not None:
+            self._end_then(way, lambda _: self._parted(node))
+        elif node not in self._homes:
+            remember = partial(self._remember, node, self._ours.node)
+            self._worker.do(remember, lambda _: self._pours_home(node))
 
     def _pours_home(self, node: Node) -> None:
         """Unless it is back by now."""
@@ -184,13 +213,19 @@ class Ways:
         self._changed()
 
     def _comes_home(self, node: Node, patience: float) -> None:
-        if node not in self._homes:
-            home = Home(
-                self._broker, node, towards(self._cluster, node), self._ours.node,
-                lambda node: self._thread.call(lambda: self._emptied(node)), self._tell,
-            )  # fmt: skip
-            home.patience = patience
-            self._homes[node] = home
+        if node in self._homes:
+            return
+        given = (
+            self._broker, node, towards(self._cluster, node), self._ours.node,
+            lambda node: self._thread.call(lambda: self._emptied(node)), self._tell,
+        )  # fmt: skip
+        if node in self._left:
+            home = Home(*given)
+        else:
+            home = Anew(*given, lambda: self.destinations, partial(towards, self._cluster))
+            self._changed()
+        home.patience = patience
+        self._homes[node] = home
 
     def _emptied(self, node: Node) -> None:
         """The node is back, and nothing of before is left."""
