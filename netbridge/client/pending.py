@@ -76,7 +76,7 @@ class Pending:
 
     def _error(self, outcome: Outcome) -> Error:
         if outcome.end is End.UNKNOWN:
-            error = Unconfirmed(f"{self.what}: {outcome.why.value}; whether it was done is unknown")
+            error = self._unknown(outcome)
             if outcome.token is not None:
                 self.names(error, outcome.token)
             return error
@@ -86,6 +86,13 @@ class Pending:
             return error_there
         kind = BY_WHY.get(outcome.why, ConnectionClosed)
         return kind(f"{self.what}: {outcome.why.value}; it was not done")
+
+    def _unknown(self, outcome: Outcome) -> Unconfirmed:
+        if outcome.why is Why.ANSWERED:  # the broker says what it has waited for
+            error = raised(outcome.code, outcome.body)
+            if isinstance(error, Unconfirmed):
+                return error
+        return Unconfirmed(f"{self.what}: {outcome.why.value}; whether it was done is unknown")
 
 
 class Several:

@@ -581,7 +581,9 @@ class Client:
                 why = Why.ROLLED_BACK if call.node == self.node else Why.CLOSED
         if frame.code == UNCONFIRMED or why is Why.CLOSED:
             token = self.doubt.begin(call)
-            outcome = Outcome(End.UNKNOWN, why, frame.code, frame.value, token=token)
+            outcome = Outcome(
+                End.UNKNOWN, why, frame.code, frame.value, body=frame.body, token=token
+            )
         else:
             outcome = Outcome(End.FAILED, why, frame.code, frame.value, body=frame.body)
             self.doubt.end(call, outcome)

@@ -51,4 +51,5 @@ class Outcome:
     level: Level = Level.SHM
     """That what was published has reached."""
     body: Body = b""
+    """Of the broker's answer; of an error, what it says."""
     token: Token | None = None

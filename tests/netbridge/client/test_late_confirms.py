@@ -72,7 +72,7 @@ def test_each_command_is_answered_once(
     served.broker.declare_queue("q", durable=True)
     uri = f"tcp://127.0.0.1:{served.port}"
     with shmbroker.connect(uri, user="site", password="correct horse battery") as broker:
-        with pytest.raises(Unconfirmed):
+        with pytest.raises(Unconfirmed, match="disk"):  # as in shared memory: it says what lacks
             verb(broker)
         with journaling(served.broker.vhost, tmp_path / "journal"):
             queue = broker.queue("q")
