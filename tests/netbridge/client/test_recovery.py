@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -19,18 +20,21 @@ from shmbroker import (
     Unconfirmed,
 )
 from shmbroker.netbridge.client import producing
+from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.perf.machine.port import free_port
 from tests.support.serving import Site
 
 LOGIN = {"user": "site", "password": "correct horse battery"}
 PATIENCE = 60.0
+CALM = LinkTimes(heartbeat_interval=10.0)
+"""Nobody is lost because a machine is slow: who is killed, or cut, is known at once."""
 
 
 @pytest.fixture
 def mortal(vhost: str, tmp_path: Path) -> Iterator[Site]:
     """A broker in a process of its own, which may be killed and begun again."""
     with shmbroker.connect(f"shm://{vhost}", name="test") as broker:
-        made = Site(broker, tmp_path)
+        made = Site(broker, tmp_path, times=CALM)
         with made.opened:
             made.process = made.begin()  # type: ignore[attr-defined]
             yield made
@@ -39,7 +43,9 @@ def mortal(vhost: str, tmp_path: Path) -> Iterator[Site]:
 def connected(to: Site, **options: str) -> tuple[Any, SimpleQueue[str]]:
     """A connection, and what its listener is told."""
     named = "&".join(f"{name.replace('_', '-')}={value}" for name, value in options.items())
-    uri = f"failover:(tcp://127.0.0.1:{to.port})?startup-max-reconnect-attempts=-1&{named}"
+    beat = f"{CALM.heartbeat_interval:g}s"
+    uri = f"failover:(tcp://127.0.0.1:{to.port}?heartbeat-interval={beat})"
+    uri += f"?startup-max-reconnect-attempts=-1&{named}"
     broker: Any = shmbroker.connect(uri.rstrip("&"), **LOGIN)
     told: SimpleQueue[str] = SimpleQueue()
     broker.on_event(lambda event, _: told.put(event.value))
@@ -50,6 +56,12 @@ def cut(broker: Any) -> None:
     """The connection breaks, for both ends."""
     session = broker._session
     session._thread.ask(session.link.disconnect)
+
+
+def taken(queue: Any, count: int, **options: int) -> Iterator[bytes]:
+    """So many, by a loop that waits for them."""
+    for message in islice(queue.consume(timeout=PATIENCE, **options), count):
+        yield message.body
 
 
 def test_a_cut_goes_unnoticed_but_for_the_listener(served: Site) -> None:
@@ -82,8 +94,8 @@ def test_a_loop_goes_on_behind_a_cut(served: Site) -> None:
         queue = broker.declare_queue("q")
         queue.publish_many([b"%d" % number for number in range(100)])
         got = []
-        for message in queue.consume(timeout=1, prefetch=10):
-            got.append(message.body)
+        for body in taken(queue, 100, prefetch=10):
+            got.append(body)
             if len(got) in (5, 50, 51):
                 cut(broker)
         assert got == [b"%d" % number for number in range(100)]
@@ -113,7 +125,7 @@ def test_a_broker_that_is_killed_and_comes_again_loses_nothing(mortal: Any) -> N
         assert told.get(timeout=PATIENCE) == "failover-completed"
         with pytest.raises(DeliveryRevoked):
             held.ack()
-        got = [message.body for message in queue.consume(timeout=0.5, prefetch=50)]
+        got = list(taken(queue, 201, prefetch=50))
         assert got == [b"first", *(b"%d" % number for number in range(200))]
 
 
@@ -172,8 +184,7 @@ def test_a_program_that_decides_itself_is_told_and_retries(mortal: Any) -> None:
         broker.reconnect()
         assert queue.receive(timeout=60) == b"0"
         broker.retry(caught[0].token)
-        got = [message.body for message in queue.consume(timeout=0.5)]
-        assert got == [*(b"%d" % number for number in range(1, 8)), b"in doubt"]
+        assert list(taken(queue, 8)) == [*(b"%d" % number for number in range(1, 8)), b"in doubt"]
 
 
 @pytest.mark.parametrize("asks", ["retry", "confirm"])
