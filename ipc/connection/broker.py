@@ -175,7 +175,8 @@ class Broker(Closable):
 
         Words between dots, as in topics: `orders.#`, `*.eu`.  What a queue is declared with wins
         over any pattern; of patterns the most specific that has the setting.  Once more for the
-        same pattern replaces all that it had.  Queues that are there keep what they have.
+        same pattern replaces all that it had.  Queues that are there keep what they have, but for
+        `redistribution_delay` and `redistribution_filters`.
         """
         wanted, _kept = for_c(settings, OF_PATTERNS)
         code = lib.sb_settings_put(self._connection, name_bytes(pattern), wanted)

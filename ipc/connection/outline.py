@@ -13,6 +13,7 @@ from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.catalog.catalog import BindingInfo, ExchangeInfo
 from shmbroker.ipc.connection.broker import connect
 from shmbroker.ipc.queue.queue import Queue
+from shmbroker.ipc.settings.settings import Pattern
 from shmbroker.ipc.vhost import vhost as vhosts
 
 
@@ -33,6 +34,7 @@ class Outline:
     queues: tuple[QueueOutline, ...]
     exchanges: tuple[ExchangeInfo, ...]
     bindings: tuple[BindingInfo, ...]
+    patterns: tuple[Pattern, ...] = ()
 
 
 class Outlines(Closable):
@@ -65,7 +67,10 @@ class Outlines(Closable):
             )
             for row in rows
         )
-        return Outline(tuple(queues), tuple(catalog.exchanges()), tuple(catalog.bindings()))
+        return Outline(
+            tuple(queues), tuple(catalog.exchanges()), tuple(catalog.bindings()),
+            tuple(sorted(catalog.patterns())),
+        )  # fmt: skip
 
     def queue(self, name: str) -> Queue:
         """NotFound: it was deleted meanwhile."""

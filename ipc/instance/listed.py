@@ -1,7 +1,6 @@
-"""The queues that a configuration lists: whoever becomes live makes those that are not there.
+"""The queues that a configuration lists, and settings by pattern: whoever becomes live makes them.
 
-What goes wrong is in the log: a live serves without them.  Neither their settings nor queues that
-are there are touched.
+What goes wrong is in the log: a live serves without them.  Queues that are there are not touched.
 """
 
 from __future__ import annotations
@@ -11,20 +10,29 @@ import threading
 from shmbroker.ipc.base.errors import ConnectionClosed, Error
 from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.connection.broker import Broker, connect
+from shmbroker.ipc.instance import patterned
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.log import Log
+from shmbroker.ipc.instance.status import RUN
 from shmbroker.ipc.vhost import vhost as vhosts
+
+_ONE_AT_A_TIME = threading.Lock()
+"""A reload may come while the last one is being carried out."""
 
 
 def make_in_background(config: Config, log: Log) -> None:
-    if config.queues:
+    if config.queues or config.settings or (config.folder / RUN / patterned.FILE).exists():
         make = threading.Thread(target=_make, args=(config, log), name="queues", daemon=True)
         make.start()
 
 
 def _make(config: Config, log: Log) -> None:
     try:
-        with connect(f"shm://{config.vhost}", name=f"queues of {config.name}"[:56]) as broker:
+        with (
+            _ONE_AT_A_TIME,
+            connect(f"shm://{config.vhost}", name=f"queues of {config.name}"[:56]) as broker,
+        ):
+            _put(broker, config, log)
             known = set(broker._catalog.queue_names().values())
             is_durable = vhosts.has_journaler(config.vhost)
             for name in config.queues:
@@ -32,6 +40,17 @@ def _make(config: Config, log: Log) -> None:
                     _make_one(broker, name, log, is_durable=is_durable)
     except (Error, OSError) as error:
         log.write("warning", why=f"instance.queues: {told(error)}")
+
+
+def _put(broker: Broker, config: Config, log: Log) -> None:
+    """A pattern that is refused keeps no queue from being made."""
+    try:
+        for pattern in patterned.put(broker, config.settings, config.folder / RUN):
+            log.write("settings", pattern=pattern, settings=dict(config.settings.get(pattern, {})))
+    except ConnectionClosed:
+        raise
+    except Error as error:
+        log.write("warning", why=f"queues: {told(error)}")
 
 
 def _make_one(broker: Broker, name: str, log: Log, *, is_durable: bool) -> None:

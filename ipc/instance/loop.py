@@ -26,6 +26,7 @@ from shmbroker.ipc.broker.journaler import Journaler, Progress
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.instance import (
     full_disk,
+    listed,
     mending,
     notify,
     ordering,
@@ -342,7 +343,10 @@ class Loop:
     def _reload(self) -> None:
         if self.reload is None:
             return
-        self.config, answer = reloading.again(self.reload, self.config, self.log)
+        former = self.config
+        self.config, answer = reloading.again(self.reload, former, self.log)
+        if self.machine.state == State.LIVE and self.config.settings != former.settings:
+            listed.make_in_background(self.config, self.log)
         if self.network is None:
             self._reloaded(answer)
         else:  # who hears the answer may use what the network has from then on

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from shmbroker.core.codes import EMPTY, GONE, TOO_SMALL
@@ -26,7 +26,8 @@ from shmbroker.ipc.message.room import Room, length_of
 from shmbroker.ipc.queue.opened import OpenedQueue
 from shmbroker.ipc.queue.origins import Origin, origins_of
 from shmbroker.ipc.schedule.scheduled import ScheduledMessage, ring_of, scheduled
-from shmbroker.ipc.settings.settings import Explained, explained, replicate_name
+from shmbroker.ipc.settings.setting import DEFAULTS, OF_NOW
+from shmbroker.ipc.settings.settings import Explained, by_rank, explained, replicate_name
 
 
 def copied_at(
@@ -185,7 +186,20 @@ class Looking(OpenedQueue):
         replicate, said = replicate_name(number), found["replicate"]
         # of a pattern, and not for a queue that is not durable; or nobody has said it
         source = said.source if said.value == replicate else "default"
-        return found | {"replicate": Explained(replicate, source)}
+        found["replicate"] = Explained(replicate, source)
+        return found | self._of_now(found)
+
+    def _of_now(self, found: Mapping[str, Explained]) -> dict[str, Explained]:
+        """What patterns say today, of settings that they give queues that are there."""
+        undeclared = [each for each in OF_NOW if found[each].source != "declared"]
+        patterns = by_rank(self._broker._catalog.patterns(), self.name) if undeclared else ()
+        said = {
+            name: Explained(each.settings[name], f"pattern {each.pattern!r}")
+            for each in reversed(patterns)
+            for name in undeclared
+            if name in each.settings
+        }
+        return {name: said.get(name, Explained(DEFAULTS[name], "default")) for name in undeclared}
 
     def holders(self) -> list[HolderInfo]:
         """Which participants have messages that they have taken and not acknowledged."""

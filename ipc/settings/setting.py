@@ -87,6 +87,8 @@ class Setting:
     """0 seconds are a value, and not none: C has a nanosecond in their place."""
     is_of_patterns: bool = False
     """Only patterns can have it, not a declaration."""
+    is_of_now: bool = False
+    """Patterns hold for queues that are there, too."""
 
     @property
     def field(self) -> str:
@@ -199,7 +201,7 @@ class Settings(CommonSettings, total=False):
     redistribution_delay: Annotated[Seconds | None, Setting(
         "seconds", None,
         "Time without a consumer before messages go to another node of the cluster; 0: at once.",
-        "clusters.md#redistribution", most=TIME_MAX_NS, is_at_once_at_0=True)]
+        "clusters.md#redistribution", most=TIME_MAX_NS, is_at_once_at_0=True, is_of_now=True)]
     replicate: Annotated[Replicate, Setting(
         "choice", None,
         "What another member of a replicated node has when it takes over.  Default: `ha.replicate`"
@@ -209,7 +211,7 @@ class Settings(CommonSettings, total=False):
         "choice", "ignore",
         "Whether any consumer here keeps messages from going to another node of the cluster"
         " (ignore), or only one whose selector takes them (match).",
-        "clusters.md#redistribution", most=1, choices=FILTERS)]
+        "clusters.md#redistribution", most=1, choices=FILTERS, is_of_now=True)]
 
 
 class PatternSettings(Settings, total=False):
@@ -245,6 +247,7 @@ SETTINGS: Final = _table()
 BY_NAME: Final = {each.name: each for each in SETTINGS}
 DEFAULTS: Final = {each.name: each.default for each in SETTINGS if not each.is_of_patterns}
 OF_PATTERNS: Final = {each.name: each.default for each in SETTINGS}
+OF_NOW: Final = tuple(each.name for each in SETTINGS if each.is_of_now)
 
 assert len(SETTINGS) <= 32
 assert all(list(each.choices.values()) == list(range(len(each.choices))) for each in SETTINGS)

@@ -7,7 +7,7 @@ what C wants.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, get_args
@@ -16,6 +16,7 @@ from shmbroker.core.layout import MULTIPLIER_MAX, MULTIPLIER_UNIT, REPLICATE_UNS
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.base.names import name_bytes
+from shmbroker.ipc.base.pattern import MANY, ONE, matches
 from shmbroker.ipc.base.units import parse_size
 from shmbroker.ipc.message.outgoing import ttl_ns
 from shmbroker.ipc.message.properties import pack, unpack_all
@@ -176,6 +177,18 @@ def replicate_name(number: int) -> Replicate:
 def replicate_number(name: Replicate | None) -> int:
     """For C, of an exchange; None: as its broker has it."""
     return REPLICATE_UNSAID if name is None else _choice("replicate", name, REPLICATE)
+
+
+def by_rank(patterns: Iterable[Pattern], name: str) -> tuple[Pattern, ...]:
+    """Those that match, the most specific first, as C has them (ipc/catalog/pattern.c)."""
+    return tuple(sorted((each for each in patterns if matches(each.pattern, name)), key=_rank))
+
+
+def _rank(of: Pattern) -> tuple[bool, int, int, int, bytes]:
+    words = of.pattern.split(".")
+    stars, hashes = words.count(ONE), words.count(MANY)
+    literal = len(words) - stars - hashes
+    return stars + hashes > 0, -literal, hashes, -stars, of.pattern.encode()
 
 
 def explained(packed: bytes) -> dict[str, Explained]:

@@ -12,6 +12,7 @@ from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.errors import Error, NotFound
 from shmbroker.ipc.connection.outline import Outline, Outlook, QueueOutline
 from shmbroker.ipc.queue_replica.copy import followed_by
+from shmbroker.ipc.settings.settings import Pattern
 from shmbroker.netbridge.broker.own import OF_ONE_PLACE, OWN
 from shmbroker.netbridge.cluster.address import Addresses
 from shmbroker.netbridge.cluster.advert import SELECTORS_MAX, Advert, Binding, Queue
@@ -40,7 +41,8 @@ class Looking(Closable):
         self._outlook = Outlook(vhost)
         self._undeliverable, self._addresses = undeliverable, addresses
         self._known: dict[tuple[str, int], Here] = {}
-        """By name and reference: settings stay as they were declared."""
+        """By name and reference: settings stay, as long as the patterns do."""
+        self._patterns: tuple[Pattern, ...] = ()
 
     def look(self) -> Looked | None:
         """None: nothing has changed, or the vhost is not there yet."""
@@ -64,6 +66,8 @@ class Looking(Closable):
     def _here(self, outline: Outline) -> list[Here]:
         own = [each for each in outline.queues if is_shared(each.name, self._addresses)]
         former, self._known = self._known, {}
+        if outline.patterns != self._patterns:
+            former, self._patterns = {}, outline.patterns
         for each in own:
             which = each.name, each.reference
             with suppress(NotFound):  # it was deleted: the next look tells

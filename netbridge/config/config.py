@@ -37,6 +37,7 @@ from shmbroker.netbridge.config.console import CONSOLE, Console
 from shmbroker.netbridge.config.of_agents import agents_of
 from shmbroker.netbridge.config.of_bridges import Bridge, bridges_of, defaults, network_links_of
 from shmbroker.netbridge.config.of_cluster import colocated_of, grouping_of, scale_down_of
+from shmbroker.netbridge.config.of_queues import QUEUE_SETTINGS, QUEUES, settings_of
 from shmbroker.netbridge.discovery import option as discoveries
 from shmbroker.netbridge.discovery.option import BROADCASTS, DISCOVERIES, Broadcast, Discovery
 from shmbroker.netbridge.engine import option as engine
@@ -80,6 +81,7 @@ OURS: Final = (
     *BROADCASTS,
     *DISCOVERIES,
     *CONSOLE,
+    *QUEUE_SETTINGS,
 )
 ALL: Final = (*OPTIONS, *OURS)
 """Every option of shmbroker.toml."""
@@ -160,9 +162,10 @@ class Network:
     discoveries: Mapping[str, Discovery] = field(default_factory=dict)
     console: Console | None = field(default=None, kw_only=True)
     """[console]; None: it has none."""
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, kw_only=True)
+    """[queues."orders.#"], by pattern."""
     between: tuple[Single, ...] = ()
-    """Addresses by which the members of its cluster reach each other, its own first, and programs
-    do not."""
+    """By these members of its cluster reach each other, its own first, and programs do not."""
 
     @property
     def may_be_followed(self) -> bool:
@@ -191,7 +194,8 @@ def layers(folder: Path, flags: Mapping[str, object] | None = None) -> Layers:
 def load(folder: Path, flags: Mapping[str, object] | None = None) -> tuple[Config, Network]:
     """ConfigError if anything of it is wrong."""
     values = layers(folder, flags).values
-    return instance.configured(folder, merged(values)), network(folder, values)
+    found = network(folder, values)
+    return replace(instance.configured(folder, merged(values)), settings=found.settings), found
 
 
 def option_of(key: str) -> Option | None:
@@ -261,6 +265,7 @@ def network(folder: Path, given: Given) -> Network:
         agents=agents_of(
             _named(tables, agents.TABLE_ROOT), links, known, place, in_cluster=in_cluster
         ),
+        settings=settings_of(_named(tables, QUEUES), place),
         console=consoles.of(tables.get(consoles.TABLE), logins, folder, place),
     )
     return _listening_for_cluster(_with_keys(found, place), place)

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from shmbroker.ipc.base.pattern import MANY, matches
 from shmbroker.netbridge.network.said import Wants
-from shmbroker.netbridge.plan.pattern import MANY, matches
 
 NAMES_MAX: Final = 256
 """Of a page."""

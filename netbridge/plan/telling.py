@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from shmbroker.netbridge.plan.pattern import matches
+from shmbroker.ipc.base.pattern import matches
 
 
 class Untold(ValueError):

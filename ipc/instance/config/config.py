@@ -12,7 +12,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -111,6 +111,8 @@ class Config:
     """Of queues and exchanges that do not say it (ipc/broker/takeover.c)."""
     replica_timeout: float
     stall_limit: float
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Of queues, by pattern: [queues."orders.#"], read by netbridge/config/."""
 
     def with_reloaded(self, new: Config) -> Config:
         """Of the new one what a running broker takes."""
@@ -120,6 +122,7 @@ class Config:
             on_promote_failure=new.on_promote_failure,
             on_promote_timeout=new.on_promote_timeout,
             replica_timeout=new.replica_timeout,
+            settings=new.settings,
         )
 
 

@@ -30,7 +30,7 @@ Default = str | bool | int | float | list[str]
 
 NAMED_TABLES: Final = (
     "connectors", "acceptors", "credentials", "bridges", "cluster", "broadcast", "discovery",
-    "grouping", "links", "mta",
+    "grouping", "links", "mta", "queues",
 )  # fmt: skip
 """Any number of each, with names: [connectors.NAME]; of [[mta]] those without one are numbered."""
 LISTED_TABLE: Final = "mta"

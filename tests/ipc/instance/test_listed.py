@@ -1,15 +1,17 @@
-"""The queues that a configuration lists."""
+"""The queues that a configuration lists, and its settings by pattern."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import shmbroker
 from shmbroker.ipc.instance import listed
 from shmbroker.ipc.instance.config.config import configured
 from shmbroker.ipc.instance.log import Log
+from shmbroker.ipc.instance.status import RUN
 
 
 def test_one_that_cannot_be_made_stops_no_other(vhost: str, tmp_path: Path) -> None:
@@ -23,3 +25,45 @@ def test_one_that_cannot_be_made_stops_no_other(vhost: str, tmp_path: Path) -> N
     warning, made = map(json.loads, (tmp_path / "log").read_text().splitlines())
     assert "'pages'" in warning["why"]
     assert made["queue"] == "orders"
+
+
+def test_settings_by_pattern_change_with_the_configuration(vhost: str, tmp_path: Path) -> None:
+    config = configured(tmp_path, {"instance.vhost": vhost})
+    (tmp_path / RUN).mkdir()
+
+    def put(**settings: Any) -> dict[str, dict[str, Any]]:
+        wanted = {pattern.replace("_", "."): each for pattern, each in settings.items()}
+        listed._make(replace(config, settings=wanted), Log(tmp_path / "log", "a"))
+        return {each.pattern: each.settings for each in broker.patterns()}
+
+    with shmbroker.connect(f"shm://{vhost}", create=True) as broker:
+        broker.settings("b", redistribution_delay=1, ttl=60)
+        broker.settings("own", ttl=60)
+        first = put(a_b={"redistribution_delay": 5.0}, b={"redistribution_delay": 5.0})
+        assert first.pop("own") == {"ttl": 60}
+        assert first == {"a.b": {"redistribution_delay": 5.0},
+                         "b": {"redistribution_delay": 1, "ttl": 60}}  # fmt: skip
+        second = put(a_b={"redistribution_delay": None, "replicate": "none"})
+        assert second["a.b"] == {"redistribution_delay": None, "replicate": "none"}
+        assert second["b"] == {"redistribution_delay": 1, "ttl": 60}, "a program has set it"
+        broker.settings("a.b", redistribution_delay=3, replicate="none")
+        third = put(a_b={"redistribution_delay": 9.0})
+        assert third["a.b"] == {"redistribution_delay": 3}, "replicate was the configuration's"
+        broker.remove_settings("a.b")
+        assert put(a_b={"redistribution_delay": 9.0})["a.b"] == {"redistribution_delay": 9.0}
+        assert put().keys() == {"b", "own"}
+
+
+def test_a_pattern_that_is_refused_keeps_no_queue_from_being_made(
+    vhost: str, tmp_path: Path
+) -> None:
+    config = replace(
+        configured(tmp_path, {"instance.vhost": vhost}), queues=("orders",),
+        settings={"orders": {"confirm_replicas": 99}},
+    )  # fmt: skip
+    (tmp_path / RUN).mkdir()
+    with shmbroker.connect(f"shm://{vhost}", create=True) as broker:
+        listed._make(config, Log(tmp_path / "log", "a"))
+        assert [each.name for each in broker.queues()] == ["orders"]
+    [warning, _] = map(json.loads, (tmp_path / "log").read_text().splitlines())
+    assert "confirm_replicas" in warning["why"]

@@ -100,6 +100,34 @@ def test_queues_that_are_there_keep_what_they_have(broker: Broker) -> None:
     assert given(broker, "orders", "ttl") == (7, "pattern 'orders'")
 
 
+def test_where_messages_go_elsewhere_holds_for_queues_that_are_there(broker: Broker) -> None:
+    broker.declare_queue("orders.eu")
+    broker.declare_queue("orders.us", redistribution_delay=9)
+    broker.settings("orders.#", redistribution_delay=5, redistribution_filters="match", ttl=7)
+    assert given(broker, "orders.eu", "redistribution_delay") == (5, "pattern 'orders.#'")
+    assert given(broker, "orders.us", "redistribution_delay") == (9, "declared")
+    assert given(broker, "orders.us", "redistribution_filters") == ("match", "pattern 'orders.#'")
+    assert given(broker, "orders.eu", "ttl") == (None, "default")
+    broker.settings("orders.eu", redistribution_delay=None)
+    assert given(broker, "orders.eu", "redistribution_delay") == (None, "pattern 'orders.eu'")
+    broker.declare_queue("orders.fr")
+    broker.remove_settings("orders.#")
+    assert given(broker, "orders.fr", "redistribution_delay") == (None, "default")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_they_come_from_the_pattern_that_a_declaration_takes(broker: Broker, seed: int) -> None:
+    random = Random(seed)
+    words = ["a", "b", "*", "#"]
+    made = {".".join(random.choices(words, k=random.randint(1, 4))) for _ in range(25)}
+    for pattern in made:
+        broker.settings(pattern, ttl=60, redistribution_delay=5)
+    for length in range(1, 5):
+        name = ".".join(random.choices("ab", k=length))
+        broker.declare_queue(name)
+        assert given(broker, name, "ttl")[1] == given(broker, name, "redistribution_delay")[1]
+
+
 def test_the_dead_letter_queue_of_all_is_not_its_own(broker: Broker) -> None:
     broker.settings("#", dead_letter="dead")
     broker.settings("*", dead_letter="elsewhere")

@@ -10,6 +10,8 @@ import pytest
 
 import shmbroker
 from shmbroker import Broker, Empty, InvalidArgument, Queue
+from shmbroker.ipc.instance import reloading
+from shmbroker.ipc.instance.config.config import FILE
 from tests.cli.command import Shell
 from tests.netbridge.clustered.conftest import PATIENCE, Cluster
 from tests.support.trace import TRACE
@@ -107,6 +109,24 @@ def test_a_local_consumer_prevents_it_and_the_last_one_that_leaves_lets_it_begin
             with pytest.raises(Empty):
                 there.get(timeout=1.0)
         assert taken(there, 1) == [b"1"]
+
+
+def test_a_pattern_of_the_configuration_frees_what_is_there(cluster: Cluster) -> None:
+    """Read again while it runs: the queue was declared before, with nothing of it."""
+    started(cluster, "east", "west")
+    with at(cluster, "east") as east, at(cluster, "west") as west:
+        here = east.declare_queue("orders.eu", durable=True)
+        there = west.declare_queue("orders.eu", durable=True)
+        here.publish(b"waits")
+        with pytest.raises(Empty):
+            there.get(timeout=0.5)
+        with (cluster["east"].folder / FILE).open("a") as file:
+            file.write('\n[queues."orders.#"]\nredistribution-delay = 0\n')
+        answer = reloading.asked(cluster["east"].folder, PATIENCE)
+        assert answer is not None
+        assert answer["applied"] == ["queues.orders.#.redistribution-delay"]
+        assert taken(there, 1) == [b"waits"]
+        assert here.explain()["redistribution_delay"].source == "pattern 'orders.#'"
 
 
 def test_several_nodes_share_what_waits(cluster: Cluster) -> None:

@@ -44,7 +44,7 @@ class Scene:
         self.lines: list[dict[str, Any]] = []
         self.hops: dict[bytes, bytes] = {}
         self.machine: Any = SimpleNamespace(
-            lives={}, left={}, forgotten={}, paths={}, heir=lambda node: None,
+            lives={}, left={}, forgotten={}, paths={}, orphans=frozenset(), heir=lambda node: None,
             next_hop=lambda node: self.hops.get(node, node),
         )  # fmt: skip
         self.setup: Any = SimpleNamespace(

@@ -357,6 +357,15 @@ BAD |= {
         "overflow": ("drop", '"auto" or "page" or'),
     }.items()
 }
+BAD |= {
+    f"queues.x.{name}": bad
+    for name, bad in {
+        "redistribution-delay": ("soon", "a time"),
+        "redistribution-filters": ("some", '"ignore" or "match"'),
+        "replicate": ("some", '"all" or "configuration" or "none"'),
+        "confirm-replicas": (8, "in 0…7"),
+    }.items()
+}
 BAD |= {key.replace("link-defaults", owner): bad for key, bad in BAD.items()
         for owner in ("bridges.x", "links.x", "mta.x")
         if key.startswith("link-defaults")}  # fmt: skip

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shmbroker.netbridge.plan.pattern import matches
+from shmbroker.ipc.base.pattern import matches
 
 
 @pytest.mark.parametrize(
