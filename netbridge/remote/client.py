@@ -42,7 +42,7 @@ from shmbroker.netbridge.remote.prefetched import Prefetched
 from shmbroker.netbridge.remote.producing import Producing
 from shmbroker.netbridge.remote.travelling import Travelling
 from shmbroker.netbridge.wire.frame import Attach, Attached, Command, Delivery, Frame, Result, Seen
-from shmbroker.netbridge.wire.words import Verb
+from shmbroker.netbridge.wire.words import Level, Verb
 
 WAITING_MEMORY: Final = 64 << 20
 
@@ -579,13 +579,11 @@ class Client:
             self._dealt_with(call.settles)  # the broker has given them back
             if frame.code == ENDED:  # it has no mark: another node need not have it
                 why = Why.ROLLED_BACK if call.node == self.node else Why.CLOSED
+        answer = frame.code, frame.value, Level.SHM, frame.body
         if frame.code == UNCONFIRMED or why is Why.CLOSED:
-            token = self.doubt.begin(call)
-            outcome = Outcome(
-                End.UNKNOWN, why, frame.code, frame.value, body=frame.body, token=token
-            )
+            outcome = Outcome(End.UNKNOWN, why, *answer, self.doubt.begin(call))
         else:
-            outcome = Outcome(End.FAILED, why, frame.code, frame.value, body=frame.body)
+            outcome = Outcome(End.FAILED, why, *answer)
             self.doubt.end(call, outcome)
             if call.verb is Verb.PUBLISH:
                 self._decide(call, published=frame.value)
