@@ -12,7 +12,7 @@ that was there first stays.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 from zlib import crc32
@@ -237,14 +237,16 @@ class Membership:
             if what.forgets == self._digest:
                 self._claims[what.me.node, what.me.name] = what.lives
 
-    def named(self, name: str) -> Node | str:
-        """By its id, the beginning of it or its name; a text says why it is none."""
-        known = dict(self._claims.keys())
+    def named(self, name: str, others: Iterable[Node] = ()) -> Node | str:
+        """By its id, the beginning of it or its name; a text says why it is none.
+
+        `others`: of which only the ids are known."""
+        known = dict.fromkeys(others, "") | dict(self._claims.keys())
         known |= {node: each.name for node, each in self.lives.items()}
         nodes = [
             node
             for node, of in known.items()
-            if (name and node.hex().startswith(name.lower())) or of == name
+            if name and (node.hex().startswith(name.lower()) or of == name)
         ]
         if len(nodes) > 1:
             return f"{name!r} may be {' or '.join(each.hex() for each in nodes)}"
@@ -252,12 +254,12 @@ class Membership:
             return f"there is no node {name!r} in this cluster, or it is this broker's own"
         return nodes[0]
 
-    def forget(self, node: Node) -> str:
+    def forget(self, node: Node, others: Container[Node] = ()) -> str:
         """By command, which `forgets` carries out; why it may not be, or nothing."""
         if self.me is not None and node == self.me.node:
             return "it is this broker's own node"
         if node not in self.lives:
-            is_counted = any(each == node for each, _ in self._claims)
+            is_counted = node in others or any(each == node for each, _ in self._claims)
             return "" if is_counted else f"there is no node {node.hex()} in this cluster"
         if self.is_there(node) or node in self.paths:
             return f"{self.lives[node].name} is there: stop it first"
@@ -307,10 +309,13 @@ class Membership:
 
     @property
     def orphans(self) -> frozenset[Node]:
-        """Forgotten by command: nobody has what was for them."""
+        """Forgotten by command, also since they were back: nobody has what was for them."""
         own = set() if self.me is None else {self.me.node}
-        gone = self.forgotten.keys() - self.lives.keys() - self.left.keys()
-        return frozenset(gone - own)
+        return frozenset(
+            node
+            for node in self.forgotten.keys() - self.lives.keys() - own
+            if node not in self.left or self.forgotten[node] > self.left[node].epoch
+        )
 
     def tick(self, now: float) -> Actions:
         for link, repeat in list(self._repeats.items()):

@@ -340,10 +340,11 @@ class Departure:
             total += moved
             if total > until_moved:
                 return
+            before = self._ways(broker)  # what goes home is in a queue here before it leaves these
             left = sum(map(count_in, queues)) + self._members.messages.standing
             waiting = self._ways(broker)
             self._told(queues, left + sum(waiting.values()))
-            if left == 0 and not any(waiting.values()):
+            if left == 0 and not any((*before.values(), *waiting.values())):
                 return
             others = self._but_lost(waiting)
             is_done = left == 0 and not any(others.values())
@@ -398,7 +399,8 @@ class Departure:
         if self._is_over:
             raise Stuck(f"ha.scale-down.timeout ({self._wanted.timeout:g}s) is over")
         messages = self._members.messages
-        missing = [each for each in self._towards(waiting) if not messages.is_up(each)]
+        missing = [each for each in self._towards(waiting)
+                   if not messages.is_up(each) and not messages.goes_home(each)]  # fmt: skip
         if messages.is_up(node) and not missing:
             self._reached_at = now
         elif now >= self._reached_at + LOST_SECONDS:

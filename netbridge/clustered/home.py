@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
 
 from shmbroker.core.codes import FULL, GONE, OK
 from shmbroker.core.layout import RECORD_HEAD_BYTES, RECORD_LENGTH_AT
@@ -19,6 +20,7 @@ from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.follower.follower import Follower
+from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.sink.sink import Sink
 from shmbroker.netbridge.carrier.reached import everything_in, is_confirmed
 from shmbroker.netbridge.carrier.source import position_in
@@ -36,6 +38,34 @@ COMPLAIN_SECONDS: Final = 1.0
 CONFIRM_SECONDS: Final = 0.01
 
 
+class Stream(NamedTuple):
+    """What is in a queue towards a node, from where it is not known here."""
+
+    queue: Queue
+    follower: Follower
+    number: int
+    sink: Sink
+    link: str
+    identity: bytes
+    """Of the ring."""
+
+
+@contextmanager
+def stream(broker: Broker, node: Node, name: str, ours: Node) -> Iterator[Stream]:
+    """`name`: of the queue.  What is known here has left it from now on: whoever poured it ended
+    before he could say so."""
+    link, queue = f"{FORWARDING_LINK} {node.hex()}", broker.queue(name)
+    with Follower(broker, f"link {link}", kind="link", lasting=True, skips=True) as follower:
+        number = follower.add(queue)
+        place = follower.stands(number)
+        origin = origin_of(ours, link, place.identity, 0)
+        with Sink(broker, origin, stops_at_refused=True) as sink:
+            known = max(place.gate, sink.to_node())
+            follower.seek(number, known)
+            follower.retire(number, known)
+            yield Stream(queue, follower, number, sink, link, place.identity)
+
+
 class Home(Closable):
     """Of one queue towards a node that has left, with a thread of its own."""
 
@@ -46,7 +76,6 @@ class Home(Closable):
         """`emptied`: in that thread, when nothing has come for `patience` seconds."""
         self.patience = math.inf
         self._broker, self._node, self._name, self._ours = broker, node, queue, ours
-        self._link, self._identity = f"{FORWARDING_LINK} {node.hex()}", b""
         self._emptied, self._tell = emptied, tell
         self._has_complained = False
         self._is_closed = threading.Event()
@@ -75,45 +104,34 @@ class Home(Closable):
                         "queue": self._name, "detail": str(error)})  # fmt: skip
 
     def _pour_all(self) -> None:
-        queue = self._broker.queue(self._name)
-        follower = Follower(
-            self._broker, f"link {self._link}", kind="link", lasting=True, skips=True
-        )
-        try:
-            number = follower.add(queue)
-            place = follower.stands(number)
-            self._identity = place.identity
-            origin = origin_of(self._ours, self._link, place.identity, 0)
-            sink = Sink(self._broker, origin, stops_at_refused=True)
-            try:
-                follower.seek(number, max(place.gate, sink.to_node()))
-                self._go_on(queue, follower, number, sink)
-            finally:
-                sink.close()
-        finally:
-            follower.close()
+        with stream(self._broker, self._node, self._name, self._ours) as of:
+            self._go_on(of)
 
-    def _go_on(self, queue: Any, follower: Follower, number: int, sink: Sink) -> None:
+    def _go_on(self, of: Stream) -> None:
         idle_since = time.monotonic()
         while not self._is_closed.is_set():
-            batch = follower.read_some(TOGETHER, BYTES_TOGETHER)
+            batch = of.follower.read_some(TOGETHER, BYTES_TOGETHER)
+            self._has_work(batch is not None)
             if batch is not None:
-                if self._pour(queue, batch.memory, sink) and self._confirm(sink):
-                    follower.retire(number, follower.next(number))
+                if self._pour(of, batch.memory) and self._confirm(of.sink):
+                    of.follower.retire(of.number, of.follower.next(of.number))
                 idle_since = time.monotonic()
             elif time.monotonic() >= idle_since + self.patience:
                 self._emptied(self._node)
                 self._is_closed.wait()
             else:
-                follower.wait(LOOK_SECONDS)
+                of.follower.wait(LOOK_SECONDS)
 
-    def _pour(self, queue: Any, records: memoryview, sink: Sink) -> bool:
+    def _has_work(self, has: bool) -> None:
+        """Something is in the queue, or nothing."""
+
+    def _pour(self, of: Stream, records: memoryview) -> bool:
         """False: it is closed before all of it is there."""
         while records and not self._is_closed.is_set():
-            told = sink.pour(records)
+            told = of.sink.pour(records)
             records = records[told.bytes :]
             if told.has_stopped:
-                records = self._refused(queue, records, sink)
+                records = self._refused(of.queue, records, of.sink)
             elif told.is_full:
                 self._is_closed.wait(AGAIN_SECONDS)
         return not records

@@ -587,10 +587,11 @@ class Members(Closable):
         return {} if found is None else {"discovery": found.show()}
 
     def _forget(self, name: str) -> str:
-        node = self.machine.named(name)
+        led_to = self._messages.led_to
+        node = self.machine.named(name, led_to)
         if isinstance(node, str):
             return node
-        if why := self.machine.forget(node):
+        if why := self.machine.forget(node, led_to):
             return why
         self._does(self.machine.forgets(node))
         return ""

@@ -86,6 +86,8 @@ class Messages:
     def stops(self) -> None:
         self._node = b""
         self._is_leaving, self._stays = False, []
+        self._here, self._looks, self._copied = Looked([], [], {}), 0, {}
+        self._succession = Succession()  # the next time it is new again
         self._redistributes_at = self._carries_at = math.inf
 
     @property
@@ -138,8 +140,8 @@ class Messages:
         if known == self._known and now < min(self._redistributes_at, self._carries_at):
             return  # many frames say nothing that matters here
         self._known, self._carries_at = known, math.inf
-        if routes_anew and self._looks and not is_new:
-            self._ways.destinations = self._destinations(copies, up)
+        is_known = routes_anew and self._looks and not is_new
+        self._ways.destinations = self._destinations(copies, up) if is_known else None
         if self._groups is not None and self._looks and not self._is_leaving:
             self._groups.looks(machine, self._here, copies, self._ways.made)
         if self._is_leaving:
@@ -361,7 +363,17 @@ class Messages:
         ways = self._ways
         return ways is not None and node in self._thread.ask(lambda: ways.up)
 
+    def goes_home(self, node: Node) -> bool:
+        """What is on its way to that one stays here, or is routed anew."""
+        ways = self._ways
+        return ways is not None and self._thread.ask(lambda: ways.goes_home(node))
+
     # --- people -------------------------------------------------------------------------------
+
+    @property
+    def led_to(self) -> frozenset[Node]:
+        """There are queues towards these."""
+        return frozenset() if self._ways is None else self._ways.led_to
 
     def show(self) -> dict[Node, dict[str, Any]]:
         return {} if self._ways is None else self._ways.show()

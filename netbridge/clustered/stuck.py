@@ -51,8 +51,9 @@ def _behind(
     if state == FORGOTTEN:
         yield Finding(
             "warning", subject, problem,
-            "they go to queues of their names as soon as there is room: shmbroker cluster queues "
-            f"{folder}; if it was scaled down, and its successor is gone, start it with its store",
+            "if it was forgotten they go to queues of their names as soon as there is room, see "
+            f"shmbroker cluster queues {folder}; else start it, or: shmbroker cluster forget "
+            f"{folder} {queue.rpartition('.')[2]}",
         )  # fmt: skip
     elif state == MISSING:
         remedy = f"start it: its last address was {(node or {})['address']}"

@@ -37,7 +37,7 @@ from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.cluster.machine import Membership
 from shmbroker.netbridge.clustered import options
 from shmbroker.netbridge.clustered.anew import Anew
-from shmbroker.netbridge.clustered.home import Home
+from shmbroker.netbridge.clustered.home import Home, stream
 from shmbroker.netbridge.clustered.setup import Setup
 from shmbroker.netbridge.election.question import Node
 from shmbroker.netbridge.wire.words import FORWARDING_LINK, Role, TargetKind
@@ -105,6 +105,8 @@ class Ways:
         """Nodes that were scaled down, perhaps back since: of these it is kept by whom, always."""
         self._left_before: dict[Node, int] | None = None
         """Up to which epoch, of each of these, as it was known when this live began."""
+        self._orphans: frozenset[Node] = frozenset()
+        """Nodes that were forgotten."""
         self._no_way: set[Node] = set()
         """A link to these could not be made, and that was told."""
         self._is_chain = setup.cluster.hops > 1 and setup.cluster.allow_direct_connections_only
@@ -139,18 +141,20 @@ class Ways:
             hop, way = machine.next_hop(node), self._ways.get(node)
             home = self._homes.get(node)
             if node in self._homes:
-                if home is not None:
+                if isinstance(home, Anew):
+                    self._emptied(node)  # it is back, and gets the rest
+                elif home is not None:
                     home.patience = 0.0
             elif way is None:
                 self._begin(node, hop, machine)
             else:
                 way.is_open, way.has_left = hop is not None, False
                 self._goes_by(node, way, way.hop if hop is None else hop, machine)
-        for node in () if self._is_chain else self._left - machine.lives.keys():
+        orphans = self._orphans = self._forgotten(machine)
+        for node in () if self._is_chain else self._left - machine.lives.keys() - orphans:
             heir = machine.heir(node)
             if heir is not None and node != self._ours.node and self._is_known(node):
                 self._redirects(node, heir, machine)
-        orphans = self._forgotten(machine)
         for node in orphans:
             if self._is_known(node):
                 self._goes_home(node)
@@ -165,9 +169,9 @@ class Ways:
             if way is not None or not self._was_back(node, machine):
                 self._goes_home(node)
             return
-        if (home := self._homes.get(node)) is not None:  # it was forgotten before
-            home.patience = 0.0
         if node in self._homes:
+            if self._homes[node] is not None:
+                self._emptied(node)  # it was forgotten before
             return
         if way is None:
             self._begin(node, heir, machine)
@@ -184,8 +188,21 @@ class Ways:
 
     @property
     def routes_anew(self) -> bool:
-        """Something was on its way to a node that was forgotten."""
-        return any(isinstance(each, Anew) for each in self._homes.values())
+        """Something is on its way to a node that was forgotten."""
+        return any(isinstance(each, Anew) and each.has_work for each in self._homes.values())
+
+    def goes_home(self, node: Node) -> bool:
+        """What is in the queue towards it goes to no other node by a link."""
+        return node in self._homes
+
+    @property
+    def led_to(self) -> frozenset[Node]:
+        """There is a queue towards these, whether anybody has met them or not."""
+        begin = towards(self._cluster, b"")
+        names = self._broker._catalog.queue_names().values()
+        return frozenset(
+            bytes.fromhex(name.removeprefix(begin)) for name in names if name.startswith(begin)
+        )
 
     def _goes_home(self, node: Node) -> None:
         way = self._ways.get(node)
@@ -219,11 +236,13 @@ class Ways:
             self._broker, node, towards(self._cluster, node), self._ours.node,
             lambda node: self._thread.call(lambda: self._emptied(node)), self._tell,
         )  # fmt: skip
-        if node in self._left:
+        if node not in self._orphans:
             home = Home(*given)
         else:
-            home = Anew(*given, lambda: self.destinations, partial(towards, self._cluster))
-            self._changed()
+            home = Anew(
+                *given, lambda: self.destinations, partial(towards, self._cluster),
+                lambda: self._thread.call(self._changed),
+            )  # fmt: skip
         home.patience = patience
         self._homes[node] = home
 
@@ -255,10 +274,11 @@ class Ways:
         is_gone = former in machine.forgotten.keys() - machine.lives.keys()
         is_gone = is_gone and not (former == node and self._was_back(node, machine))
         if former != hop and not is_gone and not self._is_empty(node):
-            if former == self._ours.node:
+            if former == self._ours.node and node in self._left:
                 self._comes_home(node, 0.0)
                 return
-            hop = former  # it may have what was sent last
+            if former != self._ours.node:
+                hop = former  # it may have what was sent last
         live = machine.lives.get(hop) if hop is not None else None
         if hop is not None and live is not None:
             self._ways[node] = _Way(live.uri, hop, has_left=node not in machine.lives)
@@ -310,8 +330,11 @@ class Ways:
     # --- of the worker ------------------------------------------------------------------------
 
     def _make(self, node: Node, hop: Node, uri: str) -> Link:
-        self._remember(node, hop)
         setup, name = self._setup, towards(self._setup.cluster.name, node)
+        if self._hops.get(node) == self._ours.node and self._is_known(node):
+            with stream(self._broker, node, name, self._ours.node):
+                pass  # what went here goes there no more
+        self._remember(node, hop)
         dead = undeliverable(setup.cluster.name)
         queue = self._broker.declare_queue(
             name, slots=SLOTS, durable=True, max_deliveries=None, dead_letter=dead, replicate="all"

@@ -101,3 +101,59 @@ def test_each_is_there_once_if_the_broker_is_killed_meanwhile(
         assert found == numbers(0, 500)
         until(cluster, lambda: waits(cluster, "east", way) == 0)
         assert not bodies(east.queue("orders"))
+
+
+def test_one_that_is_forgotten_twice_goes_by_what_is_there_the_second_time(
+    cluster: Cluster,
+) -> None:
+    way = started(cluster)
+    with at(cluster, "east") as east:
+        for name in ("orders", "fresh"):
+            queue = east.declare_queue(name, durable=True)
+            sends(cluster, way, numbers(0, 5), target_of(name))
+            assert cluster.order("east", verb="forget", node="west") == ""
+            until(cluster, lambda: waits(cluster, "east", way) == 0)
+            assert bodies(queue) == numbers(0, 5)
+            if name == "orders":
+                cluster["west"].start().becomes("live")
+                until(cluster, lambda: has_a_link(cluster, "west"))
+                cluster["west"].kill()
+                cluster.sees("east", "north", missing=("west",))
+
+
+def test_one_that_nobody_has_met_since_all_were_started_anew(cluster: Cluster) -> None:
+    way = started(cluster)
+    node = way.rpartition(".")[2]
+    with at(cluster, "east") as east:
+        east.declare_queue("orders", durable=True)
+        sends(cluster, way, numbers(0, 5), target_of("orders"))
+    for name in ("east", "north"):
+        cluster[name].kill()
+    for name in ("east", "north"):
+        cluster[name].start().becomes("live")
+    cluster.sees("east", "north")
+    assert "there is no node" in cluster.order("east", verb="forget", node="west")
+    assert cluster.order("east", verb="forget", node=node) == ""
+    with at(cluster, "east") as east:
+        until(cluster, lambda: waits(cluster, "east", way) == 0)
+        assert bodies(east.queue("orders")) == numbers(0, 5)
+
+
+def test_a_queue_that_is_full_does_not_keep_the_node_from_coming_back(cluster: Cluster) -> None:
+    way = started(cluster)
+    with at(cluster, "east") as east:
+        small = east.declare_queue("small", durable=True, slots=16)
+        east.declare_queue("other", durable=True)
+        sends(cluster, way, numbers(0, 40), target_of("small"))
+        sends(cluster, way, numbers(40, 45), target_of("other"))
+        assert cluster.order("east", verb="forget", node="west") == ""
+        until(cluster, lambda: len(small) == 16)
+        cluster["west"].start().becomes("live")
+        with at(cluster, "west") as west:
+            rest = west.declare_queue("small", durable=True)
+            others = west.declare_queue("other", durable=True)
+            until(cluster, lambda: has_a_link(cluster, "west"))
+            until(cluster, lambda: waits(cluster, "east", way) == 0)
+            assert bodies(small) == numbers(0, 16)
+            assert bodies(rest) == numbers(16, 40)
+            assert bodies(others) == numbers(40, 45)
