@@ -53,6 +53,8 @@ class Replica:
     ) -> None:
         """`identity`: of what it has followed before; `node`: the broker that it is of."""
         self.number, self.queue, self.identity = number, queue, identity
+        self._former = identity
+        """What it has followed before it was told to begin anew."""
         self.node = node
         self.chain: Chain = ()
         """What it follows, and what that follows in turn, as far as it is known."""
@@ -113,7 +115,7 @@ class Replica:
         is_other = said.identity != self.identity
         if is_other or said.begins != next:
             saves = is_other and said.identity != self._stale
-            self.identity = said.identity
+            self._former, self.identity = self.identity, said.identity
             yield Begin(said.identity, said.begins, said.apart_ns, saves, said.is_durable)
         else:
             yield GoOn(said.apart_ns)
@@ -171,6 +173,11 @@ class Replica:
             yield from self._ask(0)
 
     # --- here ---------------------------------------------------------------------------------
+
+    def not_begun(self, why: str, now: float) -> Steps:
+        """It could not begin anew, and has what it had: that is saved the next time."""
+        self.identity = self._former
+        yield from self.fails(why, now)
 
     def fails(self, why: str, now: float) -> Steps:
         """It cannot take what comes."""

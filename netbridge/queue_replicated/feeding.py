@@ -284,8 +284,11 @@ class Feeding:
     def _end_moment(self, originals: Originals, *, is_whole: bool) -> None:
         self._say(Moment(is_whole))
         if is_whole and self._originals is originals:
-            numbers = self._unshown.numbers
-            self._unshown.sent({each: originals.stands(each).next for each in numbers})
+            ends: dict[int, int] = {}
+            for each in self._unshown.numbers:
+                with suppress(NotFound):  # deleted just now, which is told soon
+                    ends[each] = originals.stands(each).next
+            self._unshown.sent(ends)
 
     def _ship(self, records: memoryview) -> None:
         room = self._link.machine.handshake.frame_bytes - HEAD_ROOM

@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -45,6 +46,7 @@ from shmbroker.netbridge.queue_replica.told import (
     Unserved,
 )
 from shmbroker.netbridge.queue_replicated.feeding import Feedings, apart_ns
+from shmbroker.netbridge.queue_replicated.saving import is_there
 from shmbroker.netbridge.wire.frame import Frame, Shipment, Talk
 from shmbroker.netbridge.wire.malformed import Malformed
 
@@ -158,11 +160,20 @@ class Following:
                 self.copies.add(each.queue, each.machine.number, each.later)
             return self.copies.stands(each.machine.number).next
         except NotFound:
-            self.copies.drop(each.machine.number)
-            self.members.pop(each.machine.queue, None)
-            self._does(each, each.machine.detach())
-            self._changed()
+            self._forget(each)
             return None
+
+    def forget_deleted(self) -> None:
+        """What has no original any more may be deleted, and nobody tells without a link."""
+        for each in list(self.members.values()):
+            if each.queue is not None and not is_there(each.queue):
+                self._forget(each)
+
+    def _forget(self, each: Followed) -> None:
+        self.copies.drop(each.machine.number)
+        self.members.pop(each.machine.queue, None)
+        self._does(each, each.machine.detach())
+        self._changed()
 
     # --- of the link --------------------------------------------------------------------------
 
@@ -367,9 +378,7 @@ class Following:
             replace = partial(declare, self._broker, name, action.position, source)
             self.copies.drop(each.machine.number)
             if each.settings is not None:
-                self._declare(name, {"durable": action.is_durable, **each.settings})
-                each.settings = None
-                replace()
+                self._declare_anew(each, {"durable": action.is_durable, **each.settings}, replace)
             elif action.saves:
                 queue = each.queue or self._broker.queue(name)
                 self._check(queue)
@@ -381,7 +390,7 @@ class Following:
             self.copies.add(each.queue, each.machine.number, each.later)
         except (Error, ValueError) as error:
             if each.begun.done():
-                self._does(each, each.machine.fails(str(error), time.monotonic()))
+                self._does(each, each.machine.not_begun(str(error), time.monotonic()))
             else:
                 self._does(each, each.machine.detach())
                 self._give_up(each, str(error))
@@ -389,14 +398,24 @@ class Following:
         if not each.begun.done():
             each.begun.set_result(None)
 
-    def _declare(self, name: str, settings: Mapping[str, Any]) -> None:
-        """InvalidArgument: it cannot be made here."""
+    def _declare_anew(
+        self, each: Followed, settings: Mapping[str, Any], replace: Callable[[], None]
+    ) -> None:
+        """InvalidArgument: it cannot be made here, and is not, or somebody else was faster."""
+        name = each.machine.queue
+        if name in self._broker._catalog.queue_names().values():
+            raise InvalidArgument(
+                f"queue {name!r} exists by now: make it follow by shmbroker ha replicate"
+            )
         made = self._broker.declare_queue(name, **settings)
         try:
             self._check(made)
-        except InvalidArgument:
-            self._broker.delete_queue(name)
+            self._saved(each, made, replace)
+        except Error:
+            with suppress(Error):  # somebody has it open
+                self._broker.delete_queue(name)
             raise
+        each.settings = None
 
     def _check(self, queue: Queue) -> None:
         """InvalidArgument: whoever takes over would not have it."""

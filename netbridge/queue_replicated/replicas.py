@@ -167,6 +167,7 @@ class QueueReplicas:
 
     def _follow(self, name: str, plan: str, settings: Mapping[str, Any] | None) -> Future[None]:
         self._check(name, is_new=settings is not None)
+        self._forget_deleted()
         known = self._where(name)
         if known is not None:
             if known.plan != plan:
@@ -175,6 +176,10 @@ class QueueReplicas:
                 )
             return known.members[name].begun
         return self._following(plan).add(name, settings).begun
+
+    def _forget_deleted(self) -> None:
+        for each in list(self._followings.values()):
+            each.forget_deleted()
 
     def _check(self, name: str, *, is_new: bool) -> None:
         is_there = name in self._broker._catalog.queue_names().values()
@@ -198,6 +203,7 @@ class QueueReplicas:
         raise InvalidArgument(f"queue {name!r} does not begin to follow: {known.plan} is {state}")
 
     def _detach(self, name: str) -> int:
+        self._forget_deleted()
         known = self._where(name)
         if known is not None:
             number = known.detach(name)

@@ -207,3 +207,17 @@ def test_a_source_as_a_queue_keeps_it() -> None:
     assert unpacked(b"\x01") is None
     with pytest.raises(ValueError, match="at most"):
         Source("x" * 500, ONE).packed()
+
+
+def test_one_that_could_not_begin_anew_is_still_what_it_was() -> None:
+    """What it has is saved when it can: it would be dropped, or shown among the other one's."""
+    made = following(ONE)
+    list(made.lost(""))
+    list(made.linked(9))
+    [begin, *_] = made.follows(found(TWO, 9), 9, 0)
+    assert begin == Begin(TWO, 9, 5, saves=True, is_durable=False)
+    list(made.not_begun("the disk is full", 0))
+    asked = [each for each in made.tick(9, ANEW_SECONDS) if isinstance(each, Say)]
+    assert asked == [Say(Follow(0, "q", ONE, 9))]
+    [begin, *_] = made.follows(found(TWO, 9), 9, ANEW_SECONDS)
+    assert begin == Begin(TWO, 9, 5, saves=True, is_durable=False)

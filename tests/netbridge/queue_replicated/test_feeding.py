@@ -174,3 +174,29 @@ def test_a_replica_is_told_once_that_it_is_counted(broker: shmbroker.Broker, vho
         thread.ask(runs)
     assert counted == [0, 0, 1, 2]
     assert end.why == []
+
+
+def test_a_queue_that_is_deleted_in_the_middle_of_a_moment_ends_no_link(
+    broker: shmbroker.Broker, vhost: str
+) -> None:
+    """All are looked at ten times a second; a moment of the others may end before that."""
+    broker.declare_queue("gone", durable=True, confirm_replicas=1)
+    busy = broker.declare_queue("busy")
+    end: Any = Ended()
+    with shmbroker.connect(f"shm://{vhost}", name="network") as own, NetworkThread(own) as thread:
+        feedings = Feedings(thread, "a", Confirming(1.0, print), is_on=True)
+
+        def runs() -> None:
+            feedings.came(end)
+            for number, name in enumerate(("gone", "busy"), 1):
+                feedings.heard(end, Talk(encode(Follow(number, name, b"", 0))))
+            feedings.woken(time.monotonic())
+            broker.delete_queue("gone")
+            busy.publish(b"x")
+            feeding = feedings._feedings[end]
+            feeding.due, feeding._looked_at = 0.0, time.monotonic()
+            feedings.woken(time.monotonic())
+            feedings.gone(end)
+
+        thread.ask(runs)
+    assert end.why == []

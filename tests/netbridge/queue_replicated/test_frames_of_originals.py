@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 import shmbroker
 from shmbroker.core.layout import RECORD_KIND_SHIFT, RECORD_STANDS
 from shmbroker.ipc.journal.stored import HEAD
+from shmbroker.ipc.queue_replica.copy import let_delete
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.queue_replica.codec import encode, from_replica
 from shmbroker.netbridge.queue_replica.machine import State
@@ -141,3 +142,54 @@ def test_it_is_following_once_the_original_counts_it(thread: NetworkThread) -> N
 
     thread.ask(runs)
     assert states == [State.SYNCING] * 4 + [State.FOLLOWING]
+
+
+def begun(
+    thread: NetworkThread, settings: dict[str, Any], before: Callable[[], object] = lambda: None
+) -> Following:
+    """Its original has answered, after that."""
+    made, end = follower(thread), Ended()
+    made._save = lambda queue, replace: replace() or ""  # type: ignore[func-returns-value]
+
+    def begins() -> None:
+        made.came(end)  # type: ignore[arg-type]
+        each = made.add("orders", settings)
+        before()
+        made.heard(end, said(FOLLOWS)[0])  # type: ignore[arg-type]
+        assert each.begun.done()
+
+    thread.ask(begins)
+    return made
+
+
+def test_a_queue_that_somebody_makes_meanwhile_stays(
+    broker: shmbroker.Broker, thread: NetworkThread
+) -> None:
+    def makes() -> None:
+        broker.declare_queue("orders").publish(b"confirmed")
+
+    made = begun(thread, {"slots": 64}, makes)
+    thread.ask(made.close)
+    assert not made.members
+    assert [each.body for each in broker.queue("orders").browse()] == [b"confirmed"]
+
+
+def test_one_that_cannot_be_a_replica_is_not_made(
+    broker: shmbroker.Broker, thread: NetworkThread
+) -> None:
+    made = begun(thread, {"slots": 64, "non_destructive": True})
+    thread.ask(made.close)
+    assert not made.members
+    assert not broker.queues()
+
+
+def test_one_that_is_deleted_without_a_link_follows_nothing(
+    broker: shmbroker.Broker, thread: NetworkThread
+) -> None:
+    made = begun(thread, {"slots": 64})
+    assert made.members.keys() == {"orders"}
+    let_delete(broker.queue("orders"), deletable=True)
+    broker.delete_queue("orders", force=True)
+    thread.ask(made.forget_deleted)
+    assert not made.members
+    thread.ask(made.close)
