@@ -35,6 +35,7 @@ INSTANCE: Final = (
     Event("restored", "So many messages came back from the journal."),
     Event("repaired what a participant left", "A program died: its messages went back."),
     Event("queue made", "A queue of `instance.queues` was not there."),
+    Event("settings", "Of a pattern of `[queues]`: the vhost has what the file says now."),
     Event("reloaded", "The configuration was read again: what is applied, what needs a restart."),
     Event("reload refused", "The new configuration has an error; nothing changed.", "correct it"),
     Event("warning", "Something may go wrong later: `why`.", "what `why` says"),

@@ -53,7 +53,7 @@ class Stream(NamedTuple):
 @contextmanager
 def stream(broker: Broker, node: Node, name: str, ours: Node) -> Iterator[Stream]:
     """`name`: of the queue.  What is known here has left it from now on: whoever poured it ended
-    before he could say so."""
+    before it could say so."""
     link, queue = f"{FORWARDING_LINK} {node.hex()}", broker.queue(name)
     with Follower(broker, f"link {link}", kind="link", lasting=True, skips=True) as follower:
         number = follower.add(queue)
