@@ -189,9 +189,9 @@ class Client:
         again.repeated, again.node = True, first.node
         return self.call(again, now)
 
-    def work(self, transaction: int, deliveries: list[int] | None = None) -> None:
-        """Something was done in it since its last commit."""
-        self.travelling.begun(transaction, [] if deliveries is None else deliveries)
+    def work(self, number: int, deliveries: list[int] | None = None, generation: int = 0) -> None:
+        """Something was done in a transaction since its last commit; 0: in this session."""
+        self.travelling.begun(number, [] if deliveries is None else deliveries, generation)
 
     def want(self, consumer: int, messages: int) -> list[Action]:
         """Of a consumer without prefetch: so many more."""
