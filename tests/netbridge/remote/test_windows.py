@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from shmbroker.netbridge.remote import client
+from shmbroker.netbridge.remote.session import SessionLimits
 from shmbroker.netbridge.wire.words import Verb
 from tests.support.session_ends import consuming, ends
 
@@ -43,3 +45,15 @@ def test_a_temporary_queue_is_made_again_before_its_consumer_however_small_the_w
     of.broker_dies()
     of.connect()
     assert [each.verb for each in of.performed] == [Verb.TEMPORARY_QUEUE] * 3 + [Verb.CONSUMER]
+
+
+def test_however_large_the_window_no_more_waits_than_a_broker_holds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(client, "WAITING_MEMORY", 16 << 10)
+    of = ends(confirmation_window=64 << 10)
+    of.session.limits = SessionLimits(held=8 << 10)
+    of.call(Verb.PRODUCER, target=1)
+    for _ in range(50):
+        of.call(Verb.PUBLISH, target=1, body=bytes(1000))
+    assert not of.broken()
