@@ -38,6 +38,8 @@ class Call:
     """Nobody waits for it: the machine makes again what the session had."""
     is_abandoned: bool = False
     """Its outcome was told; what it takes is given back."""
+    is_cancelled: bool = False
+    """Nobody knows what became of it, and nobody has a token of it."""
     generation: int = 0
     """Of the deliveries that it settles."""
     node: bytes = b""

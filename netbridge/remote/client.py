@@ -312,7 +312,7 @@ class Client:
         self.moving.remade()
         self.travelling.ends()
         self.next_generation()
-        for call in self.calls.withdraw():
+        for call in self.doubt.forgets(self.calls.withdraw()):
             is_made_again = call.is_internal and call.verb in MADE_AGAIN
             if call.is_abandoned or is_made_again or call is self.moving.end:
                 continue
@@ -370,7 +370,7 @@ class Client:
     # --- giving up ----------------------------------------------------------------------------
 
     def gives_up(self, event: Event, detail: str = "") -> None:
-        for call in self.calls.withdraw():
+        for call in self.doubt.forgets(self.calls.withdraw()):
             if not call.is_abandoned:
                 self._finish(call, self.doubt.given_up(call, Why.CLOSED))
         for consumer in self.consumers:
