@@ -83,8 +83,10 @@ class Producing:
         body = asked(**{self._noun: self._name})
         made = await self._session.begin(self._what, Verb.PRODUCER, target, body=body)
         self.is_durable = bool(told(made.body).get("durable"))
-        if not self._target:  # another thread was not faster
+        if not self._target:
             self._target = target
+        else:  # somebody else was faster
+            self._session.begin(self._what, Verb.LEAVE, target)
         return self._target
 
     def forget(self, target: int = 0) -> None:

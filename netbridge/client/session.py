@@ -338,8 +338,8 @@ class Session:
         self._soon(again)
         return pending
 
-    def work(self, transaction: int, deliveries: list[int]) -> None:
-        self._soon(partial(self._client.work, transaction, deliveries))
+    def work(self, transaction: int, deliveries: list[int], generation: int) -> None:
+        self._soon(partial(self._client.work, transaction, deliveries, generation))
 
     def no_work(self, transaction: int) -> None:
         """It was rolled back."""

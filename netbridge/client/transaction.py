@@ -84,7 +84,7 @@ class Transaction:
         if message._generation != self._session.generation:
             raise DeliveryRevoked(f"message {message.position}: its session was made again")
         self._deliveries.append(message._delivery)
-        self._add(["ack", message._delivery, 1])
+        self._add(["ack", message._delivery, 1], message._generation)
         message._dealt = "acknowledged"
         self._acked.append(message)
 
@@ -118,13 +118,14 @@ class Transaction:
         body = body if codec is None else codec.dumps(body)
         properties = identified(grouped(properties, group), message_id)
         noun = "queue" if isinstance(destination, Queue) else "exchange"
-        self._add([noun, destination.name, record(parts(body, key, properties, ttl, priority))])
+        told = record(parts(body, key, properties, ttl, priority))
+        self._add([noun, destination.name, told], self._session.generation)
 
-    def _add(self, operation: list[Any]) -> None:
+    def _add(self, operation: list[Any], generation: int) -> None:
         if self._has_ended:
             raise TransactionEnded("the transaction was committed or rolled back before")
         if not self._operations:
-            self._session.work(self._number, self._deliveries)
+            self._session.work(self._number, self._deliveries, generation)
         self._operations.append(operation)
 
     @twin(local.Transaction.commit)
@@ -170,7 +171,7 @@ class Transaction:
         self._deliveries = []
         self._number = next(self._session.transactions)
         if self._operations:
-            self._session.work(self._number, self._deliveries)
+            self._session.work(self._number, self._deliveries, self._session.generation)
 
     @twin(local.Transaction.rollback)
     def rollback(self) -> None:

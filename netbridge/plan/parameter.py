@@ -100,7 +100,7 @@ SESSION: Final = _table(
      "Limit of a blocking call."),
     ("call-failover-timeout", duration(0.001, 24 * HOUR, is_endless=True), -1,
      "Limit of a call that is made during recovery."),
-    ("confirmation-window", size(is_endless=True), "1MiB",
+    ("confirmation-window", size(1, is_endless=True), "1MiB",
      "Unconfirmed commands kept for re-attaching; -1: no re-attaching."),
     ("load-balancing", Kind("word", _chosen, ", ".join(f"`{each}`" for each in POLICIES)),
      "round-robin", "How a session chooses its broker; also module:callable."),

@@ -11,6 +11,7 @@ from shmbroker.netbridge.wire.words import Demand, Verb
 UNSENT = -1
 NEVER = float("inf")
 OF_DELIVERIES = frozenset({Verb.ACK, Verb.GIVE_BACK, Verb.REJECT})
+TAKES = frozenset({Verb.GET, Verb.CONSUMER})
 STANDING = (Verb.TEMPORARY_QUEUE, Verb.PRODUCER, Verb.CONSUMER)
 """What a session has, in the order in which it is made again."""
 MADE_AGAIN = (*STANDING, Verb.DECLARE, Verb.TRANSACTIONS)
@@ -37,6 +38,8 @@ class Call:
     """Nobody waits for it: the machine makes again what the session had."""
     is_abandoned: bool = False
     """Its outcome was told; what it takes is given back."""
+    is_cancelled: bool = False
+    """Nobody knows what became of it, and nobody has a token of it."""
     generation: int = 0
     """Of the deliveries that it settles."""
     node: bytes = b""
@@ -59,5 +62,7 @@ class Call:
 
     @property
     def size(self) -> int:
-        """Of the window; what settles or grants may always be said."""
-        return len(self.body) + 64 if self.verb not in OF_DELIVERIES else 0
+        """Of the window; what settles or takes may always be said: what waits for room may wait for
+        that.  A consumer that is made again is behind the queue that it takes from."""
+        is_free = self.verb in OF_DELIVERIES or (self.verb in TAKES and not self.is_internal)
+        return 0 if is_free else len(self.body) + 64

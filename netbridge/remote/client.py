@@ -63,7 +63,7 @@ class Client:
         self.until = NEVER
         """Of a recovery."""
         window = options.confirmation_window
-        self.calls = Calls(WAITING_MEMORY if window == NO_LIMIT else window)
+        self.calls = Calls(WAITING_MEMORY if window == NO_LIMIT else min(window, WAITING_MEMORY))
         self.standing: dict[int, Call] = {}
         self.producers: dict[int, Producing] = {}
         self.doubt = Doubt(self.producers)
@@ -189,9 +189,9 @@ class Client:
         again.repeated, again.node = True, first.node
         return self.call(again, now)
 
-    def work(self, transaction: int, deliveries: list[int] | None = None) -> None:
-        """Something was done in it since its last commit."""
-        self.travelling.begun(transaction, [] if deliveries is None else deliveries)
+    def work(self, number: int, deliveries: list[int] | None = None, generation: int = 0) -> None:
+        """Something was done in a transaction since its last commit; 0: in this session."""
+        self.travelling.begun(number, [] if deliveries is None else deliveries, generation)
 
     def want(self, consumer: int, messages: int) -> list[Action]:
         """Of a consumer without prefetch: so many more."""
@@ -312,7 +312,7 @@ class Client:
         self.moving.remade()
         self.travelling.ends()
         self.next_generation()
-        for call in self.calls.withdraw():
+        for call in self.doubt.forgets(self.calls.withdraw()):
             is_made_again = call.is_internal and call.verb in MADE_AGAIN
             if call.is_abandoned or is_made_again or call is self.moving.end:
                 continue
@@ -370,7 +370,7 @@ class Client:
     # --- giving up ----------------------------------------------------------------------------
 
     def gives_up(self, event: Event, detail: str = "") -> None:
-        for call in self.calls.withdraw():
+        for call in self.doubt.forgets(self.calls.withdraw()):
             if not call.is_abandoned:
                 self._finish(call, self.doubt.given_up(call, Why.CLOSED))
         for consumer in self.consumers:

@@ -63,8 +63,18 @@ class Doubt:
         if what is Fate.REVOKED:
             return Outcome(End.FAILED, Why.REVOKED, REVOKED)
         if what is Fate.UNKNOWN:
+            token, calls = self._place(call)
+            call.is_cancelled = why is Why.CANCELLED and token not in calls
             return Outcome(End.UNKNOWN, why, token=self.begin(call))
         return Outcome(End.FAILED, why)
+
+    def forgets(self, calls: list[Call]) -> list[Call]:
+        """Their session is over: those that were cancelled are not answered, or asked again."""
+        for call in calls:
+            token, unknown = self._place(call)
+            if call.is_cancelled and token is not None:
+                unknown.pop(token, None)
+        return calls
 
     def of(self, token: Token) -> Call | None:
         producing = self._producers.get(token.producer)

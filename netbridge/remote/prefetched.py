@@ -31,8 +31,9 @@ class Prefetched:
         self.came += messages
         if self.came > self.told[0]:
             raise SessionBroken(f"consumer {self.target} gets more than it has asked for")
-        share = size // messages
+        share, rest = divmod(size, messages)
         self.in_hand.update(dict.fromkeys(range(first, first + messages), share))
+        self.in_hand[first] += rest
 
     def settle(self, delivery: int) -> None:
         self.settled += 1

@@ -84,10 +84,11 @@ class Travelling:
         self._was_asked, self._wanted = False, None
         self._generations.clear()
 
-    def begun(self, transaction: int, deliveries: list[int]) -> None:
+    def begun(self, transaction: int, deliveries: list[int], generation: int) -> None:
         """Something was done in it since its last commit; `deliveries`: are acknowledged with it,
-        as they come."""
-        work = Work(self._client.generation, deliveries)
+        as they come.  `generation`: that the program saw, as the session may have been made again
+        since; 0: this one."""
+        work = Work(generation or self._client.generation, deliveries)
         self.works.setdefault(transaction, work)
 
     def may_commit(self, call: Call) -> bool:

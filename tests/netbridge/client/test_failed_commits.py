@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 import shmbroker
-from shmbroker import DeliveryRevoked, NotFound, QueueFull
+from shmbroker import DeliveryRevoked, NotFound, QueueFull, TransactionRolledBack
 from tests.support.client_api import Api, each, entered, it
+from tests.support.serving import Site
 
+LOGIN = {"user": "site", "password": "correct horse battery"}
 PATIENCE = 60.0
 
 
@@ -129,3 +131,24 @@ async def _prefetched(api: Api, broker: Any) -> None:
 def test_a_loop_goes_on_behind_commits_that_fail(api: Api) -> None:
     """What they give back leaves room for more: the window does not fill up with it."""
     api.run(_prefetched)
+
+
+def test_what_was_acknowledged_before_the_session_was_made_again_is_not_committed_after(
+    served: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with shmbroker.connect(f"tcp://127.0.0.1:{served.port}", **LOGIN) as broker:
+        queue = broker.declare_queue("q")
+        queue.publish(b"taken")
+        message = queue.get(timeout=PATIENCE)
+        transaction = broker.transaction()
+        session: Any = broker._session  # type: ignore[attr-defined]
+        soon: list[Callable[[], None]] = []
+        with monkeypatch.context() as patched:
+            patched.setattr(session, "_soon", soon.append)
+            transaction.ack(message)
+        session._client.generation += 1  # by the network thread, which comes to the step only then
+        for step in soon:
+            session._soon(step)
+        with pytest.raises(TransactionRolledBack):
+            transaction.commit(timeout=PATIENCE)
+        session._client.generation -= 1

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from shmbroker import InvalidArgument
 from shmbroker.netbridge.plan.action import (
     Changed,
     Connect,
@@ -315,6 +316,11 @@ def test_what_a_session_is_told() -> None:
     assert told["reconnect-deadline"] == 5.0
     assert (told["failover-mode"], told["call-failover-timeout"]) == ("automatic", -1)
     assert (told["confirmation-window"], told["load-balancing"]) == (1 << 20, "round-robin")
+
+
+def test_without_a_window_no_call_could_be_answered() -> None:
+    with pytest.raises(InvalidArgument, match="confirmation-window"):
+        drafts(parse("tcp://h?confirmation-window=0"))
 
 
 # --- refusals -------------------------------------------------------------------------------------

@@ -91,6 +91,19 @@ def test_what_nobody_has_asked_for_is_rolled_back_as_at_any_loss() -> None:
     assert outcome.why is Why.ROLLED_BACK
 
 
+def test_one_that_was_begun_before_the_session_was_made_again_settles_nothing_of_it() -> None:
+    of = consuming()
+    of.deliver(2)
+    of.broker_dies()
+    of.connect()
+    of.deliver(2)
+    of.client.work(7, [0], 1)  # the program's step, which comes to the network thread only now
+    outcome = of.outcome(of.call(Verb.COMMIT, value=7, settles=(0,)))
+    assert outcome is not None
+    assert outcome.why is Why.ROLLED_BACK
+    assert not [each for each in of.performed if each.verb is Verb.COMMIT]
+
+
 def test_a_commit_before_the_answer_is_said_behind_it_and_may_have_happened() -> None:
     of = working()
     parts(of)

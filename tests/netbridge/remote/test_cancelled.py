@@ -1,0 +1,76 @@
+"""Publishes that are cancelled: nobody has a token of them, so none stays open for ever."""
+
+from __future__ import annotations
+
+import pytest
+
+from shmbroker.netbridge.remote.numbers import OPEN_MAX
+from shmbroker.netbridge.remote.options import Mode
+from shmbroker.netbridge.remote.outcome import End
+from shmbroker.netbridge.wire.words import Verb
+from tests.support.session_ends import Ends, ends
+
+
+def publish(of: Ends) -> int:
+    return of.call(Verb.PUBLISH, target=1, body=b"m")
+
+
+def cancelled(of: Ends, count: int) -> None:
+    for _ in range(count):
+        of.does(of.client.cancel(publish(of), of.now))
+
+
+def made_again(of: Ends) -> None:
+    of.broker_dies()
+    of.does(of.client.reconnect(of.now))
+    of.connect()
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_those_whose_answers_are_lost_with_the_session_are_open_no_more(mode: Mode) -> None:
+    of = ends(mode)
+    of.call(Verb.PRODUCER, target=1)
+    cancelled(of, OPEN_MAX)
+    assert of.client.doubt.is_open
+    made_again(of)
+    assert not of.client.doubt.is_open
+    call = publish(of)
+    made, said = of.performed
+    assert (made.verb, made.value) == (Verb.PRODUCER, OPEN_MAX + 1), "what is below will not come"
+    of.answer(said)
+    outcome = of.outcome(call)
+    assert outcome is not None
+    assert outcome.end is End.OK
+
+
+@pytest.mark.parametrize("is_on_its_way", [False, True])
+def test_one_whose_token_a_program_has_stays_open_if_asking_again_is_cancelled(
+    is_on_its_way: bool,
+) -> None:
+    of = ends()
+    of.call(Verb.PRODUCER, target=1)
+    first = of.call(Verb.PUBLISH, timeout=1.0, target=1, body=b"m")
+    of.now += 1.0
+    of.does(of.client.tick(of.now))
+    outcome = of.outcome(first)
+    assert outcome is not None
+    assert outcome.token is not None
+    if not is_on_its_way:
+        made_again(of)
+    again = of.client.next_id()
+    of.does(of.client.retry(outcome.token, again, of.now))
+    of.does(of.client.cancel(again, of.now))
+    made_again(of)
+    of.does(of.client.retry(outcome.token, of.client.next_id(), of.now))
+    said = of.performed[-1]
+    assert (said.verb, said.value, said.repeated) == (Verb.PUBLISH, 1, True)
+
+
+def test_one_that_is_cancelled_while_its_broker_is_away_is_open_no_more() -> None:
+    of = ends()
+    of.call(Verb.PRODUCER, target=1)
+    first = publish(of)
+    of.broker_dies()
+    of.does(of.client.cancel(first, of.now))
+    of.connect()
+    assert not of.client.doubt.is_open
