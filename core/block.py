@@ -10,7 +10,7 @@ moved by CAS too: somebody who seals for the dead and comes too late changes not
 
 from __future__ import annotations
 
-from shmbroker.core.atomics import compare_exchange, load, load_acquire, store
+from shmbroker.core.atomics import compare_exchange, load, load_acquire, store, store_release
 from shmbroker.core.chunk import committed_blocks
 from shmbroker.core.codes import ARENA_FULL, NEEDS_COMMIT
 from shmbroker.core.kernel import cold, exported_cold, kernel
@@ -138,6 +138,25 @@ def block_seal(port: int, block: int, word: int, last: int, owner: int) -> int:
     compare_exchange(address + BLOCK_NOTE_AT, note, sealed)
     # SYNC POINT: seal (release): the note is written before the word says that it counts
     return int(compare_exchange(address, word, block_sealed_word(word, owner)) == word)
+
+
+@kernel
+def block_promise(port: int, block: int, last: int) -> int:
+    """A block of ours holds messages up to this position, whoever places them (replica.py)."""
+    address = block_at(port, block)
+    generation = load(address) & NOTE_GENERATION_MASK
+    promised = ((last & POSITION_MASK) << NOTE_POSITION_SHIFT) | generation
+    store_release(address + BLOCK_NOTE_AT, promised)
+    return block
+
+
+@kernel
+def block_promised(port: int, block: int, word: int) -> int:
+    """Up to which position the owner of this block has promised messages in it; -1: it has not."""
+    note = load_acquire(block_at(port, block) + BLOCK_NOTE_AT)
+    if (note & NOTE_GENERATION_MASK) != (word & NOTE_GENERATION_MASK):
+        return -1  # of a former life
+    return (note >> NOTE_POSITION_SHIFT) & POSITION_MASK
 
 
 @exported_cold

@@ -22,6 +22,7 @@ from shmbroker.core.block import (
     block_at,
     block_free_word,
     block_owner,
+    block_promised,
     block_queue,
     block_seal,
     block_sealed_word,
@@ -175,9 +176,11 @@ def block_repair(port: int, block: int, tail: int, alive: int) -> int:
     if block_state(word) == BLOCK_OWNED and block_queue(word) == load(port + PORT_QUEUE):
         if is_alive(alive, block_owner(word)):
             return 0
-        # all that the dead one published is below the true tail, which was found after its death
-        if tail > load(port + PORT_HEAD_SEEN):
-            return block_seal(port, block, word, tail - 1, 0)
+        # all that the dead one published is below the true tail, which was found after its death;
+        # what it has written down to be placed may be above
+        last = max(tail - 1, block_promised(port, block, word))
+        if last >= load(port + PORT_HEAD_SEEN):
+            return block_seal(port, block, word, last, 0)
         passed = 1
     if passed:
         return int(compare_exchange(address, word, block_free_word(word)) == word)

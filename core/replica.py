@@ -13,6 +13,7 @@ back when head has passed its position, whether it was placed or not.
 from __future__ import annotations
 
 from shmbroker.core.atomics import load, load_acquire, store, store_release
+from shmbroker.core.block import block_promise
 from shmbroker.core.closed import closed_word
 from shmbroker.core.codes import FULL, INVALID, OK
 from shmbroker.core.head import head_load
@@ -26,7 +27,9 @@ from shmbroker.core.layout import (
     LEVELS,
     MODE_REPLICA,
     PAIR_BYTES,
+    PORT_BLOCK_SHIFT,
     PORT_HEADER,
+    PORT_RUN_COUNT,
     PORT_SLOT_MASK,
     POSITION_MASK,
     READY,
@@ -36,12 +39,15 @@ from shmbroker.core.layout import (
     RING_MODE_AT,
     RING_TAIL_AT,
     RING_TAKE_AT,
+    RUN_BYTES_AT,
+    RUN_LAST_AT,
+    RUN_START_AT,
     SETTING_REPLICA_AT,
     STATE_SHIFT,
 )
 from shmbroker.core.reclaim import reclaim
 from shmbroker.core.retired import is_retired
-from shmbroker.core.run import run_published
+from shmbroker.core.run import run_at, run_published
 from shmbroker.core.word import lap_of, slot_at, word_done, word_given_back, word_ready, word_state
 
 
@@ -122,6 +128,20 @@ def replica_holes(port: int, position: int) -> int:
 def replica_stage(port: int, chunk: int, position: int) -> int:
     """A chunk that is reserved and filled is for the message at this position."""
     return run_published(port, chunk, position)
+
+
+@exported_cold
+def replica_promise(port: int) -> int:
+    """What is staged may be placed by others, if we die: its blocks are not free before that."""
+    shift = load(port + PORT_BLOCK_SHIFT)
+    for index in range(load(port + PORT_RUN_COUNT)):
+        run = run_at(port, index)
+        last = load(run + RUN_LAST_AT)
+        if last >= replica_tail(port):
+            first = load(run + RUN_START_AT) >> shift
+            for block in range(first, first + (load(run + RUN_BYTES_AT) >> shift)):
+                block_promise(port, block, last)
+    return OK
 
 
 @cold

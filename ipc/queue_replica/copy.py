@@ -233,6 +233,8 @@ class Copy:
         return bool(lib.sb_replica_fits(self.memory))
 
     def kept(self) -> Kept:
+        """What is to be written down, which others may show."""
+        lib.sb_port_replica_promise(self.port)
         reference = lib.sb_queue_reference(self.queue._queue)
         staged = b""
         if count := self.has(REPLICA_COUNT):

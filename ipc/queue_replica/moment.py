@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
-from shmbroker.core.codes import SYSTEM, TEXTS
+from shmbroker.core.codes import INTERRUPTED, SYSTEM, TEXTS
 from shmbroker.core.layout import (
     REPLICA_BITS,
     REPLICA_BYTES,
@@ -101,7 +101,10 @@ class Moment(Closable):
         self._broker = broker
         self._transactions = lib.sb_transactions(broker._connection)
         opened = ffi.new("int64_t *")
-        checked(lib.sb_moment_open(broker._connection, makes, opened), WHAT)
+        code = INTERRUPTED
+        while code == INTERRUPTED:  # memory of a file is not taken through signals
+            code = lib.sb_moment_open(broker._connection, makes, opened)
+        checked(code, WHAT)
         self._file = int(opened[0])
         """-1: there is none, and it is not made."""
 

@@ -275,7 +275,10 @@ class Program:
             Verb.PUBLISH, ended, PRODUCER, count=count, body=body, timeout=self._timeout()
         )
         if random.randrange(6) == 0:
-            self.does(self.client.cancel(id, self.host.clock))
+            call = self.client.calls.find(id)
+            if call is not None:  # it is late at once
+                self.client.calls.wait_again(call, self.host.clock)
+            self.does(self.client.tick(self.host.clock))
             self._retry()
 
     def _retry(self) -> None:

@@ -59,7 +59,7 @@ class Replicas:
 
     def __init__(self, there: Broker, folder: Path, vhost: str, *, is_durable: bool) -> None:
         self.there, self.folder, self.vhost = there, folder, vhost
-        self.epoch = 0
+        self.epoch = self.published = 0
         self.is_durable = is_durable
         self.instructions = 0, 0
         """In which phase it was stopped, and after how many."""
@@ -95,10 +95,11 @@ class Replicas:
     def changes(self, gone: int = CHANGED) -> None:
         for name in NAMES:
             queue = self.there.queue(name)
-            for each in range(gone):
+            for _ in range(gone):
                 if gone < DEPTH:
                     queue.get(timeout=0).ack()
-                queue.publish(b"%d" % each)
+                self.published += 1
+                queue.publish(b"%d" % self.published)  # never twice: whose memory it is, is seen
 
     def news(self, here: Broker) -> bytes:
         """All that it lacks."""
