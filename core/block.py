@@ -6,6 +6,7 @@ Every edge is one CAS from the exact word; each taking has a new generation.  A 
 free when its queue's head has passed the last position published from it: no counts that a death
 could leave wrong.  The position stands in the note beside the word, with the generation, and is
 moved by CAS too: somebody who seals for the dead and comes too late changes nothing that matters.
+Of a replica an owned block has a note as well: up to where others may place what is in it.
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ from shmbroker.core.block import (
     seal_is_passed,
 )
 from shmbroker.core.chunk import committed_blocks
+from shmbroker.core.closed import is_closed
 from shmbroker.core.gate import (
     gate_at,
     gate_is_active,
@@ -176,9 +177,10 @@ def block_repair(port: int, block: int, tail: int, alive: int) -> int:
     if block_state(word) == BLOCK_OWNED and block_queue(word) == load(port + PORT_QUEUE):
         if is_alive(alive, block_owner(word)):
             return 0
-        # all that the dead one published is below the true tail, which was found after its death;
-        # what it has written down to be placed may be above
-        last = max(tail - 1, block_promised(port, block, word))
+        # all that the dead one published is below the true tail, which was found after its death
+        last = tail - 1
+        if is_closed(port):  # others place what an applier has written down (replica.py)
+            last = max(last, block_promised(port, block, word))
         if last >= load(port + PORT_HEAD_SEEN):
             return block_seal(port, block, word, last, 0)
         passed = 1

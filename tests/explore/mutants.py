@@ -626,7 +626,7 @@ MUTANTS: Final = (
         "blocks-of-the-dead-freed",
         "repairer",
         "block_repair",
-        "if tail > load(port + PORT_HEAD_SEEN):",
+        "if last >= load(port + PORT_HEAD_SEEN):",
         "if False:",
     ),
     _one(
@@ -640,8 +640,8 @@ MUTANTS: Final = (
         "sealed-a-position-short",
         "repairer",
         "block_repair",
-        "block_seal(port, block, word, tail - 1, 0)",
-        "block_seal(port, block, word, tail - 2, 0)",
+        "block_seal(port, block, word, last, 0)",
+        "block_seal(port, block, word, last - 1, 0)",
     ),
     _one(
         "blocks-freed-by-their-owner-before-head-has-passed",

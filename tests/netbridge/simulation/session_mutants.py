@@ -79,7 +79,7 @@ SHOWN_BY: Final = {
     "nothing-is-told-again": 19,
     "numbered-anew": 10,
     "not-said-that-it-is-repeated": 2,
-    "given-up-while-it-waits-again": 803,
+    "given-up-while-it-waits-again": 296,
     "the-generation-stays": 0,
     "not-given-back-at-the-end": 3,
     "deliveries-of-one-session-settled-in-the-next": 15,
