@@ -408,9 +408,11 @@ class Following:
                 f"queue {name!r} exists by now: make it follow by shmbroker ha replicate"
             )
         made = self._broker.declare_queue(name, **settings)
+        if made.published:
+            raise InvalidArgument(f"queue {name!r} was made by a program just now")
         try:
             self._check(made)
-            self._saved(each, made, replace)
+            replace()
         except Error:
             with suppress(Error):  # somebody has it open
                 self._broker.delete_queue(name)
