@@ -6,6 +6,7 @@ What goes wrong is in the log: a live serves without them.  Queues that are ther
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 from shmbroker.ipc.base.errors import ConnectionClosed, Error
 from shmbroker.ipc.base.refusal import told
@@ -24,6 +25,12 @@ def make_in_background(config: Config, log: Log) -> None:
     if config.queues or config.settings or (config.folder / RUN / patterned.FILE).exists():
         make = threading.Thread(target=_make, args=(config, log), name="queues", daemon=True)
         make.start()
+
+
+def reloaded(former: Config, config: Config, log: Log) -> None:
+    """Of a live, which has made the queues that are listed: who has deleted one since meant it."""
+    if config.settings != former.settings:
+        make_in_background(replace(config, queues=()), log)
 
 
 def _make(config: Config, log: Log) -> None:

@@ -345,8 +345,8 @@ class Loop:
             return
         former = self.config
         self.config, answer = reloading.again(self.reload, former, self.log)
-        if self.machine.state == State.LIVE and self.config.settings != former.settings:
-            listed.make_in_background(self.config, self.log)
+        if self.machine.state == State.LIVE:
+            listed.reloaded(former, self.config, self.log)
         if self.network is None:
             self._reloaded(answer)
         else:  # who hears the answer may use what the network has from then on

@@ -7,6 +7,7 @@ still as it says is the configuration's, and changes with it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,7 +39,8 @@ def put(broker: Broker, wanted: Patterns, folder: Path) -> list[str]:
         if merged:
             broker.settings(pattern, **merged)
         else:
-            _remove(broker, pattern)
+            with suppress(NotFound):  # a program was faster
+                broker.remove_settings(pattern)
     # killed before this, the next one finds what is wanted already
     write_whole(place, {pattern: dict(given) for pattern, given in wanted.items()})
     return changed
@@ -52,10 +54,3 @@ def _of_programs(has: Mapping[str, Any], given: Mapping[str, Any], last: object)
         for name, value in has.items()
         if not any(name in of and of[name] == value for of in (former, given))
     }
-
-
-def _remove(broker: Broker, pattern: str) -> None:
-    try:
-        broker.remove_settings(pattern)
-    except NotFound:  # a program was faster
-        return

@@ -198,11 +198,12 @@ class Ways:
     @property
     def led_to(self) -> frozenset[Node]:
         """There is a queue towards these, whether anybody has met them or not."""
-        begin = towards(self._cluster, b"")
-        names = self._broker._catalog.queue_names().values()
-        return frozenset(
-            bytes.fromhex(name.removeprefix(begin)) for name in names if name.startswith(begin)
-        )
+        begin, found = towards(self._cluster, b""), set()
+        for name in self._broker._catalog.queue_names().values():
+            if name.startswith(begin):
+                with suppress(ValueError):  # a program has given its queue such a name
+                    found.add(bytes.fromhex(name.removeprefix(begin)))
+        return frozenset(found)
 
     def _goes_home(self, node: Node) -> None:
         way = self._ways.get(node)

@@ -315,11 +315,10 @@ class ReplicatedInstance:
     def _reload(self) -> None:
         if self.reload is None:
             return
-        former, shown = self.config, self._shown
+        former = self.config
         self.config, answer = reloading.again(self.reload, former, self.log)
-        is_live = shown is not None and shown.state == "live"
-        if is_live and self.config.settings != former.settings:
-            listed.make_in_background(self.config, self.log)
+        if self._shown is not None and self._shown.state == "live":
+            listed.reloaded(former, self.config, self.log)
         # who hears the answer may use what the network has from then on
         threading.Thread(target=self._answer, args=(answer,), daemon=True).start()
 

@@ -145,3 +145,9 @@ def test_a_queue_that_cannot_be_looked_at_counts_as_one_with_messages(
 
     monkeypatch.setattr(scene.broker, "queue", refuses)
     assert not scene.ways._is_empty(WEST)
+
+
+def test_a_name_that_a_program_has_made_up_leads_to_nobody(scene: Scene) -> None:
+    for name in (towards.towards("town", WEST), "$sf.town.west", "$sf.other.00"):
+        scene.broker.declare_queue(name)
+    assert scene.ways.led_to == {WEST}
