@@ -82,15 +82,34 @@ def block_sealed_word(word: int, owner: int) -> int:
 
 
 @kernel
-def seal_is_passed(port: int, block: int, word: int) -> int:
-    """1 if this sealed block of our queue holds nothing that head has not passed."""
-    if block_state(word) != BLOCK_SEALED or block_queue(word) != load(port + PORT_QUEUE):
-        return 0
-    # SYNC POINT: seal (acquire): the word said SEALED, so the note is of that time or later
+def note_of(word: int, last: int) -> int:
+    """A block with this word holds messages up to this position."""
+    return ((last & POSITION_MASK) << NOTE_POSITION_SHIFT) | (word & NOTE_GENERATION_MASK)
+
+
+@kernel
+def block_noted(port: int, block: int, word: int) -> int:
+    """Up to which position it holds messages, as its note says; -1: that is of a former life."""
+    # SYNC POINT: seal (acquire): if the word said SEALED, the note is of that time or later
     note = load_acquire(block_at(port, block) + BLOCK_NOTE_AT)
     if (note & NOTE_GENERATION_MASK) != (word & NOTE_GENERATION_MASK):
+        return -1
+    return (note >> NOTE_POSITION_SHIFT) & POSITION_MASK
+
+
+@kernel
+def is_sealed_here(port: int, word: int) -> int:
+    """1 if it is a sealed block of our queue."""
+    return int(block_state(word) == BLOCK_SEALED and block_queue(word) == load(port + PORT_QUEUE))
+
+
+@kernel
+def seal_is_passed(port: int, block: int, word: int) -> int:
+    """1 if this sealed block of our queue holds nothing that head has not passed."""
+    if not is_sealed_here(port, word):
         return 0
-    return int((note >> NOTE_POSITION_SHIFT) & POSITION_MASK < load(port + PORT_HEAD_SEEN))
+    noted = block_noted(port, block, word)
+    return int(noted >= 0 and noted < load(port + PORT_HEAD_SEEN))
 
 
 @kernel
@@ -135,8 +154,7 @@ def block_seal(port: int, block: int, word: int, last: int, owner: int) -> int:
     note = load_acquire(address + BLOCK_NOTE_AT)
     if load_acquire(address) != word:
         return 0
-    sealed = ((last & POSITION_MASK) << NOTE_POSITION_SHIFT) | (word & NOTE_GENERATION_MASK)
-    compare_exchange(address + BLOCK_NOTE_AT, note, sealed)
+    compare_exchange(address + BLOCK_NOTE_AT, note, note_of(word, last))
     # SYNC POINT: seal (release): the note is written before the word says that it counts
     return int(compare_exchange(address, word, block_sealed_word(word, owner)) == word)
 
@@ -145,19 +163,35 @@ def block_seal(port: int, block: int, word: int, last: int, owner: int) -> int:
 def block_promise(port: int, block: int, last: int) -> int:
     """A block of ours holds messages up to this position, whoever places them (replica.py)."""
     address = block_at(port, block)
-    generation = load(address) & NOTE_GENERATION_MASK
-    promised = ((last & POSITION_MASK) << NOTE_POSITION_SHIFT) | generation
-    store_release(address + BLOCK_NOTE_AT, promised)
+    store_release(address + BLOCK_NOTE_AT, note_of(load(address), last))
     return block
 
 
 @kernel
-def block_promised(port: int, block: int, word: int) -> int:
-    """Up to which position the owner of this block has promised messages in it; -1: it has not."""
-    note = load_acquire(block_at(port, block) + BLOCK_NOTE_AT)
-    if (note & NOTE_GENERATION_MASK) != (word & NOTE_GENERATION_MASK):
-        return -1  # of a former life
-    return (note >> NOTE_POSITION_SHIFT) & POSITION_MASK
+def is_above(port: int, block: int, word: int, last: int) -> int:
+    """1 if this is a sealed block of our queue, and its note says more than this position."""
+    return int(is_sealed_here(port, word) and block_noted(port, block, word) > last)
+
+
+@cold
+def block_lower(port: int, block: int, last: int) -> int:
+    """What is above this position in a sealed block of our queue never becomes a message."""
+    address = block_at(port, block)
+    word = load_acquire(address)
+    if is_above(port, block, word, last):
+        note = note_of(word, block_noted(port, block, word))
+        compare_exchange(address + BLOCK_NOTE_AT, note, note_of(word, last))
+    return block
+
+
+@cold
+def block_drop(port: int, block: int, last: int) -> int:
+    """Free a sealed block of our queue, if its note says more than this position."""
+    address = block_at(port, block)
+    word = load_acquire(address)
+    if not is_above(port, block, word, last):
+        return 0
+    return int(compare_exchange(address, word, block_free_word(word)) == word)
 
 
 @exported_cold

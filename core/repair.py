@@ -21,8 +21,8 @@ from shmbroker.core.barrier import barrier_raise
 from shmbroker.core.block import (
     block_at,
     block_free_word,
+    block_noted,
     block_owner,
-    block_promised,
     block_queue,
     block_seal,
     block_sealed_word,
@@ -180,7 +180,7 @@ def block_repair(port: int, block: int, tail: int, alive: int) -> int:
         # all that the dead one published is below the true tail, which was found after its death
         last = tail - 1
         if is_closed(port):  # others place what an applier has written down (replica.py)
-            last = max(last, block_promised(port, block, word))
+            last = max(last, block_noted(port, block, word))
         if last >= load(port + PORT_HEAD_SEEN):
             return block_seal(port, block, word, last, 0)
         passed = 1

@@ -13,12 +13,16 @@ back when head has passed its position, whether it was placed or not.
 from __future__ import annotations
 
 from shmbroker.core.atomics import load, load_acquire, store, store_release
-from shmbroker.core.block import block_promise
+from shmbroker.core.block import block_drop, block_lower, block_promise
+from shmbroker.core.chunk import chunk_bytes, committed_blocks, has_memory
 from shmbroker.core.closed import closed_word
-from shmbroker.core.codes import FULL, INVALID, OK
+from shmbroker.core.codes import DAMAGED, FULL, INVALID, OK
 from shmbroker.core.head import head_load
 from shmbroker.core.kernel import cold, exported_cold, kernel
 from shmbroker.core.layout import (
+    CHUNK_HEADER_BYTES,
+    CHUNK_MARK_AT,
+    CHUNK_SHAPE_AT,
     CLOSED,
     DELETABLE,
     DONE,
@@ -28,6 +32,7 @@ from shmbroker.core.layout import (
     MODE_REPLICA,
     PAIR_BYTES,
     PORT_BLOCK_SHIFT,
+    PORT_DATA,
     PORT_HEADER,
     PORT_RUN_COUNT,
     PORT_SLOT_MASK,
@@ -47,8 +52,16 @@ from shmbroker.core.layout import (
 )
 from shmbroker.core.reclaim import reclaim
 from shmbroker.core.retired import is_retired
-from shmbroker.core.run import run_at, run_published
-from shmbroker.core.word import lap_of, slot_at, word_done, word_given_back, word_ready, word_state
+from shmbroker.core.run import run_at, run_of, run_published
+from shmbroker.core.word import (
+    lap_of,
+    slot_at,
+    word_chunk,
+    word_done,
+    word_given_back,
+    word_ready,
+    word_state,
+)
 
 
 @kernel
@@ -141,6 +154,45 @@ def replica_promise(port: int) -> int:
             first = load(run + RUN_START_AT) >> shift
             for block in range(first, first + (load(run + RUN_BYTES_AT) >> shift)):
                 block_promise(port, block, last)
+    return OK
+
+
+@cold
+def chunk_stays(port: int, chunk: int, last: int) -> int:
+    """What it is in holds nothing above this position, and is not free before that."""
+    index = run_of(port, chunk)
+    if index >= 0:
+        run = run_at(port, index)
+        store(run + RUN_LAST_AT, min(load(run + RUN_LAST_AT), last))
+        return OK
+    if not has_memory(port, chunk + CHUNK_HEADER_BYTES):
+        return DAMAGED
+    address = load(port + PORT_DATA) + chunk
+    length = chunk_bytes(load(address + CHUNK_SHAPE_AT), load(address + CHUNK_MARK_AT))
+    shift = load(port + PORT_BLOCK_SHIFT)
+    end = min((chunk + length - 1 >> shift) + 1, committed_blocks(port))
+    for block in range(chunk >> shift, end):
+        block_lower(port, block, last)
+    return OK
+
+
+@exported_cold
+def replica_unstage(port: int) -> int:
+    """What was staged and is not there will not be placed: its memory is free.
+
+    That of a former applier is too, once what it had written down is shown (moment.py).  What
+    shares a block with a message is free with that.  A message that is done with counts until head
+    has passed it: somebody may be reading it.
+    """
+    head, last = head_load(port), replica_tail(port) - 1
+    for position in range(head, last + 1):
+        chunk_stays(port, word_chunk(load_acquire(slot_at(port, position))), last)
+    for index in range(load(port + PORT_RUN_COUNT)):
+        run = run_at(port, index)
+        if load(run + RUN_LAST_AT) > last:
+            store(run + RUN_LAST_AT, -1)
+    for block in range(committed_blocks(port)):
+        block_drop(port, block, last)
     return OK
 
 

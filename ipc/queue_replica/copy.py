@@ -168,6 +168,7 @@ class Copy:
         self._bits = b""
         self._staged = ffi.NULL
         self.memory = ffi.new("int64_t[]", REPLICA_BYTES // WORD)
+        lib.sb_port_replica_unstage(self.port)
         self._put(REPLICA_PORT, address_of(self.port))
         self._put(REPLICA_NUMBER, number)
         self._put(REPLICA_LATER, later)
@@ -287,6 +288,7 @@ class Copies(Closable):
     def drop(self, number: int) -> None:
         dropped = self._members.pop(number, None)
         if dropped is not None and _is_looked_at(dropped):
+            lib.sb_port_replica_unstage(dropped.port)
             lib.sb_port_close(dropped.port)
             _looked_at(dropped)
 
