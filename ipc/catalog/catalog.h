@@ -146,7 +146,7 @@ int64_t setting_name(const sb_queue *queue, int64_t at, char *name);
 /* --- pattern.c -------------------------------------------------------------------------------- */
 
 /* Complete the settings of a queue of this name with those of the patterns that match. */
-int64_t patterns_apply(sb_connection *connection, const char *name, void *page);
+int64_t patterns_apply(sb_connection *connection, const char *name, void *page, int64_t flags);
 /* Whether a queue of this name is to be made when somebody asks for it. */
 bool patterns_create(sb_connection *connection, const char *name);
 /* Remove what a death in the middle of a change has left. */

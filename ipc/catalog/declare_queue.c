@@ -118,7 +118,7 @@ int64_t queue_declare(sb_connection *connection, const char *name, int64_t slots
     if (code == SB_OK && row >= 0)
         return declare_again(connection, row, name, slots, page);
     if (code == SB_OK)
-        code = patterns_apply(connection, name, page);
+        code = patterns_apply(connection, name, page, flags);
     if (slots == 0)
         slots = L_QUEUE_SLOTS;
     if (code == SB_OK && word_load(page, L_SETTING_LAST_VALUE_AT) && slots > L_CARRIED_SLOTS_MAX)

@@ -12,6 +12,7 @@
 #include "catalog/catalog.h"
 #include "vhost/vhost.h"
 
+#define OWN '$' /* how the names of the broker's own queues begin */
 #define RANK_EXACT (INT64_C(1) << 40)
 #define RANK_WORD (INT64_C(1) << 28)
 #define RANK_NO_HASH (INT64_C(1) << 14)
@@ -55,7 +56,9 @@ static int64_t next_pattern(sb_connection *connection, const char *name, int64_t
         bool is_done = its > *rank || (its == *rank && strcmp(pattern, last) <= 0);
         bool is_better = best < 0 || its > best_rank ||
                          (its == best_rank && strcmp(pattern, best_pattern) < 0);
-        if (is_done || !is_better ||
+        /* the broker's own queues are as it declares them, but for what is said of them by name */
+        bool is_for_others = name[0] == OWN && pattern[0] != OWN;
+        if (is_done || !is_better || is_for_others ||
             !sb_topic_matches(pattern, length, name, (int64_t)strlen(name)))
             continue;
         best = row;
@@ -67,11 +70,13 @@ static int64_t next_pattern(sb_connection *connection, const char *name, int64_t
     return best;
 }
 
-/* What of a pattern would make the dead of this queue come back to it. */
-static int64_t refused(sb_connection *connection, const char *name, const void *page)
+/* What of a pattern would make the dead of this queue come back to it, or keep a queue whose owner
+ * is not there any more. */
+static int64_t refused(sb_connection *connection, const char *name, const void *page,
+                       int64_t flags)
 {
     char dlq[L_NAME_BYTES_MAX + 1];
-    int64_t bits = SB_SET_AUTO_CREATE;
+    int64_t bits = SB_SET_AUTO_CREATE | (flags & L_QUEUE_TEMPORARY ? SB_SET_DURABLE : 0);
     if (name_in(page, L_SETTING_DEAD_LETTER_AT, dlq) &&
         leads_back(connection, name, dlq, L_SETTING_DEAD_LETTER_AT))
         bits |= SB_SET_DEAD_LETTER;
@@ -81,13 +86,14 @@ static int64_t refused(sb_connection *connection, const char *name, const void *
     return bits;
 }
 
-int64_t patterns_apply(sb_connection *connection, const char *name, void *page)
+int64_t patterns_apply(sb_connection *connection, const char *name, void *page, int64_t flags)
 {
     char last[L_NAME_BYTES_MAX + 1] = "";
     int64_t rank = INT64_MAX, have = word_load(page, L_SETTINGS_SET_AT), row, code = SB_OK;
     while (code == SB_OK && (row = next_pattern(connection, name, &rank, last)) >= 0) {
         const void *pattern = page_of(connection, row);
-        code = settings_inherit(page, pattern, refused(connection, name, pattern), &have);
+        code = settings_inherit(page, pattern, refused(connection, name, pattern, flags),
+                                &have);
     }
     settings_default(page, have);
     return code == SB_OK ? settings_finished(page) : code;

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
 from shmbroker.core.layout import MULTIPLIER_MAX, MULTIPLIER_UNIT, REPLICATE_UNSAID
 from shmbroker.ipc._native import ffi, lib
@@ -28,6 +28,9 @@ from shmbroker.ipc.settings.setting import (
     Replicate,
     Setting,
 )
+
+OWN: Final = "$"
+"""How the names of the broker's own queues begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +184,12 @@ def replicate_number(name: Replicate | None) -> int:
 
 def by_rank(patterns: Iterable[Pattern], name: str) -> tuple[Pattern, ...]:
     """Those that match, the most specific first, as C has them (ipc/catalog/pattern.c)."""
-    return tuple(sorted((each for each in patterns if matches(each.pattern, name)), key=_rank))
+    return tuple(sorted((each for each in patterns if _is_for(each.pattern, name)), key=_rank))
+
+
+def _is_for(pattern: str, name: str) -> bool:
+    """The broker's own queues are as it declares them, but for what is said of them by name."""
+    return matches(pattern, name) and (not name.startswith(OWN) or pattern.startswith(OWN))
 
 
 def _rank(of: Pattern) -> tuple[bool, int, int, int, bytes]:

@@ -229,3 +229,30 @@ def test_old_or_new_whenever_one_is_killed(broker: Broker, vhost: str, tmp_path:
         assert orders["ttl"].value == orders["max_messages"].value
         broker.delete_queue("orders")
         assert len(broker.patterns()) == 1
+
+
+@pytest.mark.parametrize("name", ["$sf.town.0f", "$turns.orders", "$groups"])
+def test_the_brokers_own_queues_get_what_is_said_of_them_by_name_only(
+    broker: Broker, name: str
+) -> None:
+    broker.settings("#", ttl=60, max_messages=16, when_full="drop-oldest", groups=True)
+    broker.declare_queue(name, max_deliveries=None)
+    broker.settings("$#", ttl=5)  # no word of this pattern is a wildcard
+    broker.settings(f"{name.split('.')[0]}.#", redistribution_delay=1)
+    for setting, found in broker.queue(name).explain().items():
+        is_named = setting == "redistribution_delay"
+        assert ("pattern" in found.source) == is_named, setting
+
+
+@pytest.mark.parametrize("makes", ["queue", "subscription"])
+def test_what_goes_with_its_owner_is_not_made_durable(broker: Broker, makes: str) -> None:
+    broker.settings("#", durable=True, max_messages=16)
+    if makes == "queue":
+        made = broker.temporary_queue()
+    else:
+        broker.declare_exchange("prices", "topic")
+        broker.subscription("watch", exchange="prices", key="#")
+        made = broker.queue("sub.watch")
+    assert made.explain()["durable"].value is False
+    assert made.explain()["max_messages"].value == 16
+    assert broker.declare_queue("other").explain()["durable"].value is True
