@@ -79,6 +79,7 @@ static int64_t put(sb_applier *all, restored *queue)
         sb_port_replica_restored(&queue->port);
     /* their chains are in no journal, and perhaps not yet what was replaced */
     int64_t code = last_value ? sb_port_latest_repair(&queue->port) : SB_OK;
+    sb_expiry_unknown(queue->ring.memory); /* what was noted went with the rings of before */
     all->messages += all->counts ? sb_port_restore_count(&queue->port) : 0;
     code = code < 0 ? code : duplicates_restored(queue);
     if (code >= SB_OK && dedup_read_is_any(&queue->once))

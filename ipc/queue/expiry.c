@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 
 #include "base/base.h"
+#include "catalog/catalog.h"
 #include "queue/queue.h"
 #include "ring/ring.h"
 
@@ -37,7 +38,10 @@ static void retire(sb_queue *queue, sb_port *port, sb_message *message, death re
         note_next(of, of->now + AGAIN_NS);
         return;
     }
-    if (sb_port_take_seen(port, message) != SB_OK) {
+    /* to consumers a queue towards a node is paused, and that is no reason to keep it full */
+    bool is_left = leads_to_node(queue->name) ? sb_port_take_to_set_aside(port, message) != SB_OK
+                                              : sb_port_take_seen(port, message) != SB_OK;
+    if (is_left) {
         if (sb_is_aside(message->word))
             sb_aside_note(queue->ring.memory);
         note_next(of, of->now); /* the queue is paused, or somebody has it, and may give it back */

@@ -11,6 +11,7 @@ import itertools
 import os
 import select
 import threading
+import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from random import Random
@@ -325,3 +326,22 @@ def test_nothing_is_lost_whenever_the_journaler_is_killed(
         queue.publish(b"end", timeout=PATIENCE)
         threads[1].join(PATIENCE)
     assert seen == [b"%d" % number for number in range(next(sent))] + [b"end"]
+
+
+def test_what_expires_leaves_a_queue_that_was_restored(
+    broker: Broker, vhost: str, tmp_path: Path
+) -> None:
+    """Nobody has published there since, nor taken anything."""
+    queue = broker.declare_queue("orders", durable=True, slots=4, expiry_queue="late")
+    with journaling(vhost, tmp_path):
+        for number in range(4):
+            queue.publish(b"%d" % number, ttl=0.2, timeout=PATIENCE)
+    broker.close()
+    with after_the_host_died(vhost, tmp_path) as again:
+        queue = again.queue("orders")
+        assert queue.statistics().depth == 4
+        deadline = time.monotonic() + PATIENCE
+        while queue.statistics().expired < 4:
+            assert time.monotonic() < deadline
+            again.repair_for(timeout=0)
+        assert [each.body for each in again.queue("late").browse()] == [b"0", b"1", b"2", b"3"]

@@ -264,3 +264,16 @@ def test_nothing_is_lost_whenever_one_is_killed(broker: Broker, vhost: str, tmp_
         assert orders.statistics().depth == 0  # found although the dead one did not note it
         assert {b"%d" % number for number in confirmed} <= set(letters)
         assert len(letters) - len(set(letters)) <= 1
+
+
+def test_one_that_waits_on_its_way_to_a_node_leaves_as_well(broker: Broker) -> None:
+    """Such a queue is paused all the time, so that nobody takes from it: that keeps none there."""
+    way = broker.declare_queue("$sf.town.0f", slots=4, max_deliveries=None, expiry_queue="late")
+    way.pause()
+    other = broker.declare_queue("orders", slots=4)
+    other.pause()
+    for queue in (way, other):
+        queue.publish(b"x", ttl=SOON)
+    time.sleep(2 * SOON)
+    broker.repair_for(timeout=0)
+    assert [each.statistics().expired for each in (way, other)] == [1, 0]
