@@ -94,6 +94,11 @@ static int64_t publish(place *here, int64_t *steps)
         return code;
     code = sb_port_transaction_place(&here->port, word_load(steps, L_STEPS_WHERE),
                                      word_load(steps, L_STEPS_WORD));
+    /* it is decided, and others have had the room since: the oldest go, as for who publishes */
+    while (code == SB_FULL && here->queue->when_full == L_DROP_OLDEST &&
+           !here->queue->last_value && sb_port_drop_oldest(&here->port) > 0)
+        code = sb_port_transaction_place(&here->port, word_load(steps, L_STEPS_WHERE),
+                                         word_load(steps, L_STEPS_WORD));
     if (code == SB_OK) {
         schedule_unknown(here->queue);
         inbox_noted(here->queue);

@@ -285,3 +285,23 @@ def test_a_replica_has_it_whole(program: Path, vhost: str, tmp_path: Path) -> No
         with journaling(name, tmp_path / "replica"):
             replica = stack.enter_context(shmbroker.connect(f"shm://{name}"))
             assert verdict(replica, [])
+
+
+def test_in_a_queue_that_drops_the_oldest_it_needs_nobody(
+    program: Path, vhost: str, tmp_path: Path
+) -> None:
+    """Others have its room when it is decided, and nobody takes anything any more."""
+    with shmbroker.connect(f"shm://{vhost}") as broker:
+        a, c = (broker.declare_queue(name, durable=True) for name in "ac")
+        b = broker.declare_queue("b", slots=SLOTS, when_full="drop-oldest")
+        with journaling(vhost, tmp_path):
+            a.publish(b"coin", timeout=PATIENCE)
+            with Stepped([str(program), vhost]) as commit:
+                step_until_it_is_decided(commit, vhost)
+                for _ in range(SLOTS):
+                    b.publish(b"other")
+                commit.run_to_stop()
+                came = [b.receive(timeout=PATIENCE) for _ in range(SLOTS)]
+                assert came == [b"other", b"other", b"1", b"2"]
+                assert commit.finish() == 0
+            assert [each.statistics().depth for each in (a, c)] == [0, 1]
