@@ -6,15 +6,31 @@
 #include "ring/ring.h"
 #include "vhost/vhost.h"
 
-bool doomed_if_empty(sb_queue *queue)
+/* A transaction will publish there. */
+static bool is_committed_to(sb_queue *queue)
 {
     sb_port port;
-    sb_deletion_mark(queue->ring.memory);
+    return sb_port_to_look(queue, &port) != SB_OK || sb_port_series_is_held(&port);
+}
+
+bool doomed_if_empty(sb_queue *queue)
+{
+    bool (*is_empty)(sb_queue *) = queue->connection->duties->is_empty;
+    if (!is_empty(queue)) /* and what is beside it is known, of which nobody makes one now */
+        return false;
+    sb_queue *rings[] = {queue, atomic_load(&queue->schedule), atomic_load(&queue->inbox)};
+    bool is_left = false;
+    for (int each = 0; each < 3; each++)
+        if (rings[each])
+            sb_deletion_mark(rings[each]->ring.memory);
+    for (int each = 0; each < 3; each++)
+        is_left |= rings[each] && is_committed_to(rings[each]);
     /* in this order: what a transaction has placed is seen when its series is free */
-    if (sb_port_to_look(queue, &port) == SB_OK && !sb_port_series_is_held(&port) &&
-        queue->connection->duties->is_empty(queue))
+    if (!is_left && is_empty(queue))
         return true;
-    sb_deletion_unmark(queue->ring.memory);
+    for (int each = 0; each < 3; each++)
+        if (rings[each])
+            sb_deletion_unmark(rings[each]->ring.memory);
     return false;
 }
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -15,6 +17,8 @@ from shmbroker import Broker, Empty, NotFound, Unroutable, aio
 from shmbroker.core import layout as at
 from tests.conftest import SHM
 from tests.crash.leaks import blocks, live_queues, names
+from tests.ipc.transaction.test_commit_stopped import series_held
+from tests.support.tracer import Stepped
 from tests.support.victim import KILLS, Confirm, dying
 
 SOON = 0.01
@@ -187,3 +191,28 @@ def test_no_confirmed_message_is_deleted_whoever_is_killed(
                 assert broker.queue("q").receive(timeout=0) == b"x"
         broker.repair()
     assert published > KILLS
+
+
+def test_a_transaction_that_schedules_there_keeps_it(
+    broker: Broker, url: str, vhost: str
+) -> None:
+    broker.declare_queue("late", slots=16, auto_delete=True, auto_delete_delay=SOON)
+
+    def commits() -> None:
+        with shmbroker.connect(url, name="committer") as program:
+            transaction = program.transaction()
+            transaction.publish("late", b"x", deliver_after=3600)
+            os.kill(os.getpid(), signal.SIGSTOP)
+            transaction.commit()
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    with Stepped(commits) as commit:
+        while series_held(vhost) == 0:
+            assert commit.step(500), "it had happened before"
+        ends_at = time.monotonic() + 20 * SOON
+        while time.monotonic() < ends_at:
+            broker.repair_for(timeout=0)
+            assert "late" in queues(broker)
+        commit.run_to_stop()
+        commit.finish()
+    assert broker.queue("late").statistics().scheduled == 1
