@@ -87,29 +87,26 @@ static int64_t publish_there(passage *over, const sb_message *message)
     return code;
 }
 
-static int64_t reserve_there(passage *over, const sb_outgoing *copy)
+static int64_t reserve_there(passage *over, const sb_message *message)
 {
+    const sb_outgoing copy = copy_of(over, message);
     sb_port *port = &over->in->port;
     int64_t code;
-    while ((code = queue_within(over->to, over->in, copy)) == SB_FULL &&
-           queue_make_room(over->to, over->in, copy))
+    while ((code = queue_within(over->to, over->in, &copy)) == SB_FULL &&
+           queue_make_room(over->to, over->in, &copy))
         ;
     if (code != SB_OK)
         return code;
     *port_field(port, L_PORT_PUBLISHED) = stamp_ns(&over->in->recorder.clock);
-    int64_t chunk = queue_reserve(over->to, port, copy);
-    if (chunk >= 0 && copy->length > 0)
-        memcpy(sb_port_loan_body(port, chunk), copy->body, (size_t)copy->length);
+    int64_t chunk = queue_reserve(over->to, port, &copy);
+    if (chunk >= 0 && copy.length > 0)
+        memcpy(sb_port_loan_body(port, chunk), copy.body, (size_t)copy.length);
     return chunk;
 }
 
 /* What was taken is there, and acknowledged here, at once. */
-static int64_t commit_there(passage *over, const sb_message *message)
+static int64_t commit_there(passage *over, const sb_message *message, int64_t chunk)
 {
-    const sb_outgoing copy = copy_of(over, message);
-    int64_t chunk = reserve_there(over, &copy);
-    if (chunk < 0)
-        return chunk;
     operation both[] = {
         {.queue = over->from, .where = message->position, .word = message->word},
         {.queue = over->to, .lane = over->in, .where = chunk},
@@ -146,7 +143,8 @@ static bool has_room(passage *over, const sb_outgoing *copy)
 }
 
 /* What is taken and given back counts as delivered once more: so no message is taken that has no
- * room there, unless another producer is faster. */
+ * room there, unless another producer is faster.  What is to be in a transaction is copied before
+ * it is taken: that it could be taken says that it was whole. */
 static int64_t await_room(passage *over, const sb_message *message)
 {
     const sb_outgoing copy = copy_of(over, message);
@@ -177,9 +175,15 @@ static int64_t move_one(passage *over, int64_t position)
     code = await_room(over, &message);
     if (code != SB_OK)
         return code;
-    if (sb_port_take_seen(port, &message) != SB_OK)
+    int64_t chunk = over->is_whole ? reserve_there(over, &message) : 0;
+    if (chunk < 0)
+        return chunk;
+    if (sb_port_take_seen(port, &message) != SB_OK) {
+        if (over->is_whole)
+            sb_port_unreserve(&over->in->port, chunk);
         return SB_GONE;
-    code = over->is_whole ? commit_there(over, &message) : publish_and_ack(over, &message);
+    }
+    code = over->is_whole ? commit_there(over, &message, chunk) : publish_and_ack(over, &message);
     if (code != SB_OK && code != SB_CLOSED)
         sb_port_give_back(port, &message);
     return code;

@@ -215,3 +215,24 @@ def test_whoever_is_killed_no_message_is_lost(
         source.publish_many(sorted(seen))
     assert set(bodies(source)) == expected
     assert doubled < 50
+
+
+def test_what_finds_no_memory_is_not_touched(broker: Broker) -> None:
+    """To who tries again and again it would be set aside after some tries."""
+    source = broker.declare_queue("large", slots=64)
+    target = broker.declare_queue("small", slots=64)
+    source.publish(bytes(4 << 20))
+    fills = broker.declare_queue("fills", slots=1 << 14, when_full="fail")
+    size = 8 << 20
+    while size > 1 << 18:
+        try:
+            fills.publish(bytes(size))
+        except shmbroker.ArenaFull:
+            size //= 2
+    for _ in range(20):
+        with pytest.raises(shmbroker.ArenaFull):
+            source.move_to(target)
+    assert [each.deliveries for each in source.browse()] == [0]
+    broker.delete_queue("fills", force=True)
+    assert source.move_to(target) == 1
+    assert [len(each.body) for each in target.browse()] == [4 << 20]
