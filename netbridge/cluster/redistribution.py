@@ -97,7 +97,7 @@ class Redistribution:
             begins = self._since[name][2] + each.delay
             if begins <= now:
                 unless = each.selectors if each.matches else None
-                gives.append(Gives(name, tuple(consumed[name]), unless=unless))
+                gives.append(Gives(name, _takers(each, consumed[name]), unless=unless))
             else:
                 self.deadline = min(self.deadline, begins)
         return gives
@@ -106,3 +106,9 @@ class Redistribution:
         known = self._since.get(queue.name)
         which = queue.reference, queue.selectors
         return (*which, now) if known is None or known[:2] != which else known
+
+
+def _takers(queue: Here, there: list[To]) -> tuple[To, ...]:
+    """Members of a group keep their order: one node gets all, if there is one that takes all."""
+    whole = tuple(each for each in there if not each.selectors)
+    return whole[:1] if queue.has_groups and whole else tuple(there)

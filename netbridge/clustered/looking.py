@@ -88,7 +88,9 @@ class Looking(Closable):
             or settings["when_full"].value == "page"
             or bool(followed_by(opened))
         )
-        delay = settings["redistribution_delay"].value
+        is_kept = queue.is_temporary or queue.name == self._undeliverable
+        is_kept |= any(settings[each].value for each in ("last_value", "non_destructive"))
+        delay = None if is_kept else settings["redistribution_delay"].value
         matches = settings["redistribution_filters"].value == "match"
         return Here(
             queue.name, queue.is_consumed, delay, queue.reference, not is_of_one_place,

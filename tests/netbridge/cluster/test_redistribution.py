@@ -66,8 +66,8 @@ def test_nothing_goes_without_a_delay_and_at_once_with_0() -> None:
 def test_who_has_turns() -> None:
     queues = {WEST: {"orders": CONSUMED}, NORTH: {"orders": IDLE}}
     up = frozenset({WEST, NORTH})
-    assert sets(STRICT, here(), queues, frozenset()) == {
-        ("orders", 0): (Member(HERE, True), Member(WEST, True), Member(NORTH, True))
+    assert sets(STRICT, here(), queues, frozenset({NORTH})) == {
+        ("orders", 0): (Member(HERE, True), Member(WEST, False), Member(NORTH, True))
     }
     assert sets(ON_DEMAND, here(consumed=True), queues, up) == {
         ("orders", 0): (Member(HERE, True), Member(WEST, True), Member(NORTH, False))
@@ -134,3 +134,12 @@ def test_what_must_not_stay_goes_to_the_first_if_nobody_takes_it() -> None:
     assert takers((west, north)) == ((To(WEST, ("n = 10",)), To(NORTH, ("n = 5",))), WEST)
     assert takers((west, Member(NORTH, True))) == ((To(WEST, ("n = 10",)), To(NORTH)), None)
     assert takers((Member(WEST, False), Member(NORTH, False))) == ((To(WEST),), None)
+
+
+def test_members_of_a_group_go_to_one_node() -> None:
+    there = {WEST: [CONSUMED], NORTH: [CONSUMED]}
+    grouped = Here("orders", is_consumed=False, delay=0.0, has_groups=True)
+    assert Redistribution().looks([grouped], there, 0.0) == [Gives("orders", (To(WEST),))]
+    selects = Queue("orders", is_durable=True, is_consumed=True, selectors=("x = 1",))
+    found = Redistribution().looks([grouped], {WEST: [selects], NORTH: [CONSUMED]}, 0.0)
+    assert found == [Gives("orders", (To(NORTH),))]

@@ -34,3 +34,20 @@ def test_a_binding_whose_arguments_cannot_be_read_hides_nothing(
     assert [(each.exchange, each.destination, each.key) for each in bound] == [
         ("prices", "orders", "eu")
     ]
+
+
+def test_values_and_what_is_kept_are_given_to_nobody(broker: shmbroker.Broker, vhost: str) -> None:
+    broker.settings("#", redistribution_delay=0)
+    broker.declare_queue("prices", last_value=True)
+    broker.declare_queue("kept", non_destructive=True)
+    broker.declare_queue("orders")
+    broker.declare_queue("town.undeliverable")
+    own = broker.temporary_queue()
+    looking = Looking(vhost, "town.undeliverable", Addresses())
+    try:
+        seen = looking.look()
+    finally:
+        looking.close()
+    assert seen is not None
+    assert {each.name for each in seen.here if each.gives} == {"orders"}
+    assert own.name in {each.name for each in broker.queues()}
