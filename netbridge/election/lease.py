@@ -7,6 +7,7 @@ rate by nearly a factor of two.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -50,6 +51,10 @@ class Lease:
         self.until.pop(voter, None)
         for key in [each for each in self.sent if each[0] == voter]:
             del self.sent[key]
+
+    def voters_are(self, voters: Iterable[str]) -> None:
+        """What others have does not count any more."""
+        self.versions = {each: self.versions[each] for each in voters if each in self.versions}
 
     def clear(self) -> None:
         """It is live no more."""

@@ -141,6 +141,7 @@ class Member(Draining):
             return self.done()
         self.options = replace(self.options, electorate=electorate)
         self.lease.needed = electorate.needed
+        self.lease.voters_are(electorate.voters)
         for voter in self.voters - set(electorate.voters):
             self.voters.discard(voter)
             self.lease.ended(voter)

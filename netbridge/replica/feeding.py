@@ -32,6 +32,8 @@ from shmbroker.netbridge.replica.terms import ReplicationTerms
 from shmbroker.netbridge.wire.frame import Frame, Join, Reached, Shipment
 
 HEAD_ROOM: Final = 1024
+NAME_BYTES: Final = 40
+"""Of a replica, in the name of its end: behind it there is room for what tells two of it apart."""
 FOREVER: Final = 10.0**6
 """Seconds: the machine says when a replica is late, for others may have to be asked first."""
 
@@ -166,7 +168,12 @@ class Feeding:
         def find() -> tuple[History, Place | None, int]:
             for place in places:
                 history = History(folder)
-                if history.seek(place):
+                try:
+                    is_there = history.seek(place)
+                except BaseException:
+                    history.close()
+                    raise
+                if is_there:
                     return history, history.place, history.left_bytes
                 history.close()
             history = History(folder)
@@ -213,6 +220,7 @@ class Feeding:
         if isinstance(error, MessageGone):
             self.live.anew.add(self.feed.name)
         self.does(self.feed.over(str(error)))
+        self._close_history()  # its link may have ended while that was read
 
     def _close_history(self) -> None:
         if self.history is not None and not self._reads:
@@ -228,7 +236,7 @@ class Feeding:
         now = time.monotonic()
         try:
             self.end = JournalEnd(
-                self.live.journaler, f"{self.feed.name[:40]}{self._label}", timeout=FOREVER,
+                self.live.journaler, f"{_short(self.feed.name)}{self._label}", timeout=FOREVER,
                 after=after, counts=False, bytes_max=self.live.terms.in_flight,
             )  # fmt: skip
         except MessageGone:
@@ -287,3 +295,7 @@ class Feeding:
         self.end = self._tail = None
         if self.feed.state is State.OVER:
             self._close_history()
+
+
+def _short(name: str) -> str:
+    return name.encode()[:NAME_BYTES].decode(errors="ignore")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from shmbroker.ipc.base.errors import Error
+from shmbroker.ipc.base.errors import Error, JournalDamaged
 from shmbroker.ipc.instance.whole import read_whole, write_whole
 from shmbroker.ipc.journal import divergence, records
 from shmbroker.ipc.journal.export import folder_bytes, line_of
@@ -76,13 +76,13 @@ def _found(path: Path, tail: divergence.Tail) -> dict[str, object]:
 def _standing(path: Path) -> Written:
     """The newest that it has."""
     found = b""
-    with Replay(path, salvage=True) as replay:
-        for record in replay:
-            if record.kind == records.STANDING:
-                found = record.body
     try:
+        with Replay(path, salvage=True) as replay:
+            for record in replay:
+                if record.kind == records.STANDING:
+                    found = record.body
         return written(found) if found else Written()
-    except Malformed:
+    except (JournalDamaged, Malformed):
         return Written()
 
 
@@ -118,10 +118,18 @@ def _count(store: Path) -> list[Kept]:
     for number, path in saved(store):
         note = read_whole(path / ASIDE)
         if "ranges" not in note:
-            note |= _found(path, divergence.tail(path, store / JOURNAL))
+            note |= _found(path, _tail(path, store / JOURNAL))
             write_whole(path / ASIDE, note, synced=True)
             news.append(_kept(number, path))
     return news
+
+
+def _tail(path: Path, ours: Path) -> divergence.Tail:
+    """Of a damaged one all that can be read: it must not keep the others from being counted."""
+    try:
+        return divergence.tail(path, ours)
+    except JournalDamaged:
+        return divergence.unretired(path)
 
 
 def main() -> None:

@@ -149,8 +149,8 @@ class Store:
         try:
             return self.warm(), ""
         except (JournalDamaged, InvalidArgument) as error:
+            self.mark(is_whole=False)  # first: who has no journal and is whole is a new member
             saved = set_aside(self.path)  # nobody may have it but this member
-            self.mark(is_whole=False)
             return self.warm(), f"{error}; it is set aside in {saved}"
 
     def past(self, warm: Warm) -> tuple[Past, Written]:

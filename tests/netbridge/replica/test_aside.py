@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from shmbroker.netbridge.replica.warm import (
     saved,
     set_aside,
 )
+from shmbroker.netbridge.replicated.diverged import counted
 
 QUEUE = 3
 SEGMENT_BYTES = 64 << 10
@@ -81,3 +83,14 @@ def test_what_was_acknowledged_in_the_tail_does_not_count(tmp_path: Path) -> Non
     assert divergence.tail(old, filled(tmp_path / "new", [])).ranges == [
         (records.MESSAGE, QUEUE, 2, 2)
     ]
+
+
+def test_one_that_cannot_be_opened_keeps_no_other_from_being_counted(tmp_path: Path) -> None:
+    for number in range(3):
+        filled(tmp_path / JOURNAL, [b"%d" % number])
+        assert set_aside(tmp_path) is not None
+    [segment] = (tmp_path / "oldreplica.1").glob("*.journal")
+    os.truncate(segment, 100)
+    filled(tmp_path / JOURNAL, [b"ours"])
+    assert [each.number for each in counted(tmp_path, 2)] == [1, 2, 3]
+    assert names(tmp_path) == ["oldreplica.2", "oldreplica.3"]
