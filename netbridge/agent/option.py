@@ -203,9 +203,9 @@ def _in_vhost(member: Member, vhost: str, place: str) -> Member:
     return replace(member, vhost=vhost)
 
 
-def joined(found: Agent) -> tuple[str, frozenset[tuple[str, int, str]]]:
-    """The exchange, and the other broker."""
-    return found.exchange, frozenset(each.place for each in singles(found.to))
+def joined(found: Agent) -> tuple[str, frozenset[tuple[str, int]]]:
+    """The exchange, and the other broker: at one address is one, by whatever name of its vhost."""
+    return found.exchange, frozenset((each.host, each.port) for each in singles(found.to))
 
 
 def beside(one: Agent, other: Agent) -> str:

@@ -186,4 +186,6 @@ class Source:
             ticket, position = self._ticket
             self._sleeper.forget(ticket, self._queue._queue, position, ANY)
             self._ticket = None
+        if self._held is not None:
+            self._held.drop()
         self._follower.close()

@@ -113,10 +113,11 @@ class NetworkThread(Closable):
 
     @property
     def sleeper(self) -> Sleeper:
-        """Made when something waits for a ring."""
-        if self._sleeper is None:
-            self._sleeper = Sleeper(self._eventfd)
-        return self._sleeper
+        """Made when something waits for a ring; an outbox asks for it in a thread of its own."""
+        with self._calling:
+            if self._sleeper is None:
+                self._sleeper = Sleeper(self._eventfd)
+            return self._sleeper
 
     def after_sync(self, told: Callable[[], None]) -> None:
         """Call it once all that stands in the vhost now is synced, marks of streams too."""

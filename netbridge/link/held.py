@@ -30,6 +30,10 @@ class Held:
         else:
             self._ask()
 
+    def drop(self) -> None:
+        """Nothing of the queue is shipped any more, and where it ends cannot be said."""
+        self._has_more = False
+
     def _ask(self) -> None:
         self._is_asked, self._has_more = True, False
         self._after(partial(self._synced, self._end()))

@@ -19,6 +19,7 @@ from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.pair.option import PairConfig
 from shmbroker.netbridge.paired import options
 from shmbroker.netbridge.paired.acting import Acting
+from shmbroker.netbridge.security.credential import Credential
 from shmbroker.netbridge.security.curve import public_of
 from shmbroker.netbridge.wire.words import PAIR_LINK, Role
 
@@ -44,30 +45,43 @@ class PairedNetwork(Network):
         self.ships = False
         self._found = found
         self._link: Dialled | None = None
+        self._ours = place.ours
 
     def serve(self, ours: Identity) -> None:
         self._thread.ask(self._begin_acting)
         super().serve(ours)
         self.show()  # whoever reads it may come: it listens
+        self._ours = ours
         if not self._found.is_primary:
             self._link = self._dialled(ours)
+
+    def reload(self, given: Given) -> None:
+        """With another password, or another key there, the link is made anew."""
+        before, link = self._keys(), self._link
+        super().reload(given)
+        if link is not None and self._keys() != before:
+            link.close()
+            self._link = self._dialled(self._ours)
 
     def _begin_acting(self) -> None:
         if self.acting not in self._thread.members:  # else it is tried again
             self._thread.members.append(self.acting)
             self.acting.begin(time.monotonic())
 
-    def _dialled(self, ours: Identity) -> Dialled:
+    def _keys(self) -> tuple[Credential, bytes | None]:
+        """What it says, and the key of our acceptor, if that comes from a password."""
         credential = self.given.credentials.named(self._found.credentials)
         assert credential is not None, "the configuration was checked"
-        wanted = self.given.wanted
-        acceptor = options.listening(wanted)[0]
+        acceptor = options.listening(self.given.wanted)[0]
         key = self.given.key_of(acceptor) if acceptor.credentials is not None else None
-        own = None if key is None else public_of(key.listening)
+        return credential, None if key is None else public_of(key.listening)
+
+    def _dialled(self, ours: Identity) -> Dialled:
+        credential, own = self._keys()
         return Dialled(
             self.acting.talks, self._thread, PAIR_LINK, options.other(self._found, own),
-            credential, ours, (), times=times_of(wanted.link_defaults), role=Role.PEERING,
-            tell=self.tell, pair=self.given.pair,
+            credential, ours, (), times=times_of(self.given.wanted.link_defaults),
+            role=Role.PEERING, tell=self.tell, pair=self.given.pair,
         )  # fmt: skip
 
     def close(self, *, at_once: bool = False) -> None:

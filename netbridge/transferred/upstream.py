@@ -62,13 +62,15 @@ class Upstream:
         self._done: object = None
         self._seen = NOTHING
         self._told: set[OwnBinding] = set()
+        self._has_failed = False
+        """In this look: the next one tries it again."""
 
     def carries(self, agents: tuple[Agent, ...]) -> Seen:
         """From now on what these forward, and no others."""
         done = agents, self._broker._catalog.generation
         if done == self._done:
             return self._seen
-        self._done = done  # what is changed now moves the generation, and is looked at once more
+        self._has_failed = False
         kinds = {each.name: each.kind for each in self._broker.exchanges()}
         wanted = {
             OwnBinding(
@@ -85,6 +87,8 @@ class Upstream:
         for binding in there - wanted.keys():
             self._change(binding, lambda of: unbind_own(self._broker, of))
         self._seen = Seen(kinds, *self._bindings(agents))
+        if not self._has_failed:  # what was changed moves the generation, and is looked at again
+            self._done = done
         return self._seen
 
     def _bindings(self, agents: tuple[Agent, ...]) -> Iterator[dict[str, frozenset[Wanted]]]:
@@ -105,6 +109,7 @@ class Upstream:
                 change(binding)
             self._told.discard(binding)
         except Error as error:
+            self._has_failed = True
             if binding not in self._told:
                 self._told.add(binding)
                 self._tell({"event": "mta", "level": "error", "state": "not bound",

@@ -12,6 +12,7 @@ import pytest
 
 from shmbroker.ipc.base.errors import ConnectionClosed
 from shmbroker.netbridge.carrier import thread as module
+from shmbroker.netbridge.carrier.sleeper import Sleeper
 from shmbroker.netbridge.carrier.thread import NetworkThread
 
 PATIENCE = 60.0
@@ -102,3 +103,25 @@ def test_a_thread_that_cannot_begin_says_so(monkeypatch: pytest.MonkeyPatch) -> 
     assert raised.value.__cause__ is thread.failure
     assert "too many files" in str(thread.failure)
     thread.close()
+
+
+def test_there_is_one_sleeper_whoever_asks_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread rings one; who waits with another one waits for ever."""
+    made, both = threading.Event(), threading.Event()
+
+    class Slow(Sleeper):
+        def __init__(self, eventfd: int) -> None:
+            made.set()
+            both.wait(0.2)
+            super().__init__(eventfd)
+
+    monkeypatch.setattr(module, "Sleeper", Slow)
+    with NetworkThread() as network:
+        found: list[Sleeper] = []
+        outbox = threading.Thread(target=lambda: found.append(network.sleeper))
+        outbox.start()
+        assert made.wait(30)
+        made.clear()
+        found.append(network.ask(lambda: network.sleeper))
+        outbox.join()
+        assert found[0] is found[1]

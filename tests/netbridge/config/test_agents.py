@@ -83,6 +83,8 @@ def test_modes_by_number_and_by_all_their_names(tmp_path: Path, given: str, mode
         (agent(mode="0") * 2, "[mta.1] and [mta.2] join the exchange 'trade' to the same broker"),
         (agent(mode="0", host="a,b") + agent(mode="0", host="masterslave:(tcp://b,a)"),
          "join the exchange 'trade' to the same broker"),
+        (agent("vhost = '/'", mode="0") + agent("vhost = 'x'", mode="0"),
+         "join the exchange 'trade' to the same broker"),
         (agent() + agent(mode="3"), "both forward to it: forward-all and forward-else"),
         (agent(mode="4") + agent(mode="1"), "both subscribe to it: both and subscribe"),
         (agent(mode="4") + agent(mode="4", host="b"), "goes to one broker only"),

@@ -50,3 +50,13 @@ def test_what_was_shipped_before_is_not_held() -> None:
     ring.end = 5
     ring.comes(1)
     assert ring.held.limit == 5
+
+
+def test_what_is_shipped_no_more_asks_for_no_sync() -> None:
+    """The queue is not followed any more, so nobody can say where it ends."""
+    ring = Ring()
+    ring.comes(3)
+    ring.comes(2)
+    ring.held.drop()
+    ring.syncs()
+    assert ring.asked == []

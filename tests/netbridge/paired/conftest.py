@@ -147,6 +147,17 @@ class Duo:
             time.sleep(1.0 - found["silence"] + 0.01)
 
 
+    def linked(self, name: str, *, is_so: bool = True) -> None:
+        """Until it is, or is not; the file is written when somebody asks."""
+        until = time.monotonic() + PATIENCE
+        while True:
+            assert ordering.asked(self[name].folder, {"noun": "ha", "verb": "show"}, PATIENCE)
+            if read_whole(self[name].folder / status.RUN / "pair")["linked"] is is_so:
+                return
+            assert time.monotonic() < until, self[name].said()
+            time.sleep(0.05)
+
+
 Made = Callable[..., Duo]
 
 

@@ -8,10 +8,22 @@ import pytest
 
 import shmbroker
 from shmbroker import ConnectionClosed
+from shmbroker.ipc.instance import reloading
+from shmbroker.ipc.instance.config.config import FILE
 from shmbroker.netbridge.broker.programs import of_folder
 from shmbroker.netbridge.client import connecting
 from shmbroker.netbridge.wire.words import Role
-from tests.netbridge.paired.conftest import NAMES, PASSWORD, SHM, Duo, Made, of, reasons, waits
+from tests.netbridge.paired.conftest import (
+    NAMES,
+    PASSWORD,
+    PATIENCE,
+    SHM,
+    Duo,
+    Made,
+    of,
+    reasons,
+    waits,
+)
 from tests.support.programs import is_shown_and_disconnected
 
 
@@ -176,3 +188,21 @@ def test_programs_in_shared_memory_are_not_asked(duo: Made) -> None:
         program.declare_queue("q").publish(b"of the backup")
     assert of(two["two"])["pair"] == "passive"
     assert PASSWORD not in str(two["two"].said())
+
+
+@pytest.mark.parametrize("which", ["programs", "pair"])
+def test_passwords_that_are_changed_at_both_link_them_again(duo: Made, which: str) -> None:
+    """The one of programs gives the acceptors their key."""
+    two = duo({"credentials.pair.password": "of the pair", "ha.pair.failover-timeout": "60s"}).up()
+    old = "of the pair" if which == "pair" else PASSWORD
+    for name in NAMES:
+        file = two[name].folder / FILE
+        assert old in file.read_text()
+        file.write_text(file.read_text().replace(old, "a newer password"))
+        answer = reloading.asked(two[name].folder, PATIENCE)
+        assert answer is not None
+        assert answer["applied"] == [f"credentials.{which}.password"]
+        if name == "one" and which == "programs":
+            two.linked("two", is_so=False)
+    two.linked("two")
+    assert of(two["two"])["pair"] == "passive"
