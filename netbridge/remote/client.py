@@ -41,6 +41,7 @@ from shmbroker.netbridge.remote.phase import OVER, RECOVERING, Phase
 from shmbroker.netbridge.remote.prefetched import Prefetched
 from shmbroker.netbridge.remote.producing import Producing
 from shmbroker.netbridge.remote.travelling import Travelling
+from shmbroker.netbridge.remote.voided import Voided
 from shmbroker.netbridge.wire.frame import Attach, Attached, Command, Delivery, Frame, Result, Seen
 from shmbroker.netbridge.wire.words import Level, Verb
 
@@ -67,6 +68,7 @@ class Client:
         self.standing: dict[int, Call] = {}
         self.producers: dict[int, Producing] = {}
         self.doubt = Doubt(self.producers)
+        self.voided = Voided(self)
         self.consumers: dict[int, Prefetched] = {}
         self.in_hand: dict[int, Prefetched | None] = {}
         """By delivery: whose it is."""
@@ -394,6 +396,8 @@ class Client:
             self.settling.difference_update(call.numbers)
         self._finish(call, self.doubt.given_up(call, why))
         self.calls.abandon(call)
+        if not call.was_sent:
+            self.voided.dropped(call)
 
     def _finish(self, call: Call, outcome: Outcome) -> None:
         if not call.is_internal and not call.is_abandoned:
@@ -585,15 +589,5 @@ class Client:
         else:
             outcome = Outcome(End.FAILED, why, *answer)
             self.doubt.end(call, outcome)
-            if call.verb is Verb.PUBLISH:
-                self._decide(call, published=frame.value)
+            self.voided.refused(call, published=frame.value)
         self._finish(call, outcome)
-
-    def _decide(self, call: Call, published: int) -> None:
-        """Numbers that were refused will not come again: the broker need not keep them."""
-        producing = self.producers.get(call.target)
-        if producing is not None and call.value:
-            first = call.value + published
-            void = Call(self.next_id(), Verb.DECIDED, call.target, first, call.count - published)
-            void.is_internal = True
-            self.calls.put(void)
