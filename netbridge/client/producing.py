@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from shmbroker.ipc.base.errors import NotFound
+from shmbroker.ipc.base.errors import MessageTooLarge, NotFound
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.message.confirm import Confirm, level_of
 from shmbroker.netbridge.client.pending import Pending, Several
@@ -68,13 +68,20 @@ class Producing:
         self, target: int, bodies: Sequence[bytes], deadline: Deadline, demand: Demand
     ) -> int:
         many, left = Many(), deadline.seconds_left()
+        begun: list[Pending] = []
+        too_large: MessageTooLarge | None = None
         with self._one_by_one:
-            begun = [
-                self._begin(target, plain_batch(piece), len(piece), left, demand, many)
-                for piece in pieces(bodies)
-            ]
+            try:
+                for piece in pieces(bodies):
+                    records = plain_batch(piece)
+                    begun.append(self._begin(target, records, len(piece), left, demand, many))
+            except MessageTooLarge as error:
+                too_large = error
         if begun:
             await Several(begun)
+        if too_large is not None:
+            too_large.published = sum(each.count for each in begun)
+            raise too_large
         return len(bodies)
 
     def _begin(

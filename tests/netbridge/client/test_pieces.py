@@ -12,7 +12,8 @@ import pytest
 
 import shmbroker
 import shmbroker.aio
-from shmbroker import Empty, QueueFull
+from shmbroker import Empty, MessageTooLarge, QueueFull
+from shmbroker.netbridge.client.session import Session
 from shmbroker.netbridge.serving.producer import Producer
 from tests.support.client_api import STYLES, Api, it, ways
 from tests.support.serving import Site
@@ -85,3 +86,18 @@ def test_what_was_not_said_when_it_is_cancelled_is_not_published(served: Site) -
     got = asyncio.run(program())
     assert 8 <= len(got) < len(BODIES)
     assert got == [each[:2] for each in BODIES[: len(got)]]
+
+
+def test_one_that_is_too_large_for_a_link_says_how_many_were_published_before_it(
+    linked: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Session, "message_bytes_max", 300 << 10)
+
+    async def program(_: Api, broker: Any) -> None:
+        queue = await it(broker.declare_queue("q"))
+        with pytest.raises(MessageTooLarge) as caught:
+            await it(queue.publish_many([b"1", b"2", bytes(300 << 10), b"3"]))
+        assert caught.value.published == 2
+        assert await it(queue.receive_many()) == [b"1", b"2"]
+
+    linked.run(program)
