@@ -62,7 +62,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/client/found.py": set(),
     "netbridge/client/inbox.py": set(),
     "netbridge/client/pending.py": set(),
-    "netbridge/client/producing.py": set(),
+    "netbridge/client/producing.py": {"threading"},
     "netbridge/client/queue.py": set(),
     "netbridge/client/subscription.py": set(),
     "netbridge/client/transaction.py": set(),

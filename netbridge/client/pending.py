@@ -51,6 +51,9 @@ class Pending:
         self.outcome = outcome
         self.signal.set()
 
+    def cancel(self) -> None:
+        self._session.cancel(self)
+
     def __await__(self) -> Generator[Any, None, Outcome]:
         return self._wait().__await__()
 
@@ -59,7 +62,7 @@ class Pending:
             self._session.check_may_wait(self.what)
             await self._session.way.wait(self.signal)
         except BaseException:  # cancelled, or Ctrl-C
-            self._session.cancel(self)
+            self.cancel()
             raise
         assert self.outcome is not None
         if self.outcome.end is not End.OK:
@@ -99,7 +102,7 @@ class Several:
     """Calls that were begun one behind the other.  Await it once, for the outcome of the last one.
 
     It waits until all have ended.  Its error is the first `Unconfirmed`, with one token for all
-    that is unknown; if there is none, the first error.
+    that is unknown; if there is none, the first error.  If it is cancelled, all of them are.
     """
 
     def __init__(self, begun: Sequence[Pending]) -> None:
@@ -111,13 +114,17 @@ class Several:
     async def _wait(self) -> Outcome:
         done = 0
         errors: list[Error] = []
-        for each in self._begun:
+        for at, each in enumerate(self._begun):
             try:
                 outcome = await each
                 done += 0 if errors else each.count
             except Error as error:
                 done += 0 if errors else error.published
                 errors.append(error)
+            except BaseException:
+                for behind in self._begun[at + 1 :]:
+                    behind.cancel()
+                raise
         if not errors:
             return outcome
         unknown = [each for each in errors if isinstance(each, Unconfirmed)]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from shmbroker.ipc.base.errors import NotFound
+from shmbroker.ipc.base.errors import MessageTooLarge, NotFound
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.message.confirm import Confirm, level_of
 from shmbroker.netbridge.client.pending import Pending, Several
 from shmbroker.netbridge.client.record import BATCH, plain_batch
 from shmbroker.netbridge.remote.body import asked, told
+from shmbroker.netbridge.remote.call import Many
 from shmbroker.netbridge.remote.outcome import Outcome
 from shmbroker.netbridge.wire.words import Demand, Verb
 
@@ -33,6 +35,8 @@ class Producing:
         self._noun, self._name = noun, name
         self._what = f"publishing to {noun} {name!r}"
         self._target = 0
+        self._one_by_one = threading.RLock()
+        """What is published in pieces has numbers without a gap."""
         self.is_durable = False
 
     async def publish(
@@ -63,20 +67,37 @@ class Producing:
     async def _publish_pieces(
         self, target: int, bodies: Sequence[bytes], deadline: Deadline, demand: Demand
     ) -> int:
-        begun = [
-            self._begin(target, plain_batch(piece), len(piece), deadline.seconds_left(), demand)
-            for piece in pieces(bodies)
-        ]
+        many, left = Many(), deadline.seconds_left()
+        begun: list[Pending] = []
+        too_large: MessageTooLarge | None = None
+        with self._one_by_one:
+            try:
+                for piece in pieces(bodies):
+                    records = plain_batch(piece)
+                    begun.append(self._begin(target, records, len(piece), left, demand, many))
+            except MessageTooLarge as error:
+                too_large = error
         if begun:
             await Several(begun)
+        if too_large is not None:
+            too_large.published = sum(each.count for each in begun)
+            raise too_large
         return len(bodies)
 
     def _begin(
-        self, target: int, records: bytes, count: int, timeout: Seconds | None, demand: Demand
+        self,
+        target: int,
+        records: bytes,
+        count: int,
+        timeout: Seconds | None,
+        demand: Demand,
+        many: Many | None = None,
     ) -> Pending:
-        return self._session.begin(
-            self._what, Verb.PUBLISH, target, 0, count, records, demand, waits=timeout
-        )
+        with self._one_by_one:
+            return self._session.begin(
+                self._what, Verb.PUBLISH, target, 0, count, records, demand, waits=timeout,
+                many=many,
+            )  # fmt: skip
 
     async def _open(self) -> int:
         target = next(self._session.targets)

@@ -42,7 +42,7 @@ from shmbroker.netbridge.remote.action import (
     Unmade,
 )
 from shmbroker.netbridge.remote.body import asked
-from shmbroker.netbridge.remote.call import NEVER, Call
+from shmbroker.netbridge.remote.call import NEVER, Call, Many
 from shmbroker.netbridge.remote.client import Client
 from shmbroker.netbridge.remote.options import NO_LIMIT, SessionOptions
 from shmbroker.netbridge.remote.outcome import End, Outcome, Token, Why
@@ -244,6 +244,7 @@ class Session:
         waits: Seconds | None = 0,
         generation: int = 0,
         settles: tuple[int, ...] = (),
+        many: Many | None = None,
     ) -> Pending:
         """`waits`: for so long the broker may wait for room, or a message; None: for ever.
 
@@ -258,7 +259,7 @@ class Session:
         limit = self.options.call_timeout
         timeout = NEVER if waits_ns < 0 or limit == NO_LIMIT else waits_ns / 1e9 + limit
         call = Call(0, verb, target, value, count, body, demand, generation=generation)
-        call.settles = settles
+        call.settles, call.many = settles, many
         call.wait_ms = NO_LIMIT if waits_ns < 0 else -(-waits_ns // NS_PER_MS)
         pending = Pending(self, what, count)
         pending.takes = verb is Verb.GET
@@ -323,9 +324,10 @@ class Session:
     def retry(self, token: Token, what: str) -> Several:
         """All of it at once, in its order."""
         each = (replace(token, behind=()), *token.behind)
-        return Several([self._retry(one, what) for one in each])
+        many = Many()
+        return Several([self._retry(one, what, many) for one in each])
 
-    def _retry(self, token: Token, what: str) -> Pending:
+    def _retry(self, token: Token, what: str, many: Many) -> Pending:
         pending = Pending(self, what, token.count)
 
         def again() -> None:
@@ -333,7 +335,7 @@ class Session:
                 return
             pending.id = self._client.next_id()
             self._pending[pending.id] = pending
-            self._does(self._client.retry(token, pending.id, time.monotonic()))
+            self._does(self._client.retry(token, pending.id, time.monotonic(), many))
 
         self._soon(again)
         return pending

@@ -30,6 +30,13 @@ class Heartbeat:
         self.agree(peer_seconds)
         self._bears = max(self._bears, peer_seconds * self.times.heartbeat_misses)
 
+    def stood_still(self, due: float, now: float) -> None:
+        """We were to be woken at `due`.  What the peer has said since then may not have come up to
+        us yet, so it is no silence of the peer; a little late is everybody."""
+        late = now - max(due, self.heard_at)
+        if late >= self.sends_each / 2:
+            self.heard_at += late
+
     @property
     def silent_at(self) -> float:
         return self.heard_at + self._bears

@@ -274,6 +274,10 @@ class Machine:
                 reason = Reason.CONNECT_TIMEOUT if is_new else Reason.HANDSHAKE_TIMEOUT
                 raise broken(reason, "")
             return
+        if self.handshake.role in OF_PROGRAMS:
+            # not between brokers: one that was paused is not to believe for longer that others
+            # follow it
+            self.heartbeat.stood_still(self.deadline, now)
         if self.heartbeat.is_silent(heard):
             raise broken(Reason.SILENCE, f"for {now - self.heartbeat.heard_at:.3f} s")
         if self.closing is not None and heard >= self.until:

@@ -14,6 +14,7 @@ Fields of the maps, by verb; `->` is the result.
 
     publish          target: producer, value: first number, count; records -> value: position of the
                      last one; code: 0, PASSED_OVER or SEEN
+    publish-behind   the same
     decided          target: producer, value: first number, count
     producer         value: the first number that is not decided; queue or exchange, origin (16
                      bytes; if left out it is made of the session and the target) -> value: the

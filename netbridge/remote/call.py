@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shmbroker.netbridge.remote.options import NO_LIMIT
+from shmbroker.netbridge.remote.outcome import Outcome
 from shmbroker.netbridge.wire.frame import Body
 from shmbroker.netbridge.wire.words import Demand, Verb
 
@@ -19,6 +20,15 @@ MADE_AGAIN = (*STANDING, Verb.DECLARE, Verb.TRANSACTIONS)
 
 
 @dataclass(slots=True, eq=False)
+class Many:
+    """What the pieces of a `publish_many` have in common."""
+
+    failed: Outcome | None = None
+    """One was not done: this is how all end that are called behind it."""
+    has_begun: bool = False
+
+
+@dataclass(slots=True, eq=False)
 class Call:
     id: int
     verb: Verb
@@ -30,6 +40,12 @@ class Call:
     demand: Demand = Demand.EFFECTIVE
     wait_ms: int = NO_LIMIT
     """For so long the broker may wait for room, for a message, for a reply."""
+    full_at: float = NEVER
+    """Of a publish: it waits for room until then, whenever it is said."""
+    many: Many | None = None
+    """Of a piece of a `publish_many`."""
+    is_behind: bool = False
+    """It is not the first piece."""
     until: float = NEVER
     number: int = UNSENT
     """Of its command in this session."""
@@ -55,6 +71,12 @@ class Call:
     def has_number(self) -> bool:
         """Of its producer: its place does not depend on what goes first."""
         return self.verb is Verb.PUBLISH and self.value > 0
+
+    def wait_left(self, now: float) -> int:
+        """In ms, up to a whole one."""
+        if self.full_at == NEVER:
+            return self.wait_ms
+        return max(0, -(-int((self.full_at - now) * 1e6) // 1000))
 
     @property
     def numbers(self) -> range:

@@ -104,6 +104,15 @@ class Calls:
                 return call
         return None
 
+    def behind(self, call: Call) -> list[Call]:
+        """Of the same `publish_many`, in their order; what has ended is not among them."""
+        if call.many is None:
+            return []
+        all_of_it = [
+            each for each in (*self.sent.values(), *self.waiting) if each.many is call.many
+        ]
+        return [each for each in all_of_it if each.id > call.id and not each.is_abandoned]
+
     def on_its_way(self, like: Call) -> Call | None:
         """The same one, said and not answered; perhaps nobody waits for it any more."""
         what = like.verb, like.target, like.value, like.count

@@ -29,7 +29,7 @@ from shmbroker.netbridge.remote.action import (
 )
 from shmbroker.netbridge.remote.body import raised, why_ended
 from shmbroker.netbridge.remote.broken import SessionBroken
-from shmbroker.netbridge.remote.call import MADE_AGAIN, NEVER, OF_DELIVERIES, STANDING, Call
+from shmbroker.netbridge.remote.call import MADE_AGAIN, NEVER, OF_DELIVERIES, STANDING, Call, Many
 from shmbroker.netbridge.remote.calls import Calls
 from shmbroker.netbridge.remote.doubt import Doubt
 from shmbroker.netbridge.remote.fate import Fate, remade_at
@@ -41,6 +41,7 @@ from shmbroker.netbridge.remote.phase import OVER, RECOVERING, Phase
 from shmbroker.netbridge.remote.prefetched import Prefetched
 from shmbroker.netbridge.remote.producing import Producing
 from shmbroker.netbridge.remote.travelling import Travelling
+from shmbroker.netbridge.remote.voided import Voided
 from shmbroker.netbridge.wire.frame import Attach, Attached, Command, Delivery, Frame, Result, Seen
 from shmbroker.netbridge.wire.words import Level, Verb
 
@@ -67,6 +68,7 @@ class Client:
         self.standing: dict[int, Call] = {}
         self.producers: dict[int, Producing] = {}
         self.doubt = Doubt(self.producers)
+        self.voided = Voided(self)
         self.consumers: dict[int, Prefetched] = {}
         self.in_hand: dict[int, Prefetched | None] = {}
         """By delivery: whose it is."""
@@ -75,6 +77,8 @@ class Client:
         self.assembly = Assembly(options.message_bytes)
         self.unsaid = 0
         self.moving = Moving(self)
+        self.now = 0.0
+        """When something was called, or has come, or was due."""
         self.did: list[Action] = []
 
     # --- its life -----------------------------------------------------------------------------
@@ -130,6 +134,7 @@ class Client:
         return self._done()
 
     def received(self, frame: Frame, now: float) -> list[Action]:
+        self.now = now
         try:
             self._received(frame, now)
         except SessionBroken as error:
@@ -138,10 +143,11 @@ class Client:
         return self._done()
 
     def tick(self, now: float) -> list[Action]:
+        self.now = now
         if self.phase in RECOVERING and now >= self.until:
             self.gives_up(Event.FAILOVER_FAILED, "reconnect-deadline")
         for call in self.calls.late(now):
-            self._abandon(call, Why.LATE)
+            self.voided.abandon(call, Why.LATE)
         self.moving.look(now)
         return self._done()
 
@@ -162,17 +168,27 @@ class Client:
 
     def call(self, call: Call, now: float, timeout: float | None = None) -> list[Action]:
         """Say it; the program gave it its id by `next_id`."""
+        self.now = now
         call.until = now + self._patience(timeout)
+        if call.verb is Verb.PUBLISH and call.wait_ms > 0:
+            call.full_at = now + call.wait_ms / 1000
+        if (many := call.many) is not None:
+            call.is_behind, many.has_begun = many.has_begun, True
+            if many.failed is not None:
+                self.finish(call, many.failed)
+                return self._done()
         self._call(call, now)
         return self._done()
 
     def cancel(self, id: int, now: float) -> list[Action]:
         call = self.calls.find(id)
         if call is not None:
-            self._abandon(call, Why.CANCELLED)
+            self.voided.abandon(call, Why.CANCELLED)
         return self._done()
 
-    def retry(self, token: Token, id: int, now: float) -> list[Action]:
+    def retry(
+        self, token: Token, id: int, now: float, many: Many | None = None
+    ) -> list[Action]:
         """Publish what may have been published: once, whatever had become of it."""
         first, told = self.doubt.of(token), self.doubt.known.get(token)
         on_its_way = first and self.calls.on_its_way(first)
@@ -186,6 +202,7 @@ class Client:
             return self._done()
         again = Call(id, first.verb, first.target, first.value, first.count, first.body)
         again.demand, again.wait_ms = first.demand, first.wait_ms
+        again.many = many
         again.repeated, again.node = True, first.node
         return self.call(again, now)
 
@@ -214,7 +231,7 @@ class Client:
         if call.verb in OF_DELIVERIES and not self._may_settle(call):
             return
         if self.phase in OVER:
-            self._finish(call, Outcome(End.FAILED, Why.CLOSED))
+            self.finish(call, Outcome(End.FAILED, Why.CLOSED))
             return
         if call.verb is Verb.LEAVE:
             self._leave(call.target)
@@ -320,7 +337,7 @@ class Client:
             if self.travelling.takes(call) or what in (Fate.AGAIN, Fate.ASKED):
                 self.calls.put(call)
             else:
-                self._finish(call, self.doubt.unanswered(call, what, Why.CLOSED))
+                self.finish(call, self.doubt.unanswered(call, what, Why.CLOSED))
         for consumer in self.consumers.values():
             consumer.again()
             self.did.append(Drop(consumer.target))
@@ -372,7 +389,7 @@ class Client:
     def gives_up(self, event: Event, detail: str = "") -> None:
         for call in self.doubt.forgets(self.calls.withdraw()):
             if not call.is_abandoned:
-                self._finish(call, self.doubt.given_up(call, Why.CLOSED))
+                self.finish(call, self.doubt.given_up(call, Why.CLOSED))
         for consumer in self.consumers:
             self.did.append(Drop(consumer))
         self.moving.ends()
@@ -388,14 +405,8 @@ class Client:
         self.phase = Phase.LOST
         self.did += [StopConnecting(), Disconnect("given up"), Tell(event, detail)]
 
-    def _abandon(self, call: Call, why: Why) -> None:
-        """The program waits no longer."""
-        if not call.was_sent and call.verb in OF_DELIVERIES:
-            self.settling.difference_update(call.numbers)
-        self._finish(call, self.doubt.given_up(call, why))
-        self.calls.abandon(call)
-
-    def _finish(self, call: Call, outcome: Outcome) -> None:
+    def finish(self, call: Call, outcome: Outcome) -> None:
+        self.voided.ended(call, outcome)
         if not call.is_internal and not call.is_abandoned:
             self.did.append(Finish(call.id, outcome))
 
@@ -424,12 +435,12 @@ class Client:
     def _say_call(self, call: Call) -> None:
         command = Command(
             number=call.number,
-            verb=call.verb,
+            verb=Verb.PUBLISH_BEHIND if call.is_behind else call.verb,
             target=call.generation if call.verb in OF_DELIVERIES else call.target,
             value=call.value,
             count=call.count,
             demand=call.demand,
-            wait_ms=call.wait_ms,
+            wait_ms=call.wait_left(self.now),
             repeated=call.repeated,
             seen=self.seen,
             more=False,
@@ -513,7 +524,7 @@ class Client:
             self._made(call, frame, now)
             outcome = Outcome(End.OK, Why.DONE, frame.code, frame.value, frame.level, frame.body)
             self.doubt.end(call, outcome)
-            self._finish(call, outcome)
+            self.finish(call, outcome)
         self._look_whether_made(Event.FAILOVER_COMPLETED)
         self.pump()
 
@@ -585,15 +596,5 @@ class Client:
         else:
             outcome = Outcome(End.FAILED, why, *answer)
             self.doubt.end(call, outcome)
-            if call.verb is Verb.PUBLISH:
-                self._decide(call, published=frame.value)
-        self._finish(call, outcome)
-
-    def _decide(self, call: Call, published: int) -> None:
-        """Numbers that were refused will not come again: the broker need not keep them."""
-        producing = self.producers.get(call.target)
-        if producing is not None and call.value:
-            first = call.value + published
-            void = Call(self.next_id(), Verb.DECIDED, call.target, first, call.count - published)
-            void.is_internal = True
-            self.calls.put(void)
+            self.voided.refused(call, outcome)
+        self.finish(call, outcome)

@@ -65,6 +65,7 @@ _LOOK: Final = (Fate.AGAIN, Fate.FAILED)
 
 WHEN_SENT: Final[dict[Verb, tuple[Fate, Fate]]] = {
     Verb.PUBLISH: _CHANGE,
+    Verb.PUBLISH_BEHIND: _CHANGE,
     Verb.DECIDED: _CHANGE,
     Verb.SCHEDULE: _CHANGE,
     Verb.REQUEST: (Fate.UNKNOWN, Fate.UNKNOWN),

@@ -2,6 +2,7 @@
 
 Its numbers are those of a stream at the queue's sink, so a publish that is said again is known.
 What finds no room waits here, and what was published behind it waits as well: the order stays.
+Of what was published in one call but in pieces, nothing goes in behind a piece that was refused.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from shmbroker.netbridge.serving.alarms import NEVER, Alarm
 from shmbroker.netbridge.serving.confirms import in_time
 from shmbroker.netbridge.serving.destination import Destination
 from shmbroker.netbridge.wire.frame import Command
-from shmbroker.netbridge.wire.words import Demand, Level
+from shmbroker.netbridge.wire.words import Demand, Level, Verb
 
 if TYPE_CHECKING:
     from shmbroker.netbridge.serving.served import Served
@@ -57,12 +58,20 @@ class Publish:
     passed_over: bool = False
     alarm: Alarm | None = None
 
+    @property
+    def next(self) -> int:
+        """The number behind it."""
+        return self.command.value + self.command.count
+
 
 class Producer:
     def __init__(self, served: Served, destination: Destination) -> None:
         self._served = served
         self._to = destination
         self._waiting: deque[Publish] = deque()
+        self._refused: dict[int, Error] = {}
+        """By the number behind what was refused, until its program says that it knows of it: no
+        piece behind it comes after that."""
         self._ticket: int | None = None
         self._full: Any = None
         """The queue, as C knows it, of whose room the ticket tells."""
@@ -70,6 +79,9 @@ class Producer:
     # --- publishing ---------------------------------------------------------------------------
 
     def publish(self, command: Command) -> None:
+        if self._falls(command):
+            self._refuse(Publish(command, 0.0), self._refused[command.value])
+            return
         level = LEVEL_NUMBERS[command.demand]
         self._to.check(level)
         if command.value < 1:
@@ -84,6 +96,7 @@ class Producer:
 
     def decided(self, first: int, count: int) -> None:
         """These numbers will not come."""
+        self._refused.pop(first + count, None)
         self._to.give_up(first, count)
 
     def _go_on(self) -> None:
@@ -144,13 +157,23 @@ class Producer:
             publish.passed_over = True
 
     def _refuse(self, publish: Publish, error: Error) -> None:
-        self._drop(publish)
-        self._served.refuse(publish.command, error, published=publish.done)
+        """And what is behind it of the same call, before anybody is told: that lets others come."""
+        self._refused[publish.next] = error.with_traceback(None)
+        refused, waiting = [publish], self._waiting
+        self._waiting = deque()
+        for each in waiting:
+            if self._falls(each.command):
+                self._refused[each.next] = error
+                refused.append(each)
+            elif each is not publish:
+                self._waiting.append(each)
+        for each in refused:
+            if each.alarm is not None:
+                each.alarm.cancel()
+            self._served.refuse(each.command, error, published=each.done)
 
-    def _drop(self, publish: Publish) -> None:
-        self._waiting.remove(publish)
-        if publish.alarm is not None:
-            publish.alarm.cancel()
+    def _falls(self, command: Command) -> bool:
+        return command.verb is Verb.PUBLISH_BEHIND and command.value in self._refused
 
     # --- room ---------------------------------------------------------------------------------
 

@@ -478,6 +478,7 @@ def _only_looks(command: Command) -> bool:
 VERBS: dict[Verb, Callable[[Served, Command], None]] = {
     Verb.PRODUCER: Served.open_producer,
     Verb.PUBLISH: Served.publish,
+    Verb.PUBLISH_BEHIND: Served.publish,
     Verb.DECIDED: Served.decided,
     Verb.SCHEDULE: Served.commit,
     Verb.REQUEST: Served.request,

@@ -118,6 +118,8 @@ class Verb(Word):
     """What a program asks of its session."""
 
     PUBLISH = "publish"
+    PUBLISH_BEHIND = "publish-behind"
+    """Refused as well if the publish with the numbers just below was: both are of one call."""
     DECIDED = "decided"
     """These numbers of a producer will not come again."""
     SCHEDULE = "schedule"

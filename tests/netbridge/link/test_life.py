@@ -14,7 +14,8 @@ from shmbroker.netbridge.link.outflow import Batch
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.wire.frame import Beat, Closing, Drained, Moved
 from shmbroker.netbridge.wire.malformed import Malformed
-from tests.support.link_ends import DAY_MS, EAST, OUTLET, TIMES, Pair, pair
+from shmbroker.netbridge.wire.words import Role
+from tests.support.link_ends import DAY_MS, EAST, OUTLET, TIMES, WISH, Pair, pair
 
 
 def ticks(of: Pair, until: float, *, far: bool = True) -> None:
@@ -60,14 +61,59 @@ def test_who_may_have_beaten_unheard_is_not_lost_and_hears_beats() -> None:
     assert ended.ending.reason is Reason.SILENCE
 
 
-def test_who_is_silent_is_lost_after_interval_times_misses() -> None:
-    of = pair().connect()
+@pytest.mark.parametrize("role", [Role.CLUSTER, Role.CLIENT])
+def test_who_is_silent_is_lost_after_interval_times_misses(role: Role) -> None:
+    of = pair(wish=replace(WISH, role=role)).connect()
     ticks(of, TIMES.silence - 0.001, far=False)
     assert of.near.ending is None
     (ended,) = of.near.tick(TIMES.silence)
     assert isinstance(ended, Ended)
     assert (ended.ending.state, ended.ending.reason) == (State.LOST, Reason.SILENCE)
     assert ended.ending.retry is Retry.AT_ONCE
+
+
+@pytest.mark.parametrize("is_far", [False, True])
+@pytest.mark.parametrize("seconds", [0.5, 1000.0])
+def test_who_stood_still_counts_that_as_no_silence_of_the_other_one(
+    seconds: float, is_far: bool
+) -> None:
+    of = pair(wish=replace(WISH, role=Role.CLIENT)).connect()
+    ticks(of, 1.19)
+    of.now += seconds
+    it = of.far if is_far else of.near
+    sent = [each.frame for each in it.tick(of.now) if isinstance(each, Send)]
+    assert sent == [Beat(5 if is_far else 3)]
+    went_on = of.now
+    while it.ending is None:
+        of.now = it.deadline
+        it.tick(of.now)
+    assert it.ending.reason is Reason.SILENCE
+    assert 0.1 < of.now - went_on < TIMES.silence, "what has come meanwhile it reads by then"
+
+
+def test_who_always_is_late_notices_a_silence_all_the_same() -> None:
+    of = pair(wish=replace(WISH, role=Role.CLIENT)).connect()
+    turns = 0
+    while of.near.ending is None:
+        of.near.tick(of.near.deadline + 10.0)
+        turns += 1
+    assert 0 <= turns - TIMES.heartbeat_misses <= 1
+
+
+def test_what_is_a_little_late_or_came_meanwhile_is_no_standing_still() -> None:
+    beats = Heartbeat(TIMES, 0.0)
+    beats.stood_still(0.2, 0.29)
+    assert beats.heard_at == 0.0
+    beats.heard_at = 0.5
+    beats.stood_still(0.2, 0.7)
+    assert beats.heard_at == 0.7, "since it was heard"
+
+
+def test_between_brokers_who_stood_still_takes_nobody_for_one_that_follows() -> None:
+    of = pair().connect()
+    (ended,) = of.near.tick(TIMES.silence + 0.1)
+    assert isinstance(ended, Ended)
+    assert ended.ending.reason is Reason.SILENCE
 
 
 def test_any_frame_is_a_beat() -> None:

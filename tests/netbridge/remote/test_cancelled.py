@@ -7,6 +7,8 @@ import pytest
 from shmbroker.netbridge.remote.numbers import OPEN_MAX
 from shmbroker.netbridge.remote.options import Mode
 from shmbroker.netbridge.remote.outcome import End
+from shmbroker.netbridge.remote.phase import Phase
+from shmbroker.netbridge.wire.frame import Attached
 from shmbroker.netbridge.wire.words import Verb
 from tests.support.session_ends import Ends, ends
 
@@ -74,3 +76,46 @@ def test_one_that_is_cancelled_while_its_broker_is_away_is_open_no_more() -> Non
     of.does(of.client.cancel(first, of.now))
     of.connect()
     assert not of.client.doubt.is_open
+
+
+def waits_to_be_said_again(of: Ends) -> None:
+    """Its broker does not know the session any more, and has not made another yet."""
+    of.broker_dies()
+    of.link += 1
+    of.does(of.client.connected(of.now))
+    of.does(of.client.received(Attached(False, 0, 5000), of.now))
+    assert of.client.phase is Phase.ATTACHING
+
+
+def test_those_that_are_cancelled_while_they_wait_to_be_said_again_are_open_no_more() -> None:
+    of = ends()
+    of.call(Verb.PRODUCER, target=1)
+    calls = [publish(of) for _ in range(OPEN_MAX)]
+    waits_to_be_said_again(of)
+    for call in calls:
+        of.does(of.client.cancel(call, of.now))
+    assert not of.client.doubt.is_open
+    of.does(of.client.lost(of.now))
+    of.connect()
+    publish(of)
+    said = of.performed[-1]
+    assert (said.verb, said.value) == (Verb.PUBLISH, OPEN_MAX + 1)
+
+
+def test_the_broker_is_told_that_one_will_not_be_said_again() -> None:
+    of = ends()
+    of.call(Verb.PRODUCER, target=1)
+    publish(of)
+    cancelled_one = of.call(Verb.PUBLISH, target=1, count=3, body=b"m")
+    last = publish(of)
+    waits_to_be_said_again(of)
+    of.does(of.client.cancel(cancelled_one, of.now))
+    of.does(of.client.lost(of.now))
+    of.connect()
+    assert [(each.verb, each.value, each.count) for each in of.performed[1:]] == [
+        (Verb.PUBLISH, 1, 1), (Verb.PUBLISH, 5, 1), (Verb.DECIDED, 2, 3),
+    ]  # fmt: skip
+    of.answer(of.performed[2])
+    outcome = of.outcome(last)
+    assert outcome is not None
+    assert outcome.end is End.OK
