@@ -64,7 +64,7 @@ def test_it_goes_where_there_is_a_queue_of_its_name(cluster: Cluster) -> None:
         assert cluster.order("east", verb="forget", node="west") == ""
         until(cluster, lambda: waits(cluster, "east", way) == 0)
         assert bodies(here) == numbers(0, 300)
-        until(cluster, lambda: len(there) == 5)
+        until(cluster, lambda: len(bodies(there)) == 5)  # synced, too
         assert all(each.redelivered for each in (*here.browse(), *there.browse()))
         assert bodies(there) == numbers(300, 305)
         assert bodies(east.queue(UNDELIVERABLE)) == [b"for nobody", b"a copy"]
