@@ -397,3 +397,41 @@ def test_whenever_a_producer_is_killed_one_value_of_each_key_is_left(
         for key in range(keys):  # the next one begins anew
             prices.publish(b"-1", key=f"{key}", ttl=1e-9)
         prices.expire()
+
+
+def full_of_keys(broker: Broker, **settings: Any) -> Queue:
+    """As many keys as it may have: 896."""
+    queue = broker.declare_queue("values", slots=1024, last_value=True, **settings)
+    for number in range(896):
+        queue.publish(b"0", key=f"k{number}", timeout=0)
+    return queue
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_transaction_updates_keys_of_a_full_queue_and_no_other_is_dropped(
+    broker: Broker, kept: bool
+) -> None:
+    queue = full_of_keys(broker, non_destructive=kept)
+    for number in range(300):
+        with broker.transaction(timeout=0) as transaction:
+            for key in ("k500", "k501"):
+                transaction.publish(queue, b"%d" % number, key=key)
+    assert all(value_of(queue, f"k{number}") is not None for number in range(896))
+    assert value_of(queue, "k500") == b"299"
+    assert queue.statistics().dropped == 0
+
+
+def test_a_transaction_brings_no_more_keys_than_a_publisher(broker: Broker) -> None:
+    queue = full_of_keys(broker)
+    for keys in (["new"], ["k1", "new"]):
+        with pytest.raises(QueueFull), broker.transaction(timeout=0) as transaction:
+            for key in keys:
+                transaction.publish(queue, b"1", key=key)
+    small = broker.declare_queue("small", slots=1024, last_value=True, max_messages=100)
+    for number in range(100):
+        with broker.transaction(timeout=0) as transaction:
+            transaction.publish(small, b"1", key=f"k{number}")
+    with pytest.raises(QueueFull), broker.transaction(timeout=0) as transaction:
+        transaction.publish(small, b"1", key="one more")
+    queue.publish(b"1", key="k1", timeout=0)
+    small.publish(b"2", key="k1", timeout=0)
