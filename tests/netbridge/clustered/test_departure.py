@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+import shmbroker
 from shmbroker.netbridge.cluster.scale_down import ScaleDown
 from shmbroker.netbridge.clustered import departure
 from shmbroker.netbridge.clustered.departure import Departure
 from shmbroker.netbridge.clustered.setup import _group_name
+from shmbroker.netbridge.clustered.towards import towards
 from tests.netbridge.cluster.talk import node_of
 
 
@@ -47,3 +49,23 @@ def test_a_broker_is_in_the_group_that_one_of_its_tables_says(
     if by_replication is not None:
         network.replication = SimpleNamespace(group_name=by_replication)
     assert _group_name(network) == group
+
+
+@pytest.mark.parametrize(
+    "name", ["$sf.town.west", "$sf.town.AB", "$sf.town.00", towards("town.new", node_of("west"))]
+)
+def test_what_is_in_a_queue_that_only_looks_like_one_towards_a_node_is_not_waited_for(
+    broker: shmbroker.Broker, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """It leads to nobody.  That it is still here is told at the end, as of all that stays."""
+    monkeypatch.setattr(departure, "LOST_SECONDS", 0.0)
+    east = node_of("east")
+    broker.declare_queue(towards("town", east))
+    broker.declare_queue(name).publish(b"")
+    messages = SimpleNamespace(
+        standing=0, is_up=lambda node: node == east, goes_home=lambda node: False
+    )
+    members: Any = SimpleNamespace(messages=messages, name_of=lambda node: node.hex())
+    wanted = ScaleDown((), "", None, None)
+    leaves = Departure(members, "town", wanted, lambda line: None, lambda *_: None)
+    leaves._drain(broker, [], east)
