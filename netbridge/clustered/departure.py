@@ -37,6 +37,7 @@ from shmbroker.netbridge.clustered.members import Members
 from shmbroker.netbridge.clustered.rows import Row, leading_to, pages, rows
 from shmbroker.netbridge.clustered.towards import led_to, towards
 from shmbroker.netbridge.election.question import Node
+from shmbroker.netbridge.serving.travelling import queue_of
 
 FILE: Final = "scale-down"
 """In run/: how far it is."""
@@ -113,6 +114,10 @@ class Departure:
         """Who got some of it, or was to, and why it gets no more."""
         self._parted: float | None = None
         """When programs were gone."""
+        self._held: list[Row] = []
+        """Of their transactions, of which nothing is on its way yet."""
+        self._is_asked_for = True
+        """What is held in transactions: programs come to the node that gets it."""
         self._listens = True
         self._is_bound = False
         """What is published for its queues goes to the other node: no other one may have them."""
@@ -242,7 +247,8 @@ class Departure:
         node that was lost, those that come here still hear of this one."""
         self._asked(node, lambda number: Holds(number, True))
         try:
-            held = ends(node, self._members.name_of(node), uri) if self._parted is None else []
+            if self._parted is None:
+                self._held = ends(node, self._members.name_of(node), uri)
             remains(broker)
             parts(uri)
             if self._parted is None:
@@ -252,7 +258,8 @@ class Departure:
             known = streams.rows(broker, queues), remote_programs.rows(broker, queues)
             for page in pages(chain(*known)):
                 self._asked(node, partial(Makes, rows=page))
-            self._arrives(node, broker, held)
+            held, self._held, self._is_asked_for = self._held, [], bool(uri)
+            self._arrives(node, broker, held if uri else [])
         finally:
             self._members.asks(node, lambda number: Holds(number, False))
 
@@ -358,7 +365,8 @@ class Departure:
             if queue.statistics().is_paused:
                 queue.resume()
             lib.sb_take_back(queue._queue)
-            target = target_of(queue.name)
+            is_held = queue.name.startswith(HELD) and not self._is_asked_for
+            target = target_of(queue_of(queue.name) if is_held else queue.name)
             moved = self._batch(queue, way, target)
             schedule = ring_of(queue)
             if schedule is not None:
