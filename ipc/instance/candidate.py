@@ -130,7 +130,13 @@ class Candidate(Loop):
             return made
 
     def _ask_failback(self) -> None:
-        self._ask_when_ready(self.lock.record().epoch)
+        epoch = self.lock.record().epoch
+        if self.network is None:
+            self._ask_when_ready(epoch)
+            return
+        # who gives the role back tells programs where we are: so that is said before we ask
+        self._tell_network(self.network)
+        self._in_background(self.network.settles, lambda _: self._ask_when_ready(epoch))
 
     def _ask_when_ready(self, epoch: int) -> None:
         """Not before there is room for what we would write as the live: else nobody could."""

@@ -226,6 +226,8 @@ class Live(Candidate):
         journaler, pager, broker = self.journaler, self.pager, self.broker
         self._give_away()
         if self.network is not None:  # while there is somebody who confirms
+            if self.machine.is_failing_back and not self.machine.is_lost:
+                self.network.gives_back()
             self.network.end(at_once=self.machine.is_lost)
         if self.spooling is not None:
             self.spooling.end()

@@ -51,6 +51,9 @@ class Networked(Protocol):
         known.  None: nothing is to be moved.
         """
 
+    def gives_back(self) -> None:
+        """It is live, and gives its role back to the original of its store."""
+
     def end(self, *, at_once: bool) -> None:
         """It is live no more, or waits no more."""
 

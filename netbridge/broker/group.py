@@ -39,6 +39,10 @@ class Group(Protocol):
     def backups(self, epoch: int) -> tuple[str, ...]:
         """The addresses of those that wait for the live of this epoch to end."""
 
+    def original(self, epoch: int) -> str:
+        """The address of the one that the live of this epoch gives its role back to; empty: it is
+        not known."""
+
     def watch(self, changed: Callable[[], None]) -> None:
         """Call this whenever there are other backups, from any thread."""
 
@@ -46,13 +50,13 @@ class Group(Protocol):
 class OfStore:
     def __init__(self, config: Config) -> None:
         self._store: Path = config.store
-        self._name = config.name
+        self._name, self._is_original = config.name, config.role == "live"
 
     def serves(self, here: Whereabouts) -> None:
         whereabouts.write(self._store, here)
 
     def waits(self, epoch: int, uri: str) -> None:
-        standby.write(self._store, self._name, epoch, uri)
+        standby.write(self._store, self._name, epoch, uri, is_original=self._is_original)
 
     def leaves(self) -> None:
         standby.remove(self._store, self._name)
@@ -62,6 +66,9 @@ class OfStore:
 
     def backups(self, epoch: int) -> tuple[str, ...]:
         return standby.read(self._store, epoch)
+
+    def original(self, epoch: int) -> str:
+        return next(iter(standby.read(self._store, epoch, originals=True)), "")
 
     def watch(self, changed: Callable[[], None]) -> None:
         """In a thread that sleeps until a broker begins or ends to wait."""
@@ -103,6 +110,9 @@ class OfMembers:
 
     def backups(self, epoch: int) -> tuple[str, ...]:
         return self._backups
+
+    def original(self, epoch: int) -> str:
+        return ""  # a handover says to whom
 
     def watch(self, changed: Callable[[], None]) -> None:
         self._changed = changed

@@ -125,6 +125,17 @@ class Owner:
         """Programs on other hosts are told that they go on at this broker."""
         self._asked(lambda: self._move(uri))
 
+    def gives_back(self) -> None:
+        """The same, at the original of its store; if that has not said where it is, they are told
+        that this broker stops."""
+
+        def step() -> None:
+            ours = self._ours
+            if ours is not None and (uri := self._group.original(ours.epoch)):
+                self._move(uri)
+
+        self._asked(step)
+
     def _move(self, uri: str) -> None:
         if self._network is not None:
             self._network.move_programs(uri)

@@ -1,8 +1,8 @@
 """The brokers that wait to take over: a small file of each, in a folder of the store.
 
-The live reads them and tells its programs.  A file is of an epoch: what was written while another
-one was live counts no more.  Who dies leaves its file, and a program that tries it goes on to the
-next member.
+The live reads them and tells its programs; also where they are to go, when it gives back its role.
+A file is of an epoch: what was written while another one was live counts no more.  Who dies leaves
+its file, and a program that tries it goes on to the next member.
 """
 
 from __future__ import annotations
@@ -23,9 +23,12 @@ def folder_of(store: Path) -> Path:
     return folder
 
 
-def write(store: Path, name: str, epoch: int, uri: str) -> None:
-    """`uri`: how others reach it, once it is live of a higher epoch than this one."""
-    write_whole(folder_of(store) / name, {"epoch": epoch, "uri": uri})
+def write(store: Path, name: str, epoch: int, uri: str, *, is_original: bool = False) -> None:
+    """`uri`: how others reach it, once it is live of a higher epoch than this one.
+
+    `is_original`: it may ask for the role back."""
+    told = {"epoch": epoch, "uri": uri, "original": is_original}
+    write_whole(folder_of(store) / name, told)
 
 
 def remove(store: Path, name: str) -> None:
@@ -34,13 +37,14 @@ def remove(store: Path, name: str) -> None:
         write(store, name, 0, "")
 
 
-def read(store: Path, epoch: int) -> tuple[str, ...]:
-    """The addresses of those that wait for the live of this epoch to end."""
+def read(store: Path, epoch: int, *, originals: bool = False) -> tuple[str, ...]:
+    """The addresses of those that wait for the live of this epoch to end; or of originals only."""
     found = []
     with suppress(FileNotFoundError):
         for path in sorted((store / FOLDER).iterdir()):
             told = read_whole(path)
             uri = told.get("uri")
-            if told.get("epoch") == epoch and isinstance(uri, str) and uri:
+            is_wanted = told.get("epoch") == epoch and (told.get("original") or not originals)
+            if is_wanted and isinstance(uri, str) and uri:
                 found.append(uri)
     return tuple(found)

@@ -12,7 +12,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -28,7 +28,6 @@ from shmbroker.ipc.queue.moving import pass_over
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.schedule.scheduled import ring_of
 from shmbroker.ipc.sink.target import target_of
-from shmbroker.netbridge.broker.gates import TOWARDS
 from shmbroker.netbridge.carrier.reached import serving
 from shmbroker.netbridge.cluster.said import Answers, Holds, Leaving, Makes, Offers, Replaces
 from shmbroker.netbridge.cluster.scale_down import ScaleDown, order_of
@@ -36,8 +35,9 @@ from shmbroker.netbridge.clustered import remote_programs, streams
 from shmbroker.netbridge.clustered.inherited import IdsTold
 from shmbroker.netbridge.clustered.members import Members
 from shmbroker.netbridge.clustered.rows import Row, leading_to, pages, rows
-from shmbroker.netbridge.clustered.towards import towards
+from shmbroker.netbridge.clustered.towards import led_to, towards
 from shmbroker.netbridge.election.question import Node
+from shmbroker.netbridge.serving.travelling import queue_of
 
 FILE: Final = "scale-down"
 """In run/: how far it is."""
@@ -114,6 +114,10 @@ class Departure:
         """Who got some of it, or was to, and why it gets no more."""
         self._parted: float | None = None
         """When programs were gone."""
+        self._held: list[Row] = []
+        """Of their transactions, of which nothing is on its way yet."""
+        self._is_asked_for = True
+        """What is held in transactions: programs come to the node that gets it."""
         self._listens = True
         self._is_bound = False
         """What is published for its queues goes to the other node: no other one may have them."""
@@ -243,7 +247,8 @@ class Departure:
         node that was lost, those that come here still hear of this one."""
         self._asked(node, lambda number: Holds(number, True))
         try:
-            held = ends(node, self._members.name_of(node), uri) if self._parted is None else []
+            if self._parted is None:
+                self._held = ends(node, self._members.name_of(node), uri)
             remains(broker)
             parts(uri)
             if self._parted is None:
@@ -253,7 +258,8 @@ class Departure:
             known = streams.rows(broker, queues), remote_programs.rows(broker, queues)
             for page in pages(chain(*known)):
                 self._asked(node, partial(Makes, rows=page))
-            self._arrives(node, broker, held)
+            held, self._held, self._is_asked_for = self._held, [], bool(uri)
+            self._arrives(node, broker, held if uri else [])
         finally:
             self._members.asks(node, lambda number: Holds(number, False))
 
@@ -291,7 +297,7 @@ class Departure:
         queues = [each for each in that_go(broker) if each.name.startswith(HELD)] if held else []
         while time.monotonic() < late:
             moved = sum(self._moves(each, way) for each in queues)
-            if not moved and not any(map(count_in, queues)) and not self._ways(broker)[way.name]:
+            if not moved and not any(map(count_in, queues)) and not self._ways(broker)[node]:
                 for page in pages(held):
                     self._asked(node, partial(Makes, rows=page))
                 return
@@ -359,7 +365,8 @@ class Departure:
             if queue.statistics().is_paused:
                 queue.resume()
             lib.sb_take_back(queue._queue)
-            target = target_of(queue.name)
+            is_held = queue.name.startswith(HELD) and not self._is_asked_for
+            target = target_of(queue_of(queue.name) if is_held else queue.name)
             moved = self._batch(queue, way, target)
             schedule = ring_of(queue)
             if schedule is not None:
@@ -379,11 +386,11 @@ class Departure:
                 raise
             return 0  # until some of what is on its way has arrived
 
-    def _ways(self, broker: Broker) -> dict[str, int]:
-        """What is on its way to other nodes."""
-        begin = f"{TOWARDS}{self._cluster}."
-        names = broker._catalog.queue_names().values()
-        return {each: len(broker.queue(each)) for each in names if each.startswith(begin)}
+    def _ways(self, broker: Broker) -> dict[Node, int]:
+        """What is on its way to other nodes; nothing but they themselves may know that they have
+        it."""
+        nodes = led_to(broker, self._cluster)
+        return {each: len(broker.queue(towards(self._cluster, each))) for each in nodes}
 
     # --- until when ---------------------------------------------------------------------------
 
@@ -391,7 +398,7 @@ class Departure:
         self._pause.wait(min(seconds, LOOK_SECONDS))
         self._check(node, {})
 
-    def _check(self, node: Node, waiting: Mapping[str, int]) -> None:
+    def _check(self, node: Node, waiting: Mapping[Node, int]) -> None:
         """Stuck: it has no time left, or nobody gets what is here."""
         now = time.monotonic()
         if self._pause.is_set():
@@ -399,8 +406,11 @@ class Departure:
         if self._is_over:
             raise Stuck(f"ha.scale-down.timeout ({self._wanted.timeout:g}s) is over")
         messages = self._members.messages
-        missing = [each for each in self._towards(waiting)
-                   if not messages.is_up(each) and not messages.goes_home(each)]  # fmt: skip
+        missing = [
+            each
+            for each, count in waiting.items()
+            if count and not messages.is_up(each) and not messages.goes_home(each)
+        ]
         if messages.is_up(node) and not missing:
             self._reached_at = now
         elif now >= self._reached_at + LOST_SECONDS:
@@ -409,16 +419,9 @@ class Departure:
             who = " and ".join(names)
             raise (Lost if is_lost else Stuck)(f"{who} is not reached, and messages wait for it")
 
-    def _but_lost(self, waiting: Mapping[str, int]) -> dict[str, int]:
+    def _but_lost(self, waiting: Mapping[Node, int]) -> dict[Node, int]:
         """What is on its way to those that were lost is waited for last."""
-        lost = {towards(self._cluster, each) for each in self._lost}
-        return {name: count for name, count in waiting.items() if name not in lost}
-
-    def _towards(self, waiting: Mapping[str, int]) -> Iterator[Node]:
-        """Nodes for which some wait; nothing but they themselves may know that they have them."""
-        for name, count in waiting.items():
-            if count:
-                yield bytes.fromhex(name.rpartition(".")[2])
+        return {node: count for node, count in waiting.items() if node not in self._lost}
 
     # --- people -------------------------------------------------------------------------------
 

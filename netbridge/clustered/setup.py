@@ -27,7 +27,7 @@ from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.security.credential import Credential, Credentials
 from shmbroker.netbridge.security.key_file import KeyPair
 from shmbroker.netbridge.security.stretched import Stretched
-from shmbroker.netbridge.wire.words import Standing
+from shmbroker.netbridge.wire.words import OF_PROGRAMS, Standing
 
 LIVES: Final = "cluster-lives"
 """In the store: the most lives ever seen, where only `cluster forget` lowers it."""
@@ -76,6 +76,7 @@ def setup(config: Config, given: Given, programs: str) -> Setup | None:
     network = given.wanted
     if network.cluster is None:
         return None
+    admits_programs = any(OF_PROGRAMS & set(each.roles) for each in network.acceptors.values())
     credential = given.credentials.named(network.cluster.credentials)
     assert credential is not None, "the configuration was checked"
     return Setup(
@@ -93,7 +94,7 @@ def setup(config: Config, given: Given, programs: str) -> Setup | None:
         config.store / WAYS,
         config.store / LEFT,
         _group_name(network),
-        programs,
+        programs if admits_programs else "",
         network.discoveries.get(network.cluster.discovery_group or ""),
         network.grouping,
         network.colocated,

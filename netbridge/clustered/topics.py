@@ -20,7 +20,7 @@ from shmbroker.netbridge.broker.gates import TOWARDS
 from shmbroker.netbridge.cluster.balancing import HERE, TURNS
 from shmbroker.netbridge.cluster.topics import Carried
 from shmbroker.netbridge.clustered.stand_ins import STANDS_IN, stand_in
-from shmbroker.netbridge.clustered.towards import towards
+from shmbroker.netbridge.clustered.towards import led_to, towards
 from shmbroker.netbridge.election.question import Node
 
 NO_ARGUMENTS: Final = b"\x80"
@@ -46,7 +46,7 @@ class TopicBindings:
             return
         there = own_bindings(self._broker)
         settled_ways = {towards(self._cluster, node) for node in settled}
-        if self._ways() <= settled_ways:
+        if led_to(self._broker, self._cluster) <= settled:
             settled_ways |= {each.queue for each in there if each.target == BINDING_HERE}
         ended = {each for each in there - asked if each.queue in settled_ways}
         self._done = done  # what is changed now moves the generation, and is looked at once more
@@ -55,8 +55,8 @@ class TopicBindings:
 
     def kept_in_turn(self, queues: Iterable[str], settled: frozenset[Node]) -> frozenset[str]:
         """Those whose stand-in keeps its bindings: a node that is not settled may have them too."""
-        settled_ways = {towards(self._cluster, node) for node in settled}
-        if self._ways() <= settled_ways or not (bound := self._bound(STANDS_IN)):
+        are_all = led_to(self._broker, self._cluster) <= settled
+        if are_all or not (bound := self._bound(STANDS_IN)):
             return frozenset()
         return frozenset(each for each in queues if stand_in(each) in bound)
 
@@ -64,10 +64,6 @@ class TopicBindings:
         """Nodes that have bindings here."""
         queues = self._bound(self._begin)
         return frozenset(bytes.fromhex(each.removeprefix(self._begin)) for each in queues)
-
-    def _ways(self) -> set[str]:
-        names = self._broker._catalog.queue_names().values()
-        return {each for each in names if each.startswith(self._begin)}
 
     def _bound(self, begin: str) -> set[str]:
         """Queues with names that begin so, to which own bindings lead."""

@@ -40,6 +40,7 @@ from shmbroker.netbridge.clustered.anew import Anew
 from shmbroker.netbridge.clustered.home import Home, stream
 from shmbroker.netbridge.clustered.setup import Setup
 from shmbroker.netbridge.election.question import Node
+from shmbroker.netbridge.wire.frame import ID_BYTES
 from shmbroker.netbridge.wire.words import FORWARDING_LINK, Role, TargetKind
 
 GOODBYE_SECONDS: Final = 1.0
@@ -52,6 +53,19 @@ UP: Final = "up"
 def towards(cluster: str, node: Node) -> str:
     """The name of a queue."""
     return f"{TOWARDS}{cluster}.{node.hex()}"
+
+
+def led_to(broker: Broker, cluster: str) -> frozenset[Node]:
+    """There is a queue towards these, whether anybody has met them or not.  A program may have
+    given a queue a name that only looks like that of one."""
+    begin, found = towards(cluster, b""), set()
+    for name in broker._catalog.queue_names().values():
+        if name.startswith(begin):
+            with suppress(ValueError):
+                node = bytes.fromhex(name.removeprefix(begin))
+                if len(node) == ID_BYTES and towards(cluster, node) == name:
+                    found.add(node)
+    return frozenset(found)
 
 
 def undeliverable(cluster: str) -> str:
@@ -197,13 +211,7 @@ class Ways:
 
     @property
     def led_to(self) -> frozenset[Node]:
-        """There is a queue towards these, whether anybody has met them or not."""
-        begin, found = towards(self._cluster, b""), set()
-        for name in self._broker._catalog.queue_names().values():
-            if name.startswith(begin):
-                with suppress(ValueError):  # a program has given its queue such a name
-                    found.add(bytes.fromhex(name.removeprefix(begin)))
-        return frozenset(found)
+        return led_to(self._broker, self._cluster)
 
     def _goes_home(self, node: Node) -> None:
         way = self._ways.get(node)

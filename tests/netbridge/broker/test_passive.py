@@ -12,12 +12,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
 
 import shmbroker
 from shmbroker import ConnectionClosed, Unconfirmed
+from shmbroker.ipc.instance.config.config import FILE
 from shmbroker.netbridge.broker import standby, whereabouts
 from shmbroker.netbridge.remote.action import Event
 from shmbroker.perf.machine.port import free_port
@@ -30,6 +32,7 @@ from tests.support.runs import Run
 from tests.support.small_disk import empty, fill, small_disk
 
 SHM = "prefer-shared-memory=false"
+TIMES = ("heartbeat-interval", "connect-timeout", "handshake-timeout")
 
 
 @dataclass
@@ -280,6 +283,41 @@ def test_a_program_goes_on_at_the_backup(group: Group) -> None:
         assert local.queue("orders").statistics().published == publisher.confirmed
     assert events[:2] == [Event.FAILURE_DETECTED, Event.FAILOVER_COMPLETED]
     assert set(events[2:]) <= {Event.FAILURE_DETECTED, Event.REATTACHED}, "it moves once"
+
+
+@pytest.mark.parametrize(
+    ("mode", "events"),
+    [
+        ("automatic", [Event.MOVING, Event.FAILURE_DETECTED, Event.FAILOVER_COMPLETED]),
+        ("application", [Event.MOVED]),
+    ],
+)
+def test_programs_are_told_where_a_failback_takes_them(
+    group: Group, mode: str, events: list[Event]
+) -> None:
+    for run in (group.live, group.backup):
+        with (run.folder / FILE).open("a") as file:
+            file.write(f'\n[link-defaults]\nheartbeat-interval = "{PATIENCE:g}s"\n')
+    group.up()
+    listening(group.backup)
+    group.live.kill()
+    group.backup.becomes("live")
+    times = "&".join(f"{each}={PATIENCE:g}s" for each in TIMES)
+    options = f"{SHM}&startup-max-reconnect-attempts=-1&failover-mode={mode}"
+    program = group.program(f"failover:({group.address(1)}?{times})?{options}")
+    told: SimpleQueue[tuple[Event, str]] = SimpleQueue()
+    program.on_event(lambda event, detail: told.put((event, detail)))
+    orders = program.declare_queue("orders", durable=True)
+    knows(program, "live")
+    # as of one that died while it waited for this live to end
+    standby.write(group.live.folder.parent / "store", "gone", 2, f"tcp://127.0.0.1:{free_port()}")
+    group.live.start().becomes("live")
+    found = [told.get(timeout=PATIENCE) for _ in events]
+    assert [event for event, _ in found] == events
+    assert found[0][1] == group.address(0)
+    if mode == "automatic":
+        orders.publish(b"there", timeout=PATIENCE)
+        assert program.uri == group.address(0)
 
 
 def test_a_program_that_decides_itself_is_told_how_it_was_lost(group: Group) -> None:

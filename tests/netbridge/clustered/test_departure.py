@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgpack
 import pytest
 
+import shmbroker
+from shmbroker.ipc.broker.journaler import Journaler
+from shmbroker.ipc.instance.creation import create
+from shmbroker.netbridge.broker.network import Given
+from shmbroker.netbridge.cluster.said import Answers, Leaving, Makes
 from shmbroker.netbridge.cluster.scale_down import ScaleDown
 from shmbroker.netbridge.clustered import departure
-from shmbroker.netbridge.clustered.departure import Departure
-from shmbroker.netbridge.clustered.setup import _group_name
+from shmbroker.netbridge.clustered.departure import Departure, Lost
+from shmbroker.netbridge.clustered.home import Home
+from shmbroker.netbridge.clustered.setup import _group_name, setup
+from shmbroker.netbridge.clustered.towards import towards
+from shmbroker.netbridge.config.config import load
+from shmbroker.netbridge.config.logins import credentials
+from shmbroker.netbridge.serving.travelling import name_of, opened
 from tests.netbridge.cluster.talk import node_of
 
 
@@ -47,3 +60,125 @@ def test_a_broker_is_in_the_group_that_one_of_its_tables_says(
     if by_replication is not None:
         network.replication = SimpleNamespace(group_name=by_replication)
     assert _group_name(network) == group
+
+
+@pytest.mark.parametrize(
+    "name", ["$sf.town.west", "$sf.town.AB", "$sf.town.00", towards("town.new", node_of("west"))]
+)
+def test_what_is_in_a_queue_that_only_looks_like_one_towards_a_node_is_not_waited_for(
+    broker: shmbroker.Broker, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """It leads to nobody.  That it is still here is told at the end, as of all that stays."""
+    monkeypatch.setattr(departure, "LOST_SECONDS", 0.0)
+    east = node_of("east")
+    broker.declare_queue(towards("town", east))
+    broker.declare_queue(name).publish(b"")
+    messages = SimpleNamespace(
+        standing=0, is_up=lambda node: node == east, goes_home=lambda node: False
+    )
+    members: Any = SimpleNamespace(messages=messages, name_of=lambda node: node.hex())
+    wanted = ScaleDown((), "", None, None)
+    leaves = Departure(members, "town", wanted, lambda line: None, lambda *_: None)
+    leaves._drain(broker, [], east)
+
+
+@pytest.mark.parametrize(("role", "told"), [("client", True), ("viewer", True), ("peering", False)])
+def test_no_programs_are_sent_to_a_broker_that_admits_none(
+    tmp_path: Path, role: str, told: bool
+) -> None:
+    folder, there = tmp_path / "east", "tcp://127.0.0.1:2"
+    create(folder, {
+        "instance.name": "east", "instance.vhost": "east",
+        "cluster.town.connector": "east", "cluster.town.user": "town",
+        "cluster.town.password": "correct horse", "cluster.town.static-connectors": ["west"],
+        "connectors.east.uri": "tcp://127.0.0.1:1", "connectors.west.uri": "tcp://127.0.0.1:3",
+        "acceptors.town.uri": "tcp://127.0.0.1:1", "acceptors.town.roles": ["cluster"],
+        "acceptors.others.uri": there, "acceptors.others.roles": [role],
+        "credentials.site.password": "correct horse", "credentials.site.role": role,
+    })  # fmt: skip
+    config, network = load(folder)
+    known, _ = credentials(network)
+    found = setup(config, Given(network, known), there)
+    assert found is not None
+    assert found.programs == (there if told else "")
+
+
+# --- what is acknowledged in transactions of programs on other hosts ------------------------------
+
+WEST, EAST, NORTH = node_of("west"), node_of("east"), node_of("north")
+SESSION = b"s" * 16
+ROW = {"held": SESSION, "number": 1, "queues": {"orders": [0]}}
+
+
+class Successors:
+    """In the place of the members of the cluster: what each of them was told."""
+
+    def __init__(self, broker: shmbroker.Broker) -> None:
+        self.told: dict[bytes, list[Any]] = {EAST: [], NORTH: []}
+        self.lost: set[bytes] = set()
+        self.messages = SimpleNamespace(
+            broker=broker, standing=0, is_up=lambda node: node not in self.lost,
+            goes_home=lambda node: False,
+        )  # fmt: skip
+
+    def asks(self, node: bytes, word: Any) -> Answers:
+        said: Leaving = word(1)
+        if node in self.lost:
+            return Answers(1, "the link to it was lost", "")
+        if isinstance(said, Makes):
+            self.told[node] += msgpack.unpackb(said.rows)
+        return Answers(1, "", "")
+
+    def name_of(self, node: bytes) -> str:
+        return node.hex()
+
+
+@pytest.fixture
+def leaves(broker: shmbroker.Broker, tmp_path: Path) -> Iterator[tuple[Departure, Successors]]:
+    """What is held of `orders` is here."""
+    folder = tmp_path / "journal"
+    folder.mkdir()
+    with Journaler(folder, node=b"n" * 16) as journaler:
+        journaler.start(broker, 1)
+        members: Any = Successors(broker)
+        wanted = ScaleDown((), "", None, None)
+        for node in (EAST, NORTH):
+            broker.declare_queue(towards("town", node))
+        broker.declare_queue("orders")
+        opened(broker, name_of(SESSION, 1, "orders")).publish(b"held")
+        yield Departure(members, "town", wanted, lambda _: None, lambda *_: None), members
+
+
+def test_transactions_go_to_the_next_node_if_the_first_is_lost_before_anything_went(
+    leaves: tuple[Departure, Successors], broker: shmbroker.Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    departs, members = leaves
+    ended: list[Any] = []
+    monkeypatch.setattr(departs, "_arrives", lambda node, _, held: ended.append((node, held)))
+
+    def ends(node: bytes, name: str, uri: str) -> list[Any]:
+        members.lost.add(EAST)
+        return [ROW]
+
+    with pytest.raises(Lost):
+        departs._programs_go(EAST, "tcp://east", broker, lambda uri: None, ends)
+    departs._programs_go(NORTH, "tcp://north", broker, lambda uri: None, ends)
+    assert ended == [(NORTH, [ROW])]
+    departs._programs_go(NORTH, "tcp://north", broker, lambda uri: None, ends)
+    assert ended[1:] == [(NORTH, [])], "some of it went there"
+
+
+def test_what_is_held_goes_to_its_queue_at_a_node_to_which_no_programs_come(
+    leaves: tuple[Departure, Successors], broker: shmbroker.Broker
+) -> None:
+    """Nobody asks for it there, and nobody looks whether somebody does."""
+    departs, _ = leaves
+    departs._programs_go(EAST, "", broker, lambda uri: None, lambda *_: [])
+    held = broker.queue(name_of(SESSION, 1, "orders"))
+    assert departs._moves(held, broker.queue(towards("town", EAST))) == 1
+    there = Home(broker, EAST, towards("town", EAST), WEST, lambda _: None, lambda _: None)
+    try:
+        with broker.queue("orders").get(timeout=60) as message:
+            assert message.body == b"held"
+    finally:
+        there.close()

@@ -46,8 +46,12 @@ def test_those_of_programs_on_other_hosts_go_on_at_the_other_node(cluster: Clust
     with ExitStack() as opened:
         commits, rolls_back, publishes, stays_away = (
             opened.enter_context(
-                shmbroker.connect(f"{url}?failover-mode={mode}", user="apps", password=PASSWORD)
-            )
+                shmbroker.connect(
+                    f"{url}?heartbeat-interval=60s&failover-mode={mode}",
+                    user="apps",
+                    password=PASSWORD,
+                )
+            )  # on a busy machine nobody is taken for lost
             for mode in ("automatic", "automatic", "automatic", "application")
         )
         orders = commits.declare_queue("orders", durable=True)

@@ -372,9 +372,8 @@ def test_each_copy_is_there_once_whoever_is_killed(town: Town, victim: str) -> N
 def test_bindings_stay_until_all_nodes_were_read(broker: Broker) -> None:
     nodes = [bytes([each]) * 16 for each in range(2)]
     broker.declare_exchange("prices", "topic")
-    broker.declare_queue("orders")
-    for node in nodes:
-        broker.declare_queue(towards("town", node))
+    for name in ("orders", "$sf.town.only-named-so", *(towards("town", node) for node in nodes)):
+        broker.declare_queue(name)
     ours = OwnBinding("prices", "orders", "eu", b"", False, BINDING_HERE)
     theirs = OwnBinding("prices", towards("town", nodes[0]), "eu", b"", False, 7)
     for each in (ours, theirs):
@@ -391,9 +390,9 @@ def test_bindings_stay_until_all_nodes_were_read(broker: Broker) -> None:
 def test_a_stand_in_counts_until_all_nodes_were_read(broker: Broker) -> None:
     nodes = [bytes([each]) * 16 for each in range(2)]
     broker.declare_exchange("prices", "topic")
-    for node in nodes:
-        broker.declare_queue(towards("town", node))
-    broker.declare_queue(stand_in("orders"))
+    ways = [towards("town", node) for node in nodes]
+    for name in (*ways, "$sf.town.only-named-so", stand_in("orders")):
+        broker.declare_queue(name)
     bind_own(broker, OwnBinding("prices", stand_in("orders"), "eu", b"", False, BINDING_HERE))
     bound = TopicBindings(broker, "town", lambda line: pytest.fail(str(line)))
     for read, kept in ((nodes[:1], {"orders"}), (nodes, set())):

@@ -148,6 +148,6 @@ def test_a_queue_that_cannot_be_looked_at_counts_as_one_with_messages(
 
 
 def test_a_name_that_a_program_has_made_up_leads_to_nobody(scene: Scene) -> None:
-    for name in (towards.towards("town", WEST), "$sf.town.west", "$sf.other.00"):
+    for name in (towards.towards("town", WEST), "$sf.town.west", "$sf.town.AB", "$sf.other.00"):
         scene.broker.declare_queue(name)
     assert scene.ways.led_to == {WEST}
