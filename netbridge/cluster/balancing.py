@@ -44,7 +44,7 @@ def sets(
         if not queue.may_be_balanced:
             continue
         if others := members(mode, queue.name, there, up):
-            own = _member(mode, HERE, True, queue.is_consumed, queue.selectors)
+            own = _member(mode, HERE, queue.is_consumed, queue.selectors)
             found[queue.name, queue.reference] = (own, *others)[:BALANCE_MEMBERS]
     return found
 
@@ -55,19 +55,16 @@ def members(
     """The other nodes that have this queue.  If nobody is eligible, and it is not here, it is the
     turn of the first (core/balance.py)."""
     return tuple(
-        _member(mode, node, node in up, each.is_consumed, each.selectors)
+        _member(mode, node, each.is_consumed and node in up, each.selectors)
         for node, queues in there.items()
         if (each := queues.get(name)) is not None and each.may_be_balanced
     )[:BALANCE_MEMBERS]
 
 
-def _member(
-    mode: str, node: Node, is_up: bool, is_consumed: bool, selectors: tuple[str, ...]
-) -> Member:
+def _member(mode: str, node: Node, is_consumed: bool, selectors: tuple[str, ...]) -> Member:
     if mode == STRICT:
-        return Member(node, is_up)
-    takes = is_up and is_consumed
-    return Member(node, takes, selectors if takes else ())
+        return Member(node, True)
+    return Member(node, is_consumed, selectors if is_consumed else ())
 
 
 def takers(members: tuple[Member, ...]) -> tuple[tuple[To, ...], Node | None]:

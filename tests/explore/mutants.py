@@ -633,7 +633,7 @@ MUTANTS: Final = (
         "sealed-without-a-note",
         "repairer",
         "block_seal",
-        "compare_exchange(address + BLOCK_NOTE_AT, note, sealed)",
+        "compare_exchange(address + BLOCK_NOTE_AT, note, note_of(word, last))",
         "pass",
     ),
     _one(
