@@ -158,6 +158,19 @@ class Link(Closable):
         """A new round, if none goes on."""
         self._thread.call(lambda: self._plan_says(self._plan.start(time.monotonic())))
 
+    def goes_by(self, credential: Credential) -> None:
+        """From the next connection on, which is tried at once if there is none."""
+
+        def step() -> None:
+            if credential != self.credential:
+                self.credential, self._key = credential, 0
+                self._secured.clear()
+                self._suspect.clear()
+                if not self.ended_at.is_set() and not self._is_stopping:
+                    self._plan_says(self._plan.start(time.monotonic()))
+
+        self._thread.call(step)
+
     def stop(self) -> None:
         """In good order; `ended_at` says when that is done."""
         if not self.ended_at.is_set():

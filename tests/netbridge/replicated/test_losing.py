@@ -11,12 +11,14 @@ import pytest
 
 from shmbroker import Queue
 from shmbroker.ipc.base.errors import DiskFull, Error
+from shmbroker.ipc.instance import reloading
+from shmbroker.ipc.instance.config.config import FILE as CONFIG
 from shmbroker.ipc.instance.whole import read_whole
 from shmbroker.netbridge.replica.applying import Applying
 from shmbroker.netbridge.replica.warm import Warm, saved
 from shmbroker.netbridge.replicated.store import FILE
 from shmbroker.netbridge.wire.words import ReplicaAck
-from tests.netbridge.replicated.conftest import PATIENCE, Made, Node
+from tests.netbridge.replicated.conftest import PASSWORD, PATIENCE, Made, Node
 from tests.support.fall import falls_when
 
 MANY = [b"%d" % number for number in range(10)]
@@ -321,3 +323,25 @@ def test_many_cycles_of_failover(node: Made, cycles: int) -> None:
         two.says(live, "in sync")
         two.says(other, "in sync")
         assert two.bodies(other) == expected
+
+
+def test_members_find_each_other_by_a_password_that_was_changed_while_they_ran(node: Made) -> None:
+    """Links that are there go on; the next ones go by the new password, whoever listens."""
+    two = node(JOINS).up()
+    filled(two)
+    for name in ("a", "b"):
+        file = two[name].folder / CONFIG
+        file.write_text(file.read_text().replace(PASSWORD, "a newer password"))
+        answer = reloading.asked(two[name].folder, PATIENCE)
+        assert answer is not None
+        assert "credentials.members.password" in answer["applied"]
+        assert "replica lost" not in two["a"].events()
+    two["b"].kill()
+    two.says("a", "alone")
+    two["b"].start()
+    two.says("b", "in sync")
+    two["a"].kill()
+    two["b"].becomes("live")
+    two["a"].start()
+    two.says("a", "in sync")
+    assert two.bodies("b") == MANY
