@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from shmbroker.netbridge.link.option import overridden
 from shmbroker.netbridge.plan import terms
 from shmbroker.netbridge.plan.pacing import Chance
 from shmbroker.netbridge.plan.parameter import NESTED
@@ -90,5 +91,5 @@ def _with_nested(member: Member, given: dict[str, Any]) -> Member:
         name.removeprefix(NESTED): value for name, value in given.items() if name.startswith(NESTED)
     }
     if isinstance(member, Single):
-        return replace(member, values=tuple((nested | dict(member.values)).items()))
+        return replace(member, values=tuple(overridden(nested, dict(member.values)).items()))
     return replace(member, members=tuple(_with_nested(each, given) for each in member.members))
