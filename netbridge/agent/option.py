@@ -13,6 +13,7 @@ from shmbroker.ipc.instance.config.option import Default, Option
 from shmbroker.ipc.settings.setting import WhenFull
 from shmbroker.netbridge.link.option import LINK_DEFAULTS
 from shmbroker.netbridge.link.times import LinkTimes
+from shmbroker.netbridge.plan.plans import with_rounds_asked_for
 from shmbroker.netbridge.plan.text import parse
 from shmbroker.netbridge.plan.uri import MASTERSLAVE, ROOT, STATIC, Member, Members, Single, singles
 
@@ -181,6 +182,8 @@ def agent(
     """Refused: what does not go together."""
     mode, overflow = values["mode"], values["overflow"]
     to = _in_vhost(values["host"], values["vhost"], f"{table}.host")
+    if isinstance(to, Members):
+        to = with_rounds_asked_for(to)
     peers = ",".join(each.peer for each in singles(to))
     found = Agent(
         values["name"], to, peers, credentials, mode, values["max-hops"], values["max-messages"],

@@ -27,6 +27,7 @@ from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.link.ending import Ending, Reason, State, ending
 from shmbroker.netbridge.link.handshake import Near
 from shmbroker.netbridge.link.machine import Machine
+from shmbroker.netbridge.link.option import of_member
 from shmbroker.netbridge.link.peer import Identity, Wish
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.plan import action as plans
@@ -157,6 +158,19 @@ class Link(Closable):
     def start(self) -> None:
         """A new round, if none goes on."""
         self._thread.call(lambda: self._plan_says(self._plan.start(time.monotonic())))
+
+    def goes_by(self, credential: Credential) -> None:
+        """From the next connection on, which is tried at once if there is none."""
+
+        def step() -> None:
+            if credential != self.credential:
+                self.credential, self._key = credential, 0
+                self._secured.clear()
+                self._suspect.clear()
+                if not self.ended_at.is_set() and not self._is_stopping:
+                    self._plan_says(self._plan.start(time.monotonic()))
+
+        self._thread.call(step)
 
     def stop(self) -> None:
         """In good order; `ended_at` says when that is done."""
@@ -448,6 +462,7 @@ class _Connection:
         self.said: tuple[str, Single | None] = "", None
         """When the far end has said that it is passive, why, and who is live."""
         self._link, self._thread, self._keys = link, thread, keys
+        self._times = of_member(link.times, dict(member.values))
         self._socket: Any = None
         self._monitor: Monitor | None = None
 
@@ -462,8 +477,8 @@ class _Connection:
         )  # fmt: skip
         wish = Wish(self.member.vhost, link.name, link.role, link.credential.user, attempt)
         near = Near(link.ours, wish, proofs, proofs, link.epochs)
-        self.end = End(thread, Machine(link.times, near, time.monotonic()), link, link.meter)
-        self._socket = dealer(thread.context, link.times, self.member.peer, pair, far)
+        self.end = End(thread, Machine(self._times, near, time.monotonic()), link, link.meter)
+        self._socket = dealer(thread.context, self._times, self.member.peer, pair, far)
         self._monitor = Monitor(self._socket)
         thread.add(self._monitor.socket, self._happened)
         thread.add(self._socket, self._readable)
@@ -506,7 +521,7 @@ class _Connection:
             lambda: end.news(target),
         )  # fmt: skip
         end.sources[target] = source
-        exact = link.times.exact
+        exact = self._times.exact
         outlet = source.outlet(target, link.ours.node, link.ours.history, exact=exact)
         end.does(end.machine.open(outlet, time.monotonic()))
 

@@ -190,6 +190,10 @@ class Listener(Closable):
             if not is_good or far.hello.role not in roles:
                 end.does(end.machine.stop(time.monotonic(), "the credentials were changed"))
 
+    def learns(self, credentials: Credentials) -> None:
+        """In the thread: of those who come from now on; connections that are there go on."""
+        self._credentials = credentials
+
     def close_applications(self, why: str) -> None:
         """In the thread; with them agents of other brokers.  Others stay, and those who wait for a
         passive broker."""

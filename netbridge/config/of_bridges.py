@@ -14,6 +14,7 @@ from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.network import option as of_networks
 from shmbroker.netbridge.network.option import NetworkLink
 from shmbroker.netbridge.plan.bridge import paced
+from shmbroker.netbridge.plan.plans import with_rounds_asked_for
 from shmbroker.netbridge.plan.uri import Found, Members
 
 BRIDGES: Final = "bridges"
@@ -114,6 +115,8 @@ def network_links_of(
         for each, to in services.items():
             if each in found or each in bridges:
                 raise ConfigError(f"{table}: another link, or a bridge, is called {each!r}")
+            if isinstance(to, Members):
+                to = with_rounds_asked_for(to)
             found[each] = NetworkLink(each, to, whose, terms, values["duplex"], times, retry)
     if found and not_with:
         raise ConfigError(f"{place}: [links.NAME] does not go with {not_with} yet")

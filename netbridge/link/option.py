@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from shmbroker.ipc.base.units import KIB
@@ -88,6 +89,25 @@ def times_of(given: Mapping[str, Any]) -> LinkTimes:
         origin_retention=values["origin-retention"],
         exact=values["use-duplicate-detection"],
     )
+
+
+def of_member(times: LinkTimes, own: Mapping[str, Any]) -> LinkTimes:
+    """The times of a link, with those that this member of a list has itself."""
+    said = {each.name: own[each.name] for each in LINK_DEFAULTS if each.name in own}
+    if not said:
+        return times
+    of_link = {
+        "heartbeat-interval": times.heartbeat_interval, "heartbeat-misses": times.heartbeat_misses,
+        "connect-timeout": times.connect_timeout, "handshake-timeout": times.handshake_timeout,
+        "pending-ack-timeout": times.pending_ack_timeout, "window-size": times.window_size,
+        "window-messages": times.window_messages, "max-frame-size": times.max_frame_size,
+        "origin-retention": times.origin_retention, "use-duplicate-detection": times.exact,
+    }  # fmt: skip
+    found = times_of(overridden(of_link, said))
+    return replace(
+        found, memory=times.memory, max_message_size=times.max_message_size,
+        clock_difference=times.clock_difference,
+    )  # fmt: skip
 
 
 def heartbeat(given: Mapping[str, object]) -> tuple[float, float]:

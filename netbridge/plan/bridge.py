@@ -11,7 +11,7 @@ from shmbroker.ipc.instance.config.kind import TEXT, Kind, count, duration, fact
 from shmbroker.ipc.instance.config.option import Default, Option
 from shmbroker.ipc.selector.selector import Selector
 from shmbroker.netbridge.link.option import LINK_DEFAULTS
-from shmbroker.netbridge.plan.plans import drafts
+from shmbroker.netbridge.plan.plans import drafts, with_rounds_asked_for
 from shmbroker.netbridge.plan.text import parse
 from shmbroker.netbridge.plan.uri import FAILOVER, STATIC, Found, Members, Single
 from shmbroker.netbridge.wire.words import TargetKind
@@ -114,6 +114,7 @@ def paced(to: Members | Single | Found, values: Mapping[str, Any]) -> Members:
     """The plan of a bridge: what its uri does not say is said by its options."""
     if not isinstance(to, Members):
         to = Members(FAILOVER, (to,) if isinstance(to, Single) else ())
+    to = with_rounds_asked_for(to)
     names = PACES if to.scheme == FAILOVER else STATIC_PACES
     given = {parameter: values[name] for name, parameter in names.items()}
     inner = tuple(

@@ -6,13 +6,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from shmbroker.netbridge.link.option import overridden
 from shmbroker.netbridge.plan import terms
 from shmbroker.netbridge.plan.pacing import Chance
 from shmbroker.netbridge.plan.parameter import NESTED
 from shmbroker.netbridge.plan.plan import Plan
 from shmbroker.netbridge.plan.terms import Owner, Terms
 from shmbroker.netbridge.plan.text import parse
-from shmbroker.netbridge.plan.uri import MASTERSLAVE, STATIC, Member, Members, Single, Uri, Values
+from shmbroker.netbridge.plan.uri import (
+    FAILOVER,
+    MASTERSLAVE,
+    STATIC,
+    Member,
+    Members,
+    Single,
+    Uri,
+    Values,
+)
 
 REFUSED_RETRY = 60.0
 SOON = "initial-reconnect-delay=20ms&max-reconnect-delay=100ms"
@@ -41,6 +51,12 @@ def of_member(uri: str) -> Draft:
     """Of the link to another member: who has lost it asks voters first, and takes over."""
     [found] = drafts(parse(f"failover:({uri})?{OF_MEMBER}"))
     return replace(found, terms=replace(found.terms, waits_first=True))
+
+
+def with_rounds_asked_for(to: Members) -> Members:
+    """Who has no rounds of its own is asked for them by `static:`, as those of `masterslave:`."""
+    has_none = dict(to.values).get("max-reconnect-attempts") == 0
+    return Members(STATIC, (to,)) if to.scheme == FAILOVER and has_none else to
 
 
 def drafts(
@@ -75,5 +91,5 @@ def _with_nested(member: Member, given: dict[str, Any]) -> Member:
         name.removeprefix(NESTED): value for name, value in given.items() if name.startswith(NESTED)
     }
     if isinstance(member, Single):
-        return replace(member, values=tuple((nested | dict(member.values)).items()))
+        return replace(member, values=tuple(overridden(nested, dict(member.values)).items()))
     return replace(member, members=tuple(_with_nested(each, given) for each in member.members))

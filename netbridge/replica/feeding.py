@@ -278,7 +278,10 @@ class Feeding:
         """False: it has fallen behind, and is admitted anew when it follows again."""
         if self.end is None or self.feed.state is not State.FOLLOWING:
             return False
-        number = self.end.count()
+        try:
+            number = self.end.count()
+        except ConnectionClosed:
+            return False  # `_news` is about to hear it, too
         self.live.anew.discard(self.feed.name)
         self._close_history()
         self.does(self.feed.counts(number, time.monotonic()))

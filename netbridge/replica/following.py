@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from shmbroker.ipc.base.closable import Closable
-from shmbroker.ipc.base.errors import Error, JournalDamaged, MessageGone
+from shmbroker.ipc.base.errors import Error, JournalDamaged, JournalFailed, MessageGone
 from shmbroker.ipc.journal.place import Place
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.replica.action import Action, Apply, Became, Discard, GoOn, Say
@@ -21,6 +21,8 @@ from shmbroker.netbridge.wire.frame import Frame
 
 Tell = Callable[[Mapping[str, Any]], None]
 MIB: Final = 1 << 20
+CURABLE: Final = (JournalDamaged, MessageGone)
+"""All that comes anew may help."""
 
 
 class Carrier:
@@ -173,11 +175,16 @@ class Following(Closable):
         self._look()
 
     def _has_failed(self, error: Error) -> None:
-        """What it has cannot be gone on with: it asks for all, if that may help."""
+        """What it has cannot be gone on with: it asks for all, if that may help.
+
+        What could not be synced may be lost; on a disk that is full all is there that it has
+        answered for, and it goes on with that when it is started again.
+        """
         self._tell({"event": "replica", "level": "error", "state": "failed", "reason": str(error)})
-        self.places = (None, None)
-        self._carrier.break_off(str(error))
-        if not isinstance(error, (JournalDamaged, MessageGone)):
+        if isinstance(error, (*CURABLE, JournalFailed)):
+            self.places = (None, None)
+            self._carrier.break_off(str(error))
+        if not isinstance(error, CURABLE):
             self.failure = str(error)
             self._carrier.failed(self.failure)
 

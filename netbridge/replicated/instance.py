@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -67,7 +66,6 @@ from shmbroker.netbridge.wire.words import Standing
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 HANDLED: Final = (*SIGNALS, signal.SIGHUP, ordering.SIGNAL)
-RETRY_SECONDS: Final = 0.2
 
 
 class ReplicatedInstance:
@@ -156,13 +154,9 @@ class ReplicatedInstance:
             ),
             self, process.boot(), self._lines.tell,
         )  # fmt: skip
-        listens = [
-            Address(f"tcp://{each.uri.peer}", self._key_of(each.credentials))
-            for each in options.listening(self._network)
-        ]
         here = replace(self._here(options.group_name(config, self._network)), uri=self.owner.uri)
         acting.talks = Talks(
-            thread, ours, here, config.members, listens,
+            thread, ours, here, config.members, self._listens(),
             self.credential, self._known, times_of(self._network.link_defaults), acting,
             self._lines.tell, takes_hosted=options.asks_for_backups(self._network),
         )  # fmt: skip
@@ -172,8 +166,7 @@ class ReplicatedInstance:
         self._look_around(found)
         if picked is not None:
             picked.voters.begin(acting)
-        if not acting.talks.begin():
-            threading.Thread(target=self._listen, daemon=True).start()
+        acting.talks.begin()
         self.owner.watch(thread.wait)
 
     def _look_around(self, found: Replication) -> None:
@@ -191,10 +184,11 @@ class ReplicatedInstance:
         else:
             tell("")
 
-    def _listen(self) -> None:
-        """Nobody tells when an address is free."""
-        while not self._acting.talks.listen():
-            time.sleep(RETRY_SECONDS)
+    def _listens(self) -> list[Address]:
+        return [
+            Address(f"tcp://{each.uri.peer}", self._key_of(each.credentials))
+            for each in options.listening(self._network)
+        ]
 
     def _here(self, group: str) -> Here:
         me = self._process
@@ -328,11 +322,13 @@ class ReplicatedInstance:
             write_whole(self.config.folder / RUN / reloading.ANSWER, answer)
 
     def reloaded(self, network: Network, known: Credentials) -> None:
-        self._network = network
+        self.credential = options.credential(self.config, network, known)
+        self._network, self._known = network, known
         assert network.replication is not None, "the policy needs a restart"
         found = network.replication
         self._in_thread(lambda acting: acting.reloaded(found))
         self._look_around(found)
+        self._acting.talks.reload(self._listens(), self.credential, known)
         if self._in_cluster is not None:
             self._in_cluster.members.reload(network.discoveries)
         self.owner.reload(without_cluster(options.without_members(network)), known)

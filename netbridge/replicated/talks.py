@@ -6,10 +6,11 @@ which group and process it is.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import zmq
 
@@ -20,6 +21,7 @@ from shmbroker.netbridge.carrier.listener import Listener
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.cluster.hosting import NAME as HOSTED
 from shmbroker.netbridge.link.ending import Reason
+from shmbroker.netbridge.link.handshake import Far
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.member.codec import Here, decode, encode
@@ -33,6 +35,7 @@ from shmbroker.netbridge.wire.malformed import Malformed
 from shmbroker.netbridge.wire.words import Role
 
 Tell = Callable[[Mapping[str, Any]], None]
+RETRY_SECONDS: Final = 0.2
 
 
 class Hears(Protocol):
@@ -103,18 +106,20 @@ class Talks(Closable):
         self._takes_hosted = takes_hosted
         self._peers: dict[str, _Peer] = {}
         self._by_end: dict[End, str] = {}
+        self._listens = tuple(listens)
         self._unbound = list(listens)
         self._members = tuple(members)
         self._credential, self._credentials, self._times = credential, credentials, times
         self._ours = ours
         self._told = False
-        self._listeners: list[Listener] = []
+        self._listeners: list[tuple[Address, Listener]] = []
+        self._is_closed = False
         self._links: list[_Dialled] = []
 
     # --- from outside of the thread -----------------------------------------------------------
 
-    def begin(self) -> bool:
-        """False: an address is taken; call `listen` after a while."""
+    def begin(self) -> None:
+        """If an address is taken it is tried again."""
         ours = self._ours
         before = [name for name, _ in self._members].index(ours.name)
         self._links = [
@@ -124,9 +129,11 @@ class Talks(Closable):
             )
             for name, uri in self._members[:before]
         ]  # fmt: skip
-        return self.listen()
+        if not self.listen():
+            threading.Thread(target=self._bind, daemon=True).start()
 
     def listen(self) -> bool:
+        """False: an address is taken."""
         for each in list(self._unbound):
             try:
                 made = Listener(
@@ -142,13 +149,54 @@ class Talks(Closable):
                                 "state": "cannot listen", "detail": detail})  # fmt: skip
                 continue
             self._unbound.remove(each)
-            self._listeners.append(made)
+            self._listeners.append((each, made))
         return not self._unbound
 
+    def reload(
+        self, listens: Sequence[Address], credential: Credential, credentials: Credentials
+    ) -> None:
+        """For links from now on: those that are there go on, for whoever is without its live may
+        take over."""
+
+        def step() -> None:
+            self._credential, self._credentials = credential, credentials
+            self._listens = tuple(listens)
+            for _, listener in self._listeners:
+                listener.learns(credentials)
+            self._look_at_keys()
+
+        for link in self._links:
+            link.goes_by(credential)
+        self._thread.call(step)
+
+    def _look_at_keys(self) -> None:
+        """In the thread.  Who was accepted would be lost with the socket that has another key by
+        now, so that one is closed when nobody is there."""
+        if any(isinstance(end.machine.handshake, Far) for end in self._by_end):
+            return
+        for each in list(self._listeners):
+            address, listener = each
+            if address not in self._listens:
+                self._listeners.remove(each)
+                listener.end()
+        if not self._unbound:
+            there = [address for address, _ in self._listeners]
+            self._unbound = [each for each in self._listens if each not in there]
+            if self._unbound:
+                threading.Thread(target=self._bind, daemon=True).start()
+
+    def _bind(self) -> None:
+        """Nobody tells when an address is free."""
+        while not self.listen() and not self._is_closed:
+            time.sleep(RETRY_SECONDS)
+        if not self._is_closed:  # it may have another key again
+            self._thread.call(self._look_at_keys)
+
     def close(self) -> None:
+        self._is_closed = True
         for each in self._links:
             each.close()
-        for listener in self._listeners:
+        for _, listener in self._listeners:
             listener.close()
 
     # --- of the thread ------------------------------------------------------------------------
@@ -228,3 +276,4 @@ class Talks(Closable):
             peer = self._peers.pop(name)
             if peer.is_here:
                 self.hears.member_down(name)
+            self._thread.call(self._look_at_keys)  # not while its socket is read

@@ -159,3 +159,20 @@ def test_who_speaks_zeromq_greets_first() -> None:
         with front(port, *words):
             assert greets("127.0.0.1", port, PATIENCE) is is_one
     assert not greets("127.0.0.1", port, PATIENCE), "nobody listens"
+
+
+def test_a_connection_has_the_times_that_its_member_says() -> None:
+    with ExitStack() as opened:
+        port = opened.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1]
+        uri = (
+            f"failover:(tcp://127.0.0.1:{port}?heartbeat-interval=7s&handshake-timeout=50s)"
+            "?nested.window-messages=5&nested.check-period=3s"
+        )
+        thread = opened.enter_context(NetworkThread())
+        link = opened.enter_context(Link(thread, "link", uri, SITE, NEAR, ()))
+        connection = thread.ask(lambda: link._connection)
+        assert connection is not None
+        times = connection.end.machine.times
+        assert (times.heartbeat_interval, times.handshake_timeout) == (7.0, 50.0)
+        assert times.window_messages == 5
+        assert link.times == LinkTimes()

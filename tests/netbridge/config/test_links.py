@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
 
 from shmbroker.ipc.instance.config.config import FILE, ConfigError
+from shmbroker.netbridge.broker.network import Given
 from shmbroker.netbridge.config.config import Network, load
 from shmbroker.netbridge.network.demand import Terms
 from shmbroker.netbridge.network.option import NOT_YET
+from shmbroker.netbridge.plan.action import NoMember
+from shmbroker.netbridge.plan.plans import drafts
+from shmbroker.netbridge.plan.text import parse
+from shmbroker.netbridge.plan.uri import Single
+from shmbroker.netbridge.security.credential import Credentials
+from tests.support.plan_world import World
 
 SITE = """
 [credentials.site]
@@ -101,3 +109,29 @@ def test_what_does_not_go(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(ConfigError) as error:
         read(tmp_path, text)
     assert complaint in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "table",
+    ["[links.x]\nuri = '{}'\n", "[bridges.x]\nqueue = 'q'\nto = '{}'\n",
+     "[[mta]]\nname = 'e'\nhost = '{}'\nmode = 2\nlogin = 'site'\n"],
+)  # fmt: skip
+def test_a_list_without_rounds_of_its_own_is_tried_again_by_its_owner(
+    tmp_path: Path, table: str
+) -> None:
+    """After each loss, by the back-off of the link."""
+    uri = "failover:(a,b)?max-reconnect-attempts=0&randomize=false"
+    [found] = Given(read(tmp_path, table.format(uri)), Credentials({})).shipping.values()
+    [draft] = drafts(parse(str(found.to)))
+    one = World(draft.plan(random.Random(1)))
+    one.does["a"] = "up"
+    one.start()
+    one.does.clear()
+    one.lose()
+    assert len(one.of(NoMember)) == 1, "it is told at once"
+    one.wake()
+    one.wake()
+    assert one.tried == ["a", *["a", "b"] * 3]
+    one.does["b"] = "up"
+    one.wake()
+    assert one.plan.present == Single("b")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from shmbroker.ipc.base.errors import Error, JournalDamaged
+from shmbroker.ipc.base.errors import DiskFull, Error, JournalDamaged, JournalFailed, MessageGone
 from shmbroker.ipc.journal.place import Place
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.replica.applying import AT_ONCE_BYTES, Applying
@@ -32,12 +32,12 @@ class FakeApplier:
         self.syncs = 0
         self.may_go_on = Event()
         self.may_go_on.set()
-        self.fails = ""
+        self.fails: Error | None = None
 
     def frames(self, shipped: bytes, eventfd: int) -> None:
         self.may_go_on.wait(PATIENCE)
         if self.fails:
-            raise JournalDamaged(self.fails)
+            raise self.fails
         self.done.append((len(shipped), get_ident()))
         self.written += 1
 
@@ -138,10 +138,10 @@ def test_a_number_of_a_former_live_is_not_answered_for(made: Made) -> None:
 
 
 def test_what_failed_takes_nothing_more_until_it_is_made_anew(made: Made) -> None:
-    made.warm.applier.fails = "it does not check"
+    made.warm.applier.fails = JournalDamaged("it does not check")
     assert made.applying.apply(LITTLE)
     assert [str(each) for each in made.failures] == ["it does not check"]
-    made.warm.applier.fails = ""
+    made.warm.applier.fails = None
     made.applying.apply(LITTLE)
     assert made.warm.applier.done == []
     assert not made.applying.is_done
@@ -184,11 +184,54 @@ class Told(Carrier):
     def __init__(self) -> None:
         self.standings: list[bytes] = []
         self.has_heard = Event()
+        self.steps: list[str] = []
+        """That followed of a failure."""
 
     def applied(self, place: Place, standing: bytes) -> None:
         if standing not in self.standings:
             self.standings.append(standing)
         self.has_heard.set()
+
+    def break_off(self, why: str) -> None:
+        self.steps.append("all comes anew")
+
+    def failed(self, why: str) -> None:
+        self.steps.append("failed")
+
+
+ANEW = (None, None)
+HAD = (Place(5, 1, 2, 3), Place(6, 1, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("error", "steps", "places"),
+    [
+        (JournalDamaged("x"), ["all comes anew"], ANEW),
+        (MessageGone("x"), ["all comes anew"], ANEW),
+        (JournalFailed("x"), ["all comes anew", "failed"], ANEW),
+        (DiskFull("x"), ["failed"], HAD),
+    ],
+)
+def test_what_it_has_is_kept_if_only_its_disk_is_full(
+    error: Error, steps: list[str], places: tuple[Place | None, Place | None]
+) -> None:
+    warm: Any = FakeWarm()
+    warm.repeats, warm.own = HAD
+    carrier = Told()
+    with NetworkThread() as thread:
+        following = Following(
+            thread, Path(), "b", b"", ReplicationTerms(), warm, FakeWarm, carrier, lambda _: None
+        )  # type: ignore[arg-type]
+        warm.applier.fails = error
+
+        def comes() -> None:
+            following._applying.apply(MUCH)
+            following._applying.then(lambda: thread.call(carrier.has_heard.set))
+
+        thread.ask(comes)
+        assert carrier.has_heard.wait(PATIENCE)
+        assert (carrier.steps, following.places) == (steps, places)
+        assert following.stop() is None
 
 
 @pytest.mark.parametrize("ack", list(ReplicaAck))

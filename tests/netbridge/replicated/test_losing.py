@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from shmbroker import Queue
-from shmbroker.ipc.base.errors import Error
+from shmbroker.ipc.base.errors import DiskFull, Error
+from shmbroker.ipc.instance import reloading
+from shmbroker.ipc.instance.config.config import FILE as CONFIG
+from shmbroker.ipc.instance.whole import read_whole
 from shmbroker.netbridge.replica.applying import Applying
-from shmbroker.netbridge.replica.warm import Warm
+from shmbroker.netbridge.replica.warm import Warm, saved
+from shmbroker.netbridge.replicated.store import FILE
 from shmbroker.netbridge.wire.words import ReplicaAck
-from tests.netbridge.replicated.conftest import PATIENCE, Made, Node
+from tests.netbridge.replicated.conftest import PASSWORD, PATIENCE, Made, Node
 from tests.support.fall import falls_when
 
 MANY = [b"%d" % number for number in range(10)]
@@ -128,6 +133,40 @@ def test_a_backup_hears_that_its_live_has_stopped_before_it_knows_that_the_group
     assert two.orders("a", {"verb": "stop"}) == ""
     assert two["a"].ends() == 0
     two.says("b", "parked")
+
+
+def has_no_room_while(flag: Path) -> None:
+    """In this process: what comes is not written."""
+    apply = Applying._apply
+
+    def applies(applying: Applying, frames: bytes, eventfd: int) -> None:
+        if flag.exists():
+            raise DiskFull("no space left on device")
+        apply(applying, frames, eventfd)
+
+    Applying._apply = applies  # type: ignore[method-assign,assignment]
+
+
+def test_a_backup_whose_disk_was_full_goes_on_with_what_it_has(node: Made, tmp_path: Path) -> None:
+    """It ends, its live goes on alone, and when there is room it asks for what it does not have."""
+    flag = tmp_path / "full"
+    two = node(JOINS)
+    two["b"].before = partial(has_no_room_while, flag)
+    orders = filled(two.up())
+    flag.touch()
+    orders.publish(b"one more", timeout=PATIENCE)
+    assert two["b"].ends() == 1
+    assert "no space left" in two["b"].why("failed")
+    store = two["b"].folder / "data"
+    assert read_whole(store / FILE)["whole"]
+    two.says("a", "alone")
+    flag.unlink()
+    two["b"].start()
+    two.says("b", "in sync")
+    assert not saved(store), "nothing was set aside"
+    assert two.orders("a", {"verb": "handover"}) == ""
+    two["b"].becomes("live")
+    assert two.bodies("b") == [*MANY, b"one more"]
 
 
 def test_whoever_hands_over_joins_the_one_that_hears_more_of_it_while_it_applies(
@@ -284,3 +323,25 @@ def test_many_cycles_of_failover(node: Made, cycles: int) -> None:
         two.says(live, "in sync")
         two.says(other, "in sync")
         assert two.bodies(other) == expected
+
+
+def test_members_find_each_other_by_a_password_that_was_changed_while_they_ran(node: Made) -> None:
+    """Links that are there go on; the next ones go by the new password, whoever listens."""
+    two = node(JOINS).up()
+    filled(two)
+    for name in ("a", "b"):
+        file = two[name].folder / CONFIG
+        file.write_text(file.read_text().replace(PASSWORD, "a newer password"))
+        answer = reloading.asked(two[name].folder, PATIENCE)
+        assert answer is not None
+        assert "credentials.members.password" in answer["applied"]
+        assert "replica lost" not in two["a"].events()
+    two["b"].kill()
+    two.says("a", "alone")
+    two["b"].start()
+    two.says("b", "in sync")
+    two["a"].kill()
+    two["b"].becomes("live")
+    two["a"].start()
+    two.says("a", "in sync")
+    assert two.bodies("b") == MANY
