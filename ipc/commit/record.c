@@ -246,61 +246,20 @@ static void write_down(attempt *made)
     }
 }
 
-static sb_outgoing key_of(const operation *of)
+static const sb_outgoing NO_KEY;
+
+/* So many messages a queue may ever have room for. */
+static int64_t most_in(const sb_queue *queue)
 {
-    const char *data = (const char *)(intptr_t)*port_field(&of->lane->port, L_PORT_DATA);
-    const char *chunk = data + of->where;
-    const sb_message message = {.chunk = chunk, .shape = word_load(chunk, L_CHUNK_SHAPE_AT),
-                                .mark = word_load(chunk, L_CHUNK_MARK_AT)};
-    sb_outgoing shape = {.key = NULL};
-    shape.key = sb_message_key(&message, &shape.key_length);
-    return shape;
+    bool is_limited = queue->max_messages > 0 && queue->max_messages < queue->slots;
+    return is_limited && !queue->last_value ? queue->max_messages : queue->slots;
 }
 
-/* For as many messages a queue may ever have room.  *shape: with which of the keys it is asked: of
- * last values one that is not there has less than one that is. */
-static int64_t most_in(const attempt *made, const party *with, sb_port *port, sb_outgoing *shape)
-{
-    const sb_queue *queue = with->queue;
-    if (!queue->last_value)
-        return queue->max_messages > 0 && queue->max_messages < queue->slots ? queue->max_messages
-                                                                             : queue->slots;
-    int64_t least = queue->slots;
-    for (int64_t index = 0; index < made->count && least > queue->max_messages; index++) {
-        const operation *each = &made->operations[index];
-        if (each->queue != queue || !each->lane)
-            continue;
-        const sb_outgoing its = key_of(each);
-        int64_t most = last_value_most(queue, port, its.key, its.key_length);
-        if (most < least) {
-            least = most;
-            *shape = its;
-        }
-    }
-    return least;
-}
-
-static int64_t room_in(sb_port *port, int64_t kept, int64_t *positions, int64_t pledged)
+static int64_t room_in(const sb_queue *queue, sb_port *port, int64_t *positions, int64_t pledged)
 {
     int64_t room = sb_port_room_with(port, positions, pledged);
+    int64_t kept = queue->slots - most_in(queue);
     return room > kept ? room - kept : room < 0 ? room : 0;
-}
-
-/* The room that it needs, or SB_FULL. */
-static int64_t make_room(attempt *made, const party *with, sb_port *port, int64_t most,
-                         const sb_outgoing *shape, int64_t pledged)
-{
-    int64_t code = SB_OK, kept = slots_for_news(with->queue) - most;
-    int64_t room = room_in(port, kept, made->places, pledged);
-    lane *in = room >= 0 && room < with->publishes ? lane_enter(with->queue, &code) : NULL;
-    for (int64_t before = -1; in && room > before && room < with->publishes;) {
-        before = room;
-        if (queue_make_room(with->queue, in, shape))
-            room = room_in(port, kept, made->places, pledged);
-    }
-    if (in)
-        lane_leave(in);
-    return room < 0 ? room : room < with->publishes ? SB_FULL : SB_OK;
 }
 
 static int64_t prepare_in(attempt *made, party *with, int64_t now_ns)
@@ -318,13 +277,11 @@ static int64_t prepare_in(attempt *made, party *with, int64_t now_ns)
                     "acknowledge it", queue->name);
     if (pledged < 0 || with->publishes == 0)
         return pledged < 0 ? pledged : SB_OK;
-    sb_outgoing shape = {.key = NULL};
-    int64_t most = made->was_decided ? 0 : most_in(made, with, &port, &shape);
-    if (with->publishes > most && !made->was_decided)
+    if (with->publishes > most_in(queue) && !made->was_decided)
         return fail(SB_INVALID,
                     "the transaction publishes %lld messages to queue '%s', which holds "
                     "%lld at most",
-                    (long long)with->publishes, queue->name, (long long)most);
+                    (long long)with->publishes, queue->name, (long long)most_in(queue));
     with->series = sb_port_commit_number(&port, made->record, queue->reference,
                                          made->connection->id, now_ns);
     if (with->series < 0) /* that many others commit to it now */
@@ -332,7 +289,18 @@ static int64_t prepare_in(attempt *made, party *with, int64_t now_ns)
     code = auto_delete_outcome(queue, SB_OK); /* from here on it is not deleted for want of use */
     if (code != SB_OK)
         return code;
-    return made->was_decided ? SB_OK : make_room(made, with, &port, most, &shape, pledged);
+    if (made->was_decided)
+        return SB_OK;
+    int64_t room = room_in(queue, &port, made->places, pledged);
+    lane *in = room >= 0 && room < with->publishes ? lane_enter(queue, &code) : NULL;
+    for (int64_t before = -1; in && room > before && room < with->publishes;) {
+        before = room;
+        if (queue_make_room(queue, in, &NO_KEY))
+            room = room_in(queue, &port, made->places, pledged);
+    }
+    if (in)
+        lane_leave(in);
+    return room < 0 ? room : room < with->publishes ? SB_FULL : SB_OK;
 }
 
 static int64_t prepare(attempt *made, party *with, int64_t now_ns)

@@ -27,22 +27,13 @@ static bool is_update(sb_port *port, const void *key, int64_t key_length)
     return key_length > 0 && sb_port_latest_find(port, key, key_length) >= 0;
 }
 
-int64_t slots_for_news(const sb_queue *queue)
-{
-    return queue->last_value ? part_of(queue, L_CARRIED_PART) : queue->slots;
-}
-
-int64_t last_value_most(const sb_queue *queue, sb_port *port, const void *key, int64_t key_length)
-{
-    return is_update(port, key, key_length) ? slots_for_news(queue) : queue->max_messages;
-}
-
 int64_t last_value_room(sb_queue *queue, sb_port *port, const void *key, int64_t key_length)
 {
     int64_t used = sb_port_window(port);
     if (used < queue->max_messages)
         return SB_OK;
-    return used < last_value_most(queue, port, key, key_length) ? SB_OK : SB_FULL;
+    return used < part_of(queue, L_CARRIED_PART) && is_update(port, key, key_length) ? SB_OK
+                                                                                     : SB_FULL;
 }
 
 bool last_value_carry(sb_queue *queue, sb_port *port, const void *key, int64_t key_length)
@@ -50,7 +41,8 @@ bool last_value_carry(sb_queue *queue, sb_port *port, const void *key, int64_t k
     if (!queue->last_value)
         return false;
     int64_t live = sb_port_slots_in(port, L_READY) + sb_port_slots_in(port, L_LEASED);
-    int64_t most = last_value_most(queue, port, key, key_length);
+    int64_t most = is_update(port, key, key_length) ? part_of(queue, L_CARRIED_PART)
+                                                    : queue->max_messages;
     if (live >= most)
         return false;
     sb_port_latest_repair(port); /* what is still to be replaced is not carried */

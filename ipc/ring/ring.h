@@ -360,11 +360,6 @@ void schedule_unknown(sb_queue *ring);
 
 /* How many messages it may hold, so that there is room for what is carried. */
 void last_value_limit(sb_queue *queue);
-/* Of its slots, those that are not for what is carried. */
-int64_t slots_for_news(const sb_queue *queue);
-/* Of how many slots a message of this key may be one: of more if the key is there. */
-int64_t last_value_most(const sb_queue *queue, sb_port *port, const void *key,
-                        int64_t key_length);
 /* Whether there is room for a message of this key: SB_OK, or SB_FULL. */
 int64_t last_value_room(sb_queue *queue, sb_port *port, const void *key, int64_t key_length);
 /* Make room for one among what was replaced: whether there is some now. */
