@@ -167,20 +167,14 @@ def block_promise(port: int, block: int, last: int) -> int:
     return block
 
 
-@kernel
-def is_above(port: int, block: int, word: int, last: int) -> int:
-    """1 if this is a sealed block of our queue, and its note says more than this position."""
-    return int(is_sealed_here(port, word) and block_noted(port, block, word) > last)
-
-
 @cold
 def block_lower(port: int, block: int, last: int) -> int:
     """What is above this position in a sealed block of our queue never becomes a message."""
     address = block_at(port, block)
     word = load_acquire(address)
-    if is_above(port, block, word, last):
-        note = note_of(word, block_noted(port, block, word))
-        compare_exchange(address + BLOCK_NOTE_AT, note, note_of(word, last))
+    noted = block_noted(port, block, word)
+    if is_sealed_here(port, word) and noted > last:
+        compare_exchange(address + BLOCK_NOTE_AT, note_of(word, noted), note_of(word, last))
     return block
 
 
@@ -189,7 +183,7 @@ def block_drop(port: int, block: int, last: int) -> int:
     """Free a sealed block of our queue, if its note says more than this position."""
     address = block_at(port, block)
     word = load_acquire(address)
-    if not is_above(port, block, word, last):
+    if not is_sealed_here(port, word) or block_noted(port, block, word) <= last:
         return 0
     return int(compare_exchange(address, word, block_free_word(word)) == word)
 

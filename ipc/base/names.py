@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Final
 
 from shmbroker.ipc.base.errors import InvalidName
+
+OWN: Final = "$"
+"""How the names of the broker's own queues and exchanges begin."""
 
 
 def path_bytes(path: str | Path) -> bytes:

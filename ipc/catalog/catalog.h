@@ -98,6 +98,8 @@ int64_t ownership_end(sb_connection *connection, int64_t id);
 
 /* --- node.c ----------------------------------------------------------------------------------- */
 
+/* It is the name of one of the broker's own queues, or a pattern for those. */
+bool is_own(const char *name);
 /* It is the name of a queue towards another node. */
 bool leads_to_node(const char *name);
 /* Or of one that has what is acknowledged in open transactions, and goes with them to another. */
@@ -145,7 +147,8 @@ int64_t setting_name(const sb_queue *queue, int64_t at, char *name);
 
 /* --- pattern.c -------------------------------------------------------------------------------- */
 
-/* Complete the settings of a queue of this name with those of the patterns that match. */
+/* Complete the settings of a queue of this name and with these flags with those of the patterns
+ * that match. */
 int64_t patterns_apply(sb_connection *connection, const char *name, void *page, int64_t flags);
 /* Whether a queue of this name is to be made when somebody asks for it. */
 bool patterns_create(sb_connection *connection, const char *name);

@@ -12,6 +12,7 @@
 #include "catalog/catalog.h"
 #include "vhost/vhost.h"
 
+#define OWN "$" /* how the names of the broker's own queues begin; in Python base/names.py */
 #define TEMPORARY "tmp."
 #define TOWARDS "$sf." /* how the names of queues towards other nodes begin */
 #define AGENT "$mta" /* and those towards other brokers, "$mta.EXCHANGE.HOST" */
@@ -23,6 +24,11 @@
 static bool begins(const char *name, const char *with)
 {
     return strncmp(name, with, strlen(with)) == 0;
+}
+
+bool is_own(const char *name)
+{
+    return begins(name, OWN);
 }
 
 bool leads_to_node(const char *name)

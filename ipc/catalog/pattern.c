@@ -12,7 +12,6 @@
 #include "catalog/catalog.h"
 #include "vhost/vhost.h"
 
-#define OWN '$' /* how the names of the broker's own queues begin */
 #define RANK_EXACT (INT64_C(1) << 40)
 #define RANK_WORD (INT64_C(1) << 28)
 #define RANK_NO_HASH (INT64_C(1) << 14)
@@ -57,7 +56,7 @@ static int64_t next_pattern(sb_connection *connection, const char *name, int64_t
         bool is_better = best < 0 || its > best_rank ||
                          (its == best_rank && strcmp(pattern, best_pattern) < 0);
         /* the broker's own queues are as it declares them, but for what is said of them by name */
-        bool is_for_others = name[0] == OWN && pattern[0] != OWN;
+        bool is_for_others = is_own(name) && !is_own(pattern);
         if (is_done || !is_better || is_for_others ||
             !sb_topic_matches(pattern, length, name, (int64_t)strlen(name)))
             continue;

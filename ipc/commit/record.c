@@ -92,13 +92,11 @@ static int64_t publish(place *here, int64_t *steps)
     int64_t code = turn_to(here, word_load(steps, L_STEPS_QUEUE));
     if (code != SB_OK)
         return code;
-    code = sb_port_transaction_place(&here->port, word_load(steps, L_STEPS_WHERE),
-                                     word_load(steps, L_STEPS_WORD));
-    /* it is decided, and others have had the room since: the oldest go, as for who publishes */
-    while (code == SB_FULL && here->queue->when_full == L_DROP_OLDEST &&
-           !here->queue->last_value && sb_port_drop_oldest(&here->port) > 0)
+    bool drops = here->queue->when_full == L_DROP_OLDEST && !here->queue->last_value;
+    do /* it is decided: if others have had its room since, the oldest go, as for who publishes */
         code = sb_port_transaction_place(&here->port, word_load(steps, L_STEPS_WHERE),
                                          word_load(steps, L_STEPS_WORD));
+    while (code == SB_FULL && drops && sb_port_drop_oldest(&here->port) > 0);
     if (code == SB_OK) {
         schedule_unknown(here->queue);
         inbox_noted(here->queue);

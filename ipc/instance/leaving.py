@@ -10,15 +10,12 @@ from typing import Final
 from shmbroker.core.layout import QUEUE_FLAGS_AT, QUEUE_TEMPORARY
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import NotFound
-from shmbroker.ipc.base.names import name_bytes
+from shmbroker.ipc.base.names import OWN, name_bytes
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.instance.store import Store
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.queue_replica.copy import followed_by
 from shmbroker.ipc.vhost import vhost as vhosts
-
-OWN: Final = "$"
-"""Names of the broker's own queues begin so."""
 
 HELD: Final = "$held."
 """How a queue begins that has what is acknowledged in a transaction of a program on another host

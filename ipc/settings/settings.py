@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final, get_args
+from typing import Any, get_args
 
 from shmbroker.core.layout import MULTIPLIER_MAX, MULTIPLIER_UNIT, REPLICATE_UNSAID
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.errors import InvalidArgument
-from shmbroker.ipc.base.names import name_bytes
+from shmbroker.ipc.base.names import OWN, name_bytes
 from shmbroker.ipc.base.pattern import MANY, ONE, matches
 from shmbroker.ipc.base.units import parse_size
 from shmbroker.ipc.message.outgoing import ttl_ns
@@ -28,9 +28,6 @@ from shmbroker.ipc.settings.setting import (
     Replicate,
     Setting,
 )
-
-OWN: Final = "$"
-"""How the names of the broker's own queues begin."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ static int64_t name_in_entry(const char *entry, char *name)
         return 0;
     memcpy(name, entry + L_ENTRY_NAME_AT, (size_t)length);
     name[length] = 0;
-    return *name != '$' || goes_to_successor(name) ? length : 0;
+    return !is_own(name) || goes_to_successor(name) ? length : 0;
 }
 
 /* The reference of what has this target, and its name; SB_NOT_FOUND. */

@@ -10,10 +10,11 @@ import msgpack
 
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.errors import Error, NotFound
+from shmbroker.ipc.base.names import OWN
 from shmbroker.ipc.connection.outline import Outline, Outlook, QueueOutline
 from shmbroker.ipc.queue_replica.copy import followed_by
 from shmbroker.ipc.settings.settings import Pattern
-from shmbroker.netbridge.broker.own import OF_ONE_PLACE, OWN
+from shmbroker.netbridge.broker.own import OF_ONE_PLACE
 from shmbroker.netbridge.cluster.address import Addresses
 from shmbroker.netbridge.cluster.advert import SELECTORS_MAX, Advert, Binding, Queue
 from shmbroker.netbridge.cluster.redistribution import Here
@@ -81,14 +82,13 @@ class Looking(Closable):
     def _looked_at(self, queue: QueueOutline) -> Here:
         opened = self._outlook.queue(queue.name)
         settings = opened.explain()
+        is_kept = queue.is_temporary or queue.name == self._undeliverable
         is_of_one_place = (
-            queue.is_temporary
-            or queue.name == self._undeliverable
+            is_kept
             or any(settings[each].value for each in OF_ONE_PLACE)
             or settings["when_full"].value == "page"
             or bool(followed_by(opened))
         )
-        is_kept = queue.is_temporary or queue.name == self._undeliverable
         is_kept |= any(settings[each].value for each in ("last_value", "non_destructive"))
         delay = None if is_kept else settings["redistribution_delay"].value
         matches = settings["redistribution_filters"].value == "match"

@@ -18,12 +18,12 @@ from shmbroker.ipc.base.errors import (
     InvalidArgument,
     NotFound,
 )
+from shmbroker.ipc.base.names import OWN
 from shmbroker.ipc.catalog.catalog import BindingInfo, ExchangeInfo
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.instance.leaving import HELD
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.queue_replica.copy import match_of
-from shmbroker.netbridge.broker.own import OWN
 from shmbroker.netbridge.cluster.codec import MAKES_BYTES_MAX
 from shmbroker.netbridge.clustered import remote_programs, streams
 from shmbroker.netbridge.clustered.inherited import OF, remember

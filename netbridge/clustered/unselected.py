@@ -9,11 +9,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from shmbroker.ipc.base.errors import NotFound, SelectorError
+from shmbroker.ipc.base.names import OWN
 from shmbroker.ipc.doctor.finding import Finding
 from shmbroker.ipc.request.return_address import name_end
 from shmbroker.ipc.selector.copied import matches_copied
 from shmbroker.ipc.selector.selector import Selector
-from shmbroker.netbridge.broker.own import OWN
 
 if TYPE_CHECKING:
     from shmbroker.ipc.connection.broker import Broker

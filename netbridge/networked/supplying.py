@@ -22,6 +22,7 @@ from typing import Any, Final
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.errors import Error, NotFound
+from shmbroker.ipc.base.names import OWN
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.queue.moving import Changes, Passed, changes, pass_over
 from shmbroker.ipc.queue.queue import Queue
@@ -29,7 +30,7 @@ from shmbroker.ipc.queue_replica.copy import followed_by
 from shmbroker.ipc.sink.fetch import Fetch
 from shmbroker.ipc.sink.target import target_of
 from shmbroker.netbridge.broker.gates import FETCHED
-from shmbroker.netbridge.broker.own import OF_ONE_PLACE, OWN
+from shmbroker.netbridge.broker.own import OF_ONE_PLACE
 from shmbroker.netbridge.carrier.reached import serving
 from shmbroker.netbridge.network.supply import Turn, Way, share, turns
 from shmbroker.netbridge.networked.awaited import Awaited

@@ -45,13 +45,11 @@ class PairedNetwork(Network):
         self.ships = False
         self._found = found
         self._link: Dialled | None = None
-        self._ours = place.ours
 
     def serve(self, ours: Identity) -> None:
         self._thread.ask(self._begin_acting)
         super().serve(ours)
         self.show()  # whoever reads it may come: it listens
-        self._ours = ours
         if not self._found.is_primary:
             self._link = self._dialled(ours)
 
@@ -61,7 +59,7 @@ class PairedNetwork(Network):
         super().reload(given)
         if link is not None and self._keys() != before:
             link.close()
-            self._link = self._dialled(self._ours)
+            self._link = self._dialled(link.ours)
 
     def _begin_acting(self) -> None:
         if self.acting not in self._thread.members:  # else it is tried again

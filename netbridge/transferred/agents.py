@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.errors import Error
+from shmbroker.ipc.base.names import OWN
 from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.netbridge.agent import party
@@ -24,7 +25,6 @@ from shmbroker.netbridge.agent.codec import decode, encode
 from shmbroker.netbridge.agent.option import Agent
 from shmbroker.netbridge.agent.said import Apart, Joined, Joins, Said
 from shmbroker.netbridge.agent.subscription import Asked
-from shmbroker.netbridge.broker.own import OWN
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.source import Shipped, Source
 from shmbroker.netbridge.carrier.thread import NetworkThread

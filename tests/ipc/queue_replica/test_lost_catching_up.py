@@ -12,10 +12,10 @@ import pytest
 
 import shmbroker
 from shmbroker import Broker
-from shmbroker.ipc.queue_replica.copy import Copies, declare
+from shmbroker.ipc.queue_replica.copy import Copies
 from shmbroker.ipc.queue_replica.original import Originals
 from shmbroker.perf.machine.process import Process
-from tests.conftest import vhost_for_a_while
+from tests.ipc.queue_replica.conftest import following
 
 SLOTS, LARGE = 1024, 32 << 10
 COUNT = 640
@@ -24,13 +24,7 @@ COUNT = 640
 
 @pytest.fixture
 def here() -> Iterator[Broker]:
-    with (
-        vhost_for_a_while() as name,
-        shmbroker.connect(f"shm://{name}", create=True, arena_bytes=64 << 20) as made,
-    ):
-        made.declare_queue("other")
-        made.declare_queue("q", slots=SLOTS)
-        declare(made, "q", 0, b"what it follows")
+    with following(SLOTS) as made:
         yield made
 
 

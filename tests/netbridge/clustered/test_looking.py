@@ -10,7 +10,14 @@ from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.exchange.binding import binding_for_c
 from shmbroker.netbridge.cluster.address import Addresses
 from shmbroker.netbridge.cluster.advert import Binding
-from shmbroker.netbridge.clustered.looking import Looking
+from shmbroker.netbridge.clustered.looking import Looked, Looking
+
+
+def seen_of(vhost: str, undeliverable: str = "") -> Looked:
+    with Looking(vhost, undeliverable, Addresses()) as looking:
+        seen = looking.look()
+    assert seen is not None
+    return seen
 
 
 @pytest.mark.parametrize("arguments", [b"\xc1", b"\x01", b"\x81\xa1a"])
@@ -24,12 +31,7 @@ def test_a_binding_whose_arguments_cannot_be_read_hides_nothing(
     made.arguments, made.arguments_length = given, len(arguments)
     assert lib.sb_bind(broker._connection, made) == OK  # as a program in C may
     assert [(each.key, each.arguments) for each in broker.bindings()] == [("eu", {})]
-    looking = Looking(vhost, "", Addresses())
-    try:
-        seen = looking.look()
-    finally:
-        looking.close()
-    assert seen is not None
+    seen = seen_of(vhost)
     bound = [each for each in seen.adverts if isinstance(each, Binding)]
     assert [(each.exchange, each.destination, each.key) for each in bound] == [
         ("prices", "orders", "eu")
@@ -43,11 +45,6 @@ def test_values_and_what_is_kept_are_given_to_nobody(broker: shmbroker.Broker, v
     broker.declare_queue("orders")
     broker.declare_queue("town.undeliverable")
     own = broker.temporary_queue()
-    looking = Looking(vhost, "town.undeliverable", Addresses())
-    try:
-        seen = looking.look()
-    finally:
-        looking.close()
-    assert seen is not None
+    seen = seen_of(vhost, "town.undeliverable")
     assert {each.name for each in seen.here if each.gives} == {"orders"}
     assert own.name in {each.name for each in broker.queues()}
