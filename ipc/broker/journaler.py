@@ -147,7 +147,7 @@ class Journaler(StoreWriter):
         _check(code, f"journal {self.folder}")
 
     def quiet(self) -> None:
-        """While it works: give back what it has ready for later, so that it ends quickly."""
+        """While it works: what it has ready for later is for who comes next, so it ends quickly."""
         lib.sb_journaler_quiet(self._writer)
 
     def _attach(self, options: Any, made: Any) -> int:

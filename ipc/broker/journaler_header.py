@@ -45,7 +45,7 @@ int64_t sb_journaler_code(sb_journaler *journaler);
 int64_t sb_journaler_await(sb_journaler *journaler, int64_t seen, int64_t timeout_ns);
 /* What there is to say about why it has ended. */
 const char *sb_journaler_why(sb_journaler *journaler);
-/* While it works: give back what it has ready for later, so that it ends quickly. */
+/* While it works: what it has ready for later is for who comes next, so it ends quickly. */
 void sb_journaler_quiet(sb_journaler *journaler);
 /* Write what is there, and end. */
 int64_t sb_journaler_stop(sb_journaler *journaler);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 #define SERIAL_DIGITS 16
 #define SEGMENT_SUFFIX ".journal"
 #define SPARE_SUFFIX ".spare"
+#define RESERVE_SUFFIX ".reserve.spare" /* it was not written over */
 
 int64_t folder_open(folder *opened, const char *path)
 {
@@ -120,11 +122,20 @@ bool spare_lock(int file)
     return fcntl(file, F_OFD_SETLK, &lock) == 0;
 }
 
-static bool is_spare(const char *name)
+static bool ends_with(const char *name, const char *suffix)
 {
-    size_t length = strlen(name), suffix = strlen(SPARE_SUFFIX);
-    return length > suffix && length < SEGMENT_NAME_ROOM &&
-           strcmp(name + length - suffix, SPARE_SUFFIX) == 0;
+    size_t length = strlen(name), end = strlen(suffix);
+    return length > end && length < SEGMENT_NAME_ROOM && strcmp(name + length - end, suffix) == 0;
+}
+
+int64_t spare_name(char *name, bool is_reserve)
+{
+    uint64_t random;
+    if (getrandom(&random, sizeof random, 0) != sizeof random)
+        return fail_system("random numbers");
+    snprintf(name, SEGMENT_NAME_ROOM, "%016llx%s", (unsigned long long)random,
+             is_reserve ? RESERVE_SUFFIX : SPARE_SUFFIX);
+    return SB_OK;
 }
 
 static int claim(const folder *in, const char *name, int64_t bytes)
@@ -141,14 +152,16 @@ static int claim(const folder *in, const char *name, int64_t bytes)
     return -1;
 }
 
-int folder_claim(const folder *in, int64_t bytes, char *name)
+int folder_claim(const folder *in, int64_t bytes, bool is_reserve, char *name)
 {
     int file = -1;
     DIR *names = listing(in);
     if (!names)
         return -1;
     for (struct dirent *entry; file < 0 && (entry = readdir(names));)
-        if (is_spare(entry->d_name) && (file = claim(in, entry->d_name, bytes)) >= 0)
+        if (ends_with(entry->d_name, SPARE_SUFFIX) &&
+            ends_with(entry->d_name, RESERVE_SUFFIX) == is_reserve &&
+            (file = claim(in, entry->d_name, bytes)) >= 0)
             strcpy(name, entry->d_name);
     closedir(names);
     return file;
@@ -170,7 +183,7 @@ void folder_clear(const folder *in)
     if (!names)
         return;
     for (struct dirent *entry; (entry = readdir(names));)
-        if (is_spare(entry->d_name))
+        if (ends_with(entry->d_name, SPARE_SUFFIX))
             remove_if_left(in, entry->d_name);
     closedir(names);
 }

@@ -164,9 +164,11 @@ void segment_file_name(char *name, int64_t serial);
 int64_t folder_segments(const folder *in, int64_t **serials);
 /* Remove what others have left that is not a segment. */
 void folder_clear(const folder *in);
+/* A new name for a file that is no segment. */
+int64_t spare_name(char *name, bool is_reserve);
 /* A file of so many bytes that others have left and that is not a segment, locked; -1: there is
  * none.  `name` has SEGMENT_NAME_ROOM. */
-int folder_claim(const folder *in, int64_t bytes, char *name);
+int folder_claim(const folder *in, int64_t bytes, bool is_reserve, char *name);
 /* Whoever has got a file ready holds this lock: false if another does. */
 bool spare_lock(int file);
 

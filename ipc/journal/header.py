@@ -75,6 +75,9 @@ int64_t sb_journal_begin(sb_journal *journal, int64_t epoch);
 /* What the replay has found needs not be looked for in the background: which segments are needed,
  * where they end, what is in them.  After prepare, before begin; the replay is at its end. */
 int64_t sb_journal_adopt(sb_journal *journal, const sb_replay *replay);
+/* The files that are ready when it is closed stay for whoever begins next: to remove them takes
+ * milliseconds each. */
+void sb_journal_leave(sb_journal *journal);
 /* What is staged and not committed is forgotten. */
 void sb_journal_close(sb_journal *journal);
 

@@ -154,6 +154,11 @@ int64_t journal_prepared(sb_journal *journal)
     return store_prepared(journal->store);
 }
 
+void sb_journal_leave(sb_journal *journal)
+{
+    store_leave(journal->store);
+}
+
 void journal_quiet(sb_journal *journal)
 {
     store_quiet(journal->store);

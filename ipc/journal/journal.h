@@ -11,7 +11,7 @@
 
 /* Whether the segment that was to be got ready is: SB_OK, SB_EMPTY: not yet, or why not. */
 int64_t journal_prepared(sb_journal *journal);
-/* What it has ready goes, and nothing is got ready but what a commit waits for. */
+/* What it has ready is left to who comes next; nothing is got ready but what a commit waits for. */
 void journal_quiet(sb_journal *journal);
 /* The next commit begins a segment, whatever room there is. */
 void journal_turn_over(sb_journal *journal);

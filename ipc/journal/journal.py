@@ -85,6 +85,10 @@ class Journal(Closable):
                 self.close()
                 raise
 
+    def leave(self) -> None:
+        """The files that are ready when it is closed stay for whoever begins next."""
+        lib.sb_journal_leave(self._journal)
+
     def close(self) -> None:
         """What is staged and not committed is forgotten."""
         lib.sb_journal_close(self._journal)

@@ -39,24 +39,23 @@ int64_t write_all(int file, const unsigned char *bytes, int64_t count, int64_t a
     return SB_OK;
 }
 
-static int64_t spare_name(char *name)
-{
-    uint64_t random;
-    if (getrandom(&random, sizeof random, 0) != sizeof random)
-        return fail_system("random numbers");
-    snprintf(name, SEGMENT_NAME_ROOM, "%016llx.spare", (unsigned long long)random);
-    return SB_OK;
-}
-
 void spare_drop(const store *of, spare *dropped)
 {
     unlinkat(of->in.file, dropped->name, 0);
     close(dropped->file);
 }
 
+void spare_give(const store *of, spare *given)
+{
+    if (atomic_load(&of->leaves))
+        close(given->file);
+    else
+        spare_drop(of, given);
+}
+
 /* Appending costs the file system's own journal at each sync, overwriting does not.  Whoever syncs
  * rarely saves writing everything twice. */
-static int64_t write_over(int file, int64_t bytes)
+static int64_t write_over(const store *of, int file, int64_t bytes)
 {
     unsigned char *zeros = calloc(1, (size_t)WRITE_OVER_BYTES);
     if (!zeros)
@@ -64,6 +63,10 @@ static int64_t write_over(int file, int64_t bytes)
     int64_t code = SB_OK;
     for (int64_t at = 0; at < bytes && code == SB_OK; at += WRITE_OVER_BYTES) {
         int64_t left = bytes - at;
+        if (atomic_load(&of->stop)) {
+            code = fail(SB_CLOSED, "the journal is closed");
+            break;
+        }
         code = write_all(file, zeros, left < WRITE_OVER_BYTES ? left : WRITE_OVER_BYTES, at);
         /* piece by piece: who is killed dies only when the sync that it is in has ended, and its
          * backup waits for that */
@@ -77,11 +80,11 @@ static int64_t write_over(int file, int64_t bytes)
     return code;
 }
 
-static int64_t spare_open(store *of, spare *made)
+static int64_t spare_open(store *of, spare *made, bool is_reserve)
 {
     struct stat status;
     for (;;) {
-        int64_t code = spare_name(made->name);
+        int64_t code = spare_name(made->name, is_reserve);
         if (code != SB_OK)
             return code;
         made->file = openat(of->in.file, made->name,
@@ -97,18 +100,19 @@ static int64_t spare_open(store *of, spare *made)
 
 int64_t spare_make(store *of, int64_t bytes, spare *made)
 {
-    int64_t code = spare_open(of, made);
+    bool is_blank = atomic_load(&of->syncs_rarely);
+    int64_t code = spare_open(of, made, is_blank);
     if (code != SB_OK)
         return code;
     made->bytes = bytes;
     /* asked first, so that a full disk costs nothing however often it is looked at */
     if (fallocate(made->file, FALLOC_FL_KEEP_SIZE, 0, bytes) != 0 && is_full_disk(errno))
         code = refused("making a segment in", of->in.path);
-    bool is_enough = atomic_load(&of->syncs_rarely) && fallocate(made->file, 0, 0, bytes) == 0;
+    bool is_enough = is_blank && fallocate(made->file, 0, 0, bytes) == 0;
     if (code == SB_OK && !is_enough)
-        code = write_over(made->file, bytes);
+        code = write_over(of, made->file, bytes);
     if (code != SB_OK)
-        spare_drop(of, made);
+        spare_give(of, made);
     return code;
 }
 
@@ -123,7 +127,7 @@ bool reserve_is_whole(const store *of)
 bool reserve_make(store *of)
 {
     spare made;
-    if (spare_open(of, &made) != SB_OK)
+    if (spare_open(of, &made, true) != SB_OK)
         return false;
     made.bytes = of->segment_bytes;
     if (fallocate(made.file, 0, 0, made.bytes) != 0) {
@@ -134,19 +138,28 @@ bool reserve_make(store *of)
     return true;
 }
 
-/* What somebody who died has left: a segment's room, where there may be no other. */
-bool spare_claim(store *of, spare *claimed)
+static bool claim(const store *of, spare *claimed, bool is_reserve)
 {
     claimed->bytes = of->segment_bytes;
-    claimed->file = folder_claim(&of->in, of->segment_bytes, claimed->name);
+    claimed->file = folder_claim(&of->in, of->segment_bytes, is_reserve, claimed->name);
     return claimed->file >= 0;
+}
+
+/* To write over a file takes long, and to remove one holds up every sync where the disk is told
+ * what is free. */
+void spares_claim(store *of)
+{
+    while (!reserve_is_whole(of) && claim(of, &of->reserve[of->reserve_count], true))
+        of->reserve_count++;
+    while (of->spare_count <= of->spares_max && claim(of, &of->spares[of->spare_count], false))
+        of->spare_count++;
 }
 
 /* On a full disk: what the dead have left, or the reserve. */
 int64_t spare_find(store *of, reserve_use opens, spare *found)
 {
     bool is_begun = of->serial > 0;
-    if (!is_begun && !spare_claim(of, found)) {
+    if (!is_begun && !claim(of, found, false) && !claim(of, found, true)) {
         folder_clear(&of->in);
         return spare_make(of, of->segment_bytes, found);
     }
@@ -156,7 +169,7 @@ int64_t spare_find(store *of, reserve_use opens, spare *found)
         *found = of->reserve[--of->reserve_count];
     }
     of->owes_reserve = of->keeps_reserve;
-    int64_t code = write_over(found->file, found->bytes);
+    int64_t code = write_over(of, found->file, found->bytes);
     if (code != SB_OK)
         spare_drop(of, found);
     return code;
@@ -213,7 +226,8 @@ void segment_recycle(store *of, int64_t serial, bool is_awaited)
     bool is_reserve = !reserve_is_whole(of) && (of->owes_reserve || !is_awaited);
     int64_t most = of->is_tight && of->keeps_reserve ? is_awaited : of->spares_max;
     bool wanted = (is_reserve || of->spare_count < most) && fstat(made.file, &status) == 0 &&
-                  status.st_size == of->segment_bytes && spare_name(made.name) == SB_OK;
+                  status.st_size == of->segment_bytes &&
+                  spare_name(made.name, is_reserve) == SB_OK;
     if (!wanted || renameat(of->in.file, name, of->in.file, made.name) != 0) {
         unlinkat(of->in.file, name, 0);
         close(made.file);

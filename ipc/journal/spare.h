@@ -26,10 +26,11 @@ struct store {
     pthread_mutex_t mutex;
     pthread_cond_t asked, done;
     pthread_t thread;
-    bool stop, busy;
+    bool busy;
+    _Atomic bool stop, leaves; /* what is ready, to whoever begins next */
     bool holds_back; /* the first frame comes first, and what is confirmed just behind it */
     int64_t held_until; /* so long, once the first frame is there; 0: it is not */
-    bool clears;
+    bool claims, clears; /* what others have left */
     _Atomic bool syncs_rarely; /* many frames at once: spares are not written over */
     int64_t epoch, serial; /* of the next one; 0: they have no names yet */
     spare spares[SPARES_MAX];
@@ -59,14 +60,16 @@ struct store {
 
 /* Remove it. */
 void spare_drop(const store *of, spare *dropped);
+/* Remove it, or leave it to whoever begins next. */
+void spare_give(const store *of, spare *given);
 /* A file of so many bytes, written over. */
 int64_t spare_make(store *of, int64_t bytes, spare *made);
 /* All that is to be set aside is. */
 bool reserve_is_whole(const store *of);
 /* Set a segment of the reserve aside: whether there was room. */
 bool reserve_make(store *of);
-/* What somebody who died has left: a segment's room, where there may be no other. */
-bool spare_claim(store *of, spare *claimed);
+/* What a former writer has left, or who has died: as far as it is wanted. */
+void spares_claim(store *of);
 /* On a full disk: what the dead have left, or the reserve. */
 int64_t spare_find(store *of, reserve_use opens, spare *found);
 /* Its header, and then its name: what has the name of a segment is one. */

@@ -137,7 +137,7 @@ static void *run(void *argument)
      * 0: this thread only, as Linux counts it */
     setpriority(PRIO_PROCESS, 0, NICE);
     pthread_mutex_lock(&of->mutex);
-    while (!of->stop) {
+    while (!atomic_load(&of->stop)) {
         of->busy = true;
         if (of->holds_back) {
             if (rest(of, of->held_until))
@@ -146,7 +146,12 @@ static void *run(void *argument)
             note(of);
         else if (of->gives_way)
             give_way(of);
-        else if (of->ready_code == SB_EMPTY && (of->spare_count > 0 || of->dead.count == 0))
+        else if (of->claims) {
+            of->claims = false;
+            pthread_mutex_unlock(&of->mutex);
+            spares_claim(of);
+            pthread_mutex_lock(&of->mutex);
+        } else if (of->ready_code == SB_EMPTY && (of->spare_count > 0 || of->dead.count == 0))
             make_ready(of);
         else if (of->dead.count > 0) {
             int64_t serial = serials_pop(&of->dead);
@@ -160,8 +165,6 @@ static void *run(void *argument)
         } else if (of->clears) {
             of->clears = false;
             pthread_mutex_unlock(&of->mutex);
-            while (!reserve_is_whole(of) && spare_claim(of, &of->reserve[of->reserve_count]))
-                of->reserve_count++;
             folder_clear(&of->in);
             pthread_mutex_lock(&of->mutex);
         } else if (of->asks_reserve && of->serial > 0 && of->ready_code == SB_OK) {
@@ -250,7 +253,7 @@ int64_t store_begin(store *of, int64_t epoch, int64_t serial, written *first)
         else
             spare_drop(of, &from);
         of->ready_code = code == SB_STALE ? SB_OK : SB_EMPTY;
-        of->holds_back = of->clears = code == SB_OK;
+        of->holds_back = of->claims = of->clears = code == SB_OK;
         of->held_until = 0;
     }
     pthread_mutex_unlock(&of->mutex);
@@ -443,42 +446,49 @@ int64_t store_wait(store *of, int64_t timeout_ns)
     return error ? SB_EMPTY : SB_OK;
 }
 
-/* Its thread rests, or has ended. */
+/* What was ready is no segment.  That its name is gone need not be synced: who makes another segment
+ * of it syncs the folder. */
 static void give_back(store *of)
 {
-    if (of->serial && of->ready_code == SB_OK) {
-        char name[SEGMENT_NAME_ROOM];
-        segment_file_name(name, of->ready.serial);
-        unlinkat(of->in.file, name, 0);
-        close(of->ready.file);
-        of->ready_code = SB_EMPTY;
-    }
-    while (of->spare_count > 0)
-        spare_drop(of, &of->spares[--of->spare_count]);
     while (of->reserve_count > 0)
-        spare_drop(of, &of->reserve[--of->reserve_count]);
+        spare_give(of, &of->reserve[--of->reserve_count]);
+    while (of->spare_count > 0)
+        spare_give(of, &of->spares[--of->spare_count]);
+    if (of->serial == 0 || of->ready_code != SB_OK)
+        return;
+    spare ready = {.file = of->ready.file};
+    char name[SEGMENT_NAME_ROOM];
+    segment_file_name(name, of->ready.serial);
+    if (spare_name(ready.name, atomic_load(&of->syncs_rarely)) != SB_OK ||
+        renameat(of->in.file, name, of->in.file, ready.name) != 0)
+        unlinkat(of->in.file, name, 0);
+    spare_give(of, &ready);
+}
+
+void store_leave(store *of)
+{
+    atomic_store(&of->leaves, true);
 }
 
 void store_quiet(store *of)
 {
+    store_leave(of);
     pthread_mutex_lock(&of->mutex);
     of->holds_back = true;
     of->held_until = 0;
     while (of->busy && of->holds_back)
         pthread_cond_wait(&of->done, &of->mutex);
-    if (of->holds_back)
-        give_back(of);
     pthread_mutex_unlock(&of->mutex);
 }
 
 void store_stop(store *stopped)
 {
     pthread_mutex_lock(&stopped->mutex);
-    stopped->stop = true;
+    atomic_store(&stopped->stop, true);
     pthread_cond_signal(&stopped->asked);
     pthread_mutex_unlock(&stopped->mutex);
     pthread_join(stopped->thread, NULL);
-    if (stopped->clears)
+    if (stopped->clears && !atomic_load(&stopped->leaves))
         folder_clear(&stopped->in);
     if (stopped->reached.serial)
         reached_write(&stopped->in, &stopped->reached);

@@ -77,9 +77,12 @@ void store_note(store *of, const listed *reached);
 void store_counted(store *of, store_counts *counts);
 /* Until all that was asked for is done: SB_OK, or SB_EMPTY when the time is over. */
 int64_t store_wait(store *of, int64_t timeout_ns);
-/* Nothing is got ready any more but what the writer waits for: to stop it is quick then. */
+/* What is ready when it stops is for whoever begins next, who finds it there. */
+void store_leave(store *of);
+/* The same, and nothing is got ready any more but what the writer waits for: to stop it is quick
+ * then. */
 void store_quiet(store *of);
-/* Its thread ends, and what was ready and not taken is removed. */
+/* Its thread ends, and what was ready and not taken is removed, or left. */
 void store_stop(store *stopped);
 
 /* --- spare.c ---------------------------------------------------------------------------------- */

@@ -110,6 +110,7 @@ class Warm(Closable):
         begins(journaler)
         self.applier.finish(takes_over=of_another)
         visible()
+        self.journal.leave()
         self.journal.close()  # what it has made ready has the name of the segment that comes next
         journaler.keep(None, self._resync_bytes)
         journaler.start(self.broker, epoch)

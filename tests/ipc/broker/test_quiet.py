@@ -1,4 +1,4 @@
-"""A journaler that is quiet has nothing ready that its end would have to wait for, or to remove.
+"""A journaler that is quiet leaves what it has ready to who comes next, so its end is quick.
 
 It goes on writing, and gets a segment when it needs one."""
 
@@ -20,23 +20,45 @@ def files(folder: Path) -> tuple[int, int]:
     return len(list(folder.glob("*.journal"))), len(list(folder.glob("*.spare")))
 
 
-def test_what_is_ready_goes_and_comes_when_it_is_needed(vhost: str, tmp_path: Path) -> None:
+def has_files(folder: Path, segments: int, spares: int) -> None:
+    until = time.monotonic() + PATIENCE
+    while files(folder) != (segments, spares):
+        assert time.monotonic() < until, files(folder)
+        time.sleep(0.01)  # it looks at a folder
+
+
+def inodes(folder: Path, pattern: str = "*.[js]*") -> set[int]:
+    return {each.stat().st_ino for each in folder.glob(pattern)}
+
+
+def test_what_is_ready_is_for_who_comes_next(vhost: str, tmp_path: Path) -> None:
+    """It becomes a segment and the reserve again; nothing is removed, and nothing is made."""
     folder = tmp_path / "journal"
     with shmbroker.connect(f"shm://{vhost}") as broker:
         queue = broker.declare_queue("orders", durable=True, slots=1024)
         with journaling(vhost, folder, segment=SEGMENT) as journaler:
             queue.publish(b"0", timeout=PATIENCE)
-            until = time.monotonic() + PATIENCE
-            while files(folder) != (2, 1):  # the next one is ready, and the reserve is set aside
-                assert time.monotonic() < until, files(folder)
-                time.sleep(0.01)  # it looks at a folder
+            has_files(folder, 2, 1)  # the next one is ready, and the reserve is set aside
             journaler.quiet()
-            assert files(folder) == (1, 0)
+        has_files(folder, 1, 2)
+        left = inodes(folder)
+        with journaling(vhost, folder, epoch=2, segment=SEGMENT):
+            queue.publish(b"1", timeout=PATIENCE)
+            has_files(folder, 3, 1)
+            assert left < inodes(folder)
+            assert len(inodes(folder)) == len(left) + 1, "the segment that it began with"
+
+
+def test_it_writes_on_while_it_is_quiet(vhost: str, tmp_path: Path) -> None:
+    folder = tmp_path / "journal"
+    with shmbroker.connect(f"shm://{vhost}") as broker:
+        queue = broker.declare_queue("orders", durable=True, slots=1024)
+        with journaling(vhost, folder, segment=SEGMENT) as journaler:
+            queue.publish(b"0 ", timeout=PATIENCE)
+            journaler.quiet()
             for number in range(1, 3 * SEGMENT // BODY):
                 queue.publish(b"%d " % number + bytes(BODY), timeout=PATIENCE)
             journaler.quiet()
-            journaler.stop()
-            assert files(folder)[1] == 0
     with after_the_host_died(vhost, folder, segment=SEGMENT) as broker:
         found = [bytes(each.body).split()[0] for each in broker.queue("orders").browse()]
     assert found == [b"%d" % number for number in range(3 * SEGMENT // BODY)]

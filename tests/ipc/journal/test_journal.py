@@ -188,6 +188,24 @@ def test_a_replay_is_adopted(tmp_path: Path) -> None:
         assert journal.statistics().segments < segments / 2
 
 
+@pytest.mark.parametrize("segment_bytes", [SEGMENT_BYTES, 2 * SEGMENT_BYTES])
+def test_what_is_left_is_used_if_it_fits(tmp_path: Path, segment_bytes: int) -> None:
+    with Journal(tmp_path, epoch=1, segment_bytes=SEGMENT_BYTES) as journal:
+        fill(journal, 1)
+        journal.wait()
+        journal.leave()
+    (left,) = tmp_path.glob("*.spare")
+    was = left.stat().st_ino
+    with Journal(tmp_path, epoch=2, segment_bytes=segment_bytes) as journal:
+        fill(journal, 1, first=1)
+        journal.wait()
+        assert not left.exists()
+        there = [each.stat().st_ino for each in tmp_path.glob("*.journal")]
+        assert (was in there) is (segment_bytes == SEGMENT_BYTES)
+    assert positions(tmp_path) == [0, 1]
+    assert not list(tmp_path.glob("*.spare")), "who ends for good leaves nothing"
+
+
 def test_only_what_was_begun_can_be_written(tmp_path: Path) -> None:
     with Journal(tmp_path, epoch=None, segment_bytes=SEGMENT_BYTES) as journal:
         with pytest.raises(InvalidArgument, match="has not begun"):
