@@ -446,8 +446,8 @@ int64_t store_wait(store *of, int64_t timeout_ns)
     return error ? SB_EMPTY : SB_OK;
 }
 
-/* What was ready is no segment.  That its name is gone need not be synced: who makes another segment
- * of it syncs the folder. */
+/* What was ready is no segment.  That its name is gone need not be synced: who makes a segment of
+ * it again syncs the folder. */
 static void give_back(store *of)
 {
     while (of->reserve_count > 0)
