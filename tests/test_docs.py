@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import doctest
+import errno
 import os
 import re
+import signal
+import socket
 import subprocess
 import sysconfig
 import tempfile
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -30,6 +35,44 @@ ELSEWHERE = {"remote"}
 """Its sessions want a broker at an address: tests/netbridge/client/test_page.py."""
 
 
+@contextmanager
+def alone_with(page: str) -> Iterator[None]:
+    """Its vhosts and ports have the names that are printed: another run of the tests on this host
+    waits.  The name of a socket is nobody's any more once its process has ended."""
+    with socket.socket(socket.AF_UNIX) as ours:
+        while True:
+            try:
+                ours.bind(f"\0shmbroker-docs-{page}")
+                break
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+            time.sleep(0.1)
+        yield
+
+
+def test_two_runs_are_not_at_the_same_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    page, looked, done = f"none-{os.getpid()}", threading.Event(), []
+
+    def look(_: float) -> None:
+        looked.set()
+        threading.Event().wait(0.001)
+
+    monkeypatch.setattr(time, "sleep", look)
+
+    def other() -> None:
+        with alone_with(page):
+            done.append("other")
+
+    waiting = threading.Thread(target=other)
+    with alone_with(page):
+        waiting.start()
+        assert looked.wait(60)
+        done.append("first")
+    waiting.join(60)
+    assert done == ["first", "other"]
+
+
 @pytest.mark.parametrize(
     "page", [each for each in PAGES if each.stem not in ELSEWHERE], ids=lambda page: page.stem
 )
@@ -37,9 +80,10 @@ def test_the_sessions_of(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     """Their temporary folders go with that of the test."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    failed, _ = doctest.testfile(
-        str(page), module_relative=False, optionflags=doctest.IGNORE_EXCEPTION_DETAIL
-    )
+    with alone_with(page.stem):
+        failed, _ = doctest.testfile(
+            str(page), module_relative=False, optionflags=doctest.IGNORE_EXCEPTION_DETAIL
+        )
     assert failed == 0
 
 
@@ -73,10 +117,30 @@ INSTALLED = f"-o .venv/installed BIN={sysconfig.get_path('scripts')}"
 MAKE = f'make() {{ command make -sC {ROOT} {INSTALLED} "$@"; }}'
 """As in a clone where all is built."""
 
-ENDS = (
-    "kill $(jobs -p); [ ! -d broker ] || shmbroker kill broker; [ ! -d disk ] || umount -l disk"
-)
-"""What a tour leaves that fails."""
+ENDS = "kill $(jobs -p) 2> /dev/null"
+"""Jobs of a tour that fails, which write to where the test reads."""
+
+
+def left_in(folder: Path) -> list[int]:
+    """Processes that are at work in this folder, or below it."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/cwd"):
+        with suppress(OSError):  # it has ended
+            if each.readlink().is_relative_to(folder):
+                found.append(int(each.parent.name))
+    return found
+
+
+def end_in(folder: Path) -> None:
+    """What a tour leaves that fails: a broker, and its console, which goes on without it."""
+    while left := left_in(folder):
+        for each in left:
+            with suppress(ProcessLookupError):
+                os.kill(each, signal.SIGKILL)
+        time.sleep(0.01)
+    disk = folder / "disk"
+    if disk.is_mount():
+        subprocess.run(["umount", "-l", disk], check=True)
 
 
 @pytest.fixture
@@ -89,15 +153,33 @@ def tour(request: pytest.FixtureRequest) -> Iterator[str]:
             with suppress(shmbroker.NotFound):
                 vhosts.delete(name, force=True)
 
-    remove()
-    yield page
-    remove()
+    with alone_with(page):
+        remove()
+        yield page
+        remove()
 
 
 @pytest.mark.parametrize("tour", TOURS, indirect=True)
 def test_a_tour_works_as_printed(tour: str, tmp_path: Path) -> None:
+    try:
+        walk((ROOT / "docs" / f"{tour}.md").read_text(), tmp_path)
+    finally:
+        end_in(tmp_path)
+
+
+def test_a_tour_that_fails_leaves_no_process(tmp_path: Path) -> None:
+    page = "```console\n$ setsid --fork sleep 1000 > sleep.txt 2>&1\n$ echo one\ntwo\n```\n"
+    try:
+        with pytest.raises(AssertionError, match="echo one"):
+            walk(page, tmp_path)
+        assert left_in(tmp_path)
+    finally:
+        end_in(tmp_path)
+    assert left_in(tmp_path) == []
+
+
+def walk(text: str, tmp_path: Path) -> None:
     """Its programs are written to files, its commands run in one shell, one after the other."""
-    text = (ROOT / "docs" / f"{tour}.md").read_text()
     blocks = re.findall(r"^```(\w+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     for language, block in blocks:
         if language in ("python", "c") and not block.startswith(">>>"):
@@ -110,7 +192,7 @@ def test_a_tour_works_as_printed(tour: str, tmp_path: Path) -> None:
     scripts = sysconfig.get_path("scripts")
     done = subprocess.run(
         ["bash"],
-        input=f"set -o pipefail\n{MAKE}\ntrap '{{ {ENDS}; }} 2>/dev/null' EXIT\n{script}",
+        input=f"set -o pipefail\n{MAKE}\ntrap '{ENDS}' EXIT\n{script}",
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         cwd=tmp_path,

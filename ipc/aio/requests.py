@@ -13,7 +13,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.ipc.base.errors import Error, InvalidArgument, NoReply
-from shmbroker.ipc.base.timeout import Seconds, seconds
+from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.message.message import Message
 from shmbroker.ipc.message.properties import pack
 from shmbroker.ipc.request.request import (
@@ -57,8 +57,7 @@ class Requests:
         timeout: Seconds | None,
     ) -> Reply:
         check_properties(properties)
-        if timeout is not None:
-            timeout = seconds(timeout)
+        deadline = Deadline(nanoseconds(timeout))
         replies = await self._queue_of(queue._broker)
         number = next(self._numbers)
         correlation = f"{number:0{CORRELATION_DIGITS}x}"
@@ -66,13 +65,16 @@ class Requests:
         answered: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._waiting[correlation] = answered
         try:
-            async with asyncio.timeout(timeout) as limit:
-                await queue.publish(body, key=key, properties=asked)
-                if self._reader is None or self._reader.done():
-                    self._reader = asyncio.create_task(self._read(replies))
+            # a reply says more than a confirm
+            await queue.publish(
+                body, key=key, properties=asked, confirm="shm", timeout=deadline.seconds_left()
+            )
+            if self._reader is None or self._reader.done():
+                self._reader = asyncio.create_task(self._read(replies))
+            async with asyncio.timeout(deadline.seconds_left()):
                 return await answered
-        except TimeoutError:
-            if not limit.expired():  # an error of ours: Unconfirmed, say
+        except TimeoutError as late:
+            if isinstance(late, Error):  # of who publishes
                 raise
             error = NoReply(f"a request to queue {queue.name!r}: no reply came in time")
             error.ask_back = partial(_taken_back, queue, replies.name, number)

@@ -37,10 +37,17 @@
 
 /* --- whose it is, and where it is ------------------------------------------------------------- */
 
+/* So much of a schedule with so many slots may be in use when its oldest messages were moved: fewer
+ * slots than make it full, however few it has. */
+static int64_t moved_to(int64_t slots)
+{
+    return slots - (slots >> (SPARE_SHIFT - 1)) - 2;
+}
+
 static int64_t slots_for(int64_t most)
 {
     int64_t slots = L_SLOTS_MIN;
-    while (slots - (slots >> (SPARE_SHIFT - 1)) < most + (most >> SPARE_SHIFT) + 2)
+    while (moved_to(slots) < most + (most >> SPARE_SHIFT))
         slots *= 2;
     return slots;
 }
@@ -141,7 +148,7 @@ static int64_t move_oldest(sb_queue *schedule, lane *in, int64_t *position, int6
 static int64_t compact(sb_queue *schedule, lane *in)
 {
     int64_t tail = sb_port_true_tail(&in->port), code = SB_OK;
-    int64_t enough = schedule->slots - (schedule->slots >> (SPARE_SHIFT - 1));
+    int64_t enough = moved_to(schedule->slots);
     int64_t at = word_load(schedule->ring.memory, L_RING_HEAD_AT) & L_POSITION_MASK;
     while (at < tail && code == SB_OK && sb_port_window(&in->port) > enough)
         code = move_oldest(schedule, in, &at, tail);

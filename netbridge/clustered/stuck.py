@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 from shmbroker.ipc.doctor.finding import Finding
 from shmbroker.ipc.queue.grouped import ROUTES, SEPARATOR
 from shmbroker.netbridge.broker.delayed import LONG_SECONDS, behind
-from shmbroker.netbridge.broker.gates import TOWARDS
 from shmbroker.netbridge.broker.waiting import waiting
 
 if TYPE_CHECKING:
@@ -29,15 +28,16 @@ def findings(broker: Broker, folder: Path, told: Mapping[str, Any]) -> Iterator[
     """`told`: what `cluster list` shows of the broker in this folder."""
     if not told:
         return
+    from shmbroker.netbridge.clustered.towards import led_to, towards  # and sockets with it
+
+    cluster = told["cluster"]
     known = {each["node"]: each for each in told["nodes"]}
-    prefix = f"{TOWARDS}{told['cluster']}."
-    names = broker._catalog.queue_names().values()
-    for queue in sorted(each for each in names if each.startswith(prefix)):
+    for node in sorted(led_to(broker, cluster)):
+        queue = towards(cluster, node)
         count, age = waiting(broker, queue)
         if count:
-            node = queue.removeprefix(prefix)
-            yield from _behind(folder, known.get(node), queue, count, age)
-    yield from _orphaned(broker, folder, known, prefix)
+            yield from _behind(folder, known.get(node.hex()), queue, count, age)
+    yield from _orphaned(broker, folder, known, towards(cluster, b""))
     yield from _alone(told)
 
 

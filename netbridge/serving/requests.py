@@ -6,12 +6,14 @@ Whoever replies publishes into that queue; who has asked is known by the correla
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from shmbroker.core.codes import NO_REPLY
+from shmbroker.core.layout import FAIL
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.base.errors import Error, InvalidArgument, QueueFull, error_for
+from shmbroker.ipc.base.errors import Error, InvalidArgument, NoReply, QueueFull, error_for
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.message.properties import pack
 from shmbroker.ipc.queue.queue import Queue
@@ -49,16 +51,21 @@ class Request:
         self._queue, self._fields = queue, fields
         self._ticket: int | None = None
         self.alarm: Alarm | None = None
+        self.full: QueueFull | None = None
+        """Why it is in no queue yet."""
 
     def go_on(self, correlation: str, replies: str) -> None:
-        self._ticket = None
+        self._ticket = self.full = None
         fields = self._fields
         properties = {**(fields.get("properties") or {}), REPLY_TO: replies}
         options = {name: fields.get(name) for name in ("key", "ttl", "priority", "group")}
         properties[CORRELATION] = correlation
         try:
             publish_now(self._queue, named(fields, "body", bytes), properties=properties, **options)
-        except QueueFull:
+        except QueueFull as error:
+            if lib.sb_when_full(self._queue._queue) == FAIL:
+                raise
+            self.full = error
             again = lambda: self.served.service.requests.again(correlation)  # noqa: E731
             sleeper = self.served.service.sleeper
             self._ticket = sleeper.watch(self._queue._queue, ROOM, ANY, again)
@@ -106,7 +113,7 @@ class Requests:
         correlation = f"{next(self._numbers):0{CORRELATION_DIGITS}x}"
         self._waiting[correlation] = request
         command = request.command
-        late = lambda: self._failed(correlation, error_for(NO_REPLY, "a request"))  # noqa: E731
+        late = partial(self._late, correlation, request)
         request.alarm = self._service.alarms.at(until(command), late)
         self.again(correlation)
         self._watch()
@@ -122,12 +129,16 @@ class Requests:
         except UNFIT as error:
             self._failed(correlation, unfit(error))
 
+    def _late(self, correlation: str, request: Request) -> None:
+        self._failed(correlation, request.full or error_for(NO_REPLY, "a request"))
+
     def _failed(self, correlation: str, error: Error) -> None:
         request = self._waiting.pop(correlation, None)
         if request is not None:
             request.close()
-            # its number, by which it may be taken back
-            request.served.refuse(request.command, error, published=int(correlation, 16))
+            # without a reply: its number, by which it may be taken back
+            number = int(correlation, 16) if isinstance(error, NoReply) else 0
+            request.served.refuse(request.command, error, published=number)
 
     def taken_back(self, broker: Broker, command: Command) -> Answer:
         """Of the worker: whether the request was in its queue still, and nobody had it."""

@@ -261,15 +261,15 @@ class Browser:
         return self.process
 
     def _live(self) -> int:
-        looks = self.looks
-        with shmbroker.connect(f"shm://{self._vhost}", name="browser") as broker:
+        with (
+            shmbroker.connect(f"shm://{self._vhost}", name="browser") as broker,
+            self._looks.open("ab", buffering=0) as told,
+        ):
             while True:
                 for names in PAIRS:
                     for looked, between in (names, names[::-1]):
-                        looks += 1
                         self._look(broker, looked, between)
-                if looks % 100 == 0:
-                    self._looks.write_text(str(looks))
+                        told.write(b".")
 
     def _look(self, broker: Broker, looked: str, between: str) -> None:
         began = time.monotonic()
@@ -287,7 +287,7 @@ class Browser:
 
     @property
     def looks(self) -> int:
-        return int(self._looks.read_text()) if self._looks.exists() else 0
+        return self._looks.stat().st_size if self._looks.exists() else 0
 
 
 # --- the play ---------------------------------------------------------------------------------

@@ -242,6 +242,15 @@ def test_old_ones_are_not_in_the_way(broker: Broker) -> None:
     assert few.receive(timeout=PATIENCE) == b"soon"
 
 
+@pytest.mark.parametrize("most", [2, 3, 5, 6, 11, 12])
+def test_nor_in_that_of_a_few(broker: Broker, most: int) -> None:
+    few = broker.declare_queue("few", max_scheduled=most, when_full="fail")
+    few.publish(b"stays", deliver_after=3600)
+    for _ in range(40):
+        assert few.cancel_scheduled(few.publish(b"goes", deliver_after=3600))
+    assert [each.body for each in few.scheduled()] == [b"stays"]
+
+
 def test_bytes_are_limited_too(broker: Broker) -> None:
     small = broker.declare_queue("small", max_bytes=65536, when_full="fail")
     with pytest.raises(QueueFull):

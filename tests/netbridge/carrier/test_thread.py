@@ -91,6 +91,7 @@ def test_who_waits_for_an_answer_that_nobody_gives_any_more_does_not_wait_for_ev
     waiting.join(PATIENCE)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_thread_that_cannot_begin_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object) -> None:
         raise OSError("too many files")

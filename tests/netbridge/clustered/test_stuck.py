@@ -43,6 +43,12 @@ def test_what_waits_for_a_node(broker: Broker, monkeypatch: pytest.MonkeyPatch) 
     assert list(findings(broker, Path("d"), {})) == [], "it is in no cluster"
 
 
+def test_a_queue_that_only_looks_like_one_towards_a_node_leads_to_none(broker: Broker) -> None:
+    for name in ("mine", WEST.upper(), WEST + "bb"):
+        broker.declare_queue(f"$sf.town.{name}").publish(b"")
+    assert problems(broker, told("missing")) == {}
+
+
 def test_groups_whose_node_is_gone(broker: Broker) -> None:
     routes = broker.declare_queue(ROUTES, last_value=True)
     for group, node in (("anna", WEST), ("ben", GONE), ("carl", HERE)):
