@@ -304,9 +304,7 @@ class Members(Closable):
         self.colocating.becomes(is_live=standing.is_live)
         if standing.is_live and not was_live and ledgers is not None:
             self._messages.begins(standing.node)
-            self._ledgers = ledgers
-            self._unbound = list(self._setup.listens)
-            self._worker.do(self._serve, self._served)
+            self._worker.do(partial(self._serves_now, ledgers), self._served)
 
     def _votes_now(self, witness: Witness) -> None:
         self._witness = witness
@@ -316,7 +314,7 @@ class Members(Closable):
 
     def _votes_no_more(self, error: Exception) -> None:
         """Its ledgers cannot be written; a witness would end."""
-        self._witness = self._ledgers = None
+        self._witness = None
         if self._standing is not None and self._standing.is_live:
             why = told(error) if isinstance(error, OSError) else str(error)
             self._log("error", "votes no more", why)
@@ -340,6 +338,11 @@ class Members(Closable):
         self._does(() if found is None else self.machine.shows(self._messages.told(found)))
 
     # --- of the worker ------------------------------------------------------------------------
+
+    def _serves_now(self, ledgers: Callable[[], Ledgers]) -> bool:
+        """As `_serve`, behind what ends the time as live before this one."""
+        self._ledgers, self._unbound = ledgers, list(self._setup.listens)
+        return self._serve()
 
     def _serve(self) -> bool:
         """False: an address, or the ledgers, are somebody else's, who may be just ending."""
