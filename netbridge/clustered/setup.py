@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -98,6 +98,22 @@ def setup(config: Config, given: Given, programs: str) -> Setup | None:
         network.discoveries.get(network.cluster.discovery_group or ""),
         network.grouping,
         network.colocated,
+    )
+
+
+def reloaded(running: Setup, given: Given) -> Setup:
+    """How its members know and find each other; all else needs a restart."""
+    network, known, cluster = given.wanted, given.credentials, running.cluster
+    keys = {each.uri.peer: given.key_of(each) for each in options.listening(network)}
+    return replace(
+        running,
+        listens=[
+            (address, keys.get(address.removeprefix("tcp://"), key))
+            for address, key in running.listens
+        ],
+        credential=known.named(cluster.credentials) or running.credential,
+        credentials=known,
+        discovery=network.discoveries.get(cluster.discovery_group or "", running.discovery),
     )
 
 

@@ -53,7 +53,7 @@ def test_who_is_elected_again_listens_and_votes(members: Members, tmp_path: Path
         done = threading.Event()
         members._thread.ask(lambda: members._worker.do(lambda: None, lambda _: done.set()))
         assert done.wait(PATIENCE)
-        return bool(members._listeners), members._witness is not None
+        return bool(members._listening._there), members._witness is not None
 
     lives(1)
     assert served() == (True, True)
