@@ -224,6 +224,21 @@ def dialled(
     )  # fmt: skip
 
 
+def test_who_says_no_goodbye_to_a_listener_that_is_closed_is_gone() -> None:
+    """Else whoever serves its link would believe for ever that it is there."""
+    goes_on, served = threading.Event(), Served()
+    with ExitStack() as opened:
+        near, far = (opened.enter_context(NetworkThread()) for _ in range(2))
+        known = of_cluster("correct horse battery")
+        listener = listening(opened, far, known, served)
+        dialled(opened, near, listener, known)
+        assert served.has_come.wait(PATIENCE)
+        near.call(lambda: goes_on.wait(PATIENCE))
+        listener.close()
+        assert served.there == []
+        goes_on.set()
+
+
 def test_a_link_goes_by_the_credentials_that_its_thread_has_learnt() -> None:
     """One that was refused is tried again at once; so is one that is made of what was read
     before."""
