@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.status import RUN
+from shmbroker.ipc.instance.store import history_of
 from shmbroker.ipc.instance.whole import read_whole, write_whole
 from shmbroker.netbridge.broker.network import Given
 from shmbroker.netbridge.cluster.grouping import Grouping
@@ -79,13 +80,14 @@ def setup(config: Config, given: Given, programs: str) -> Setup | None:
     admits_programs = any(OF_PROGRAMS & set(each.roles) for each in network.acceptors.values())
     credential = given.credentials.named(network.cluster.credentials)
     assert credential is not None, "the configuration was checked"
+    history = history_of(config.store)
     return Setup(
         config,
         network.cluster,
         [(f"tcp://{each.uri.peer}", given.key_of(each)) for each in options.listening(network)],
         credential,
         given.credentials,
-        Identity(bytes(16), os.urandom(16), config.name, Standing.NONE, 0),
+        Identity(bytes(16), os.urandom(16), config.name, Standing.NONE, 0, history),
         tuple(name for name, _ in config.members),
         times_of(overridden(network.link_defaults, network.cluster.of_links)),
         given.pair,
