@@ -9,9 +9,10 @@ from typing import Final
 
 from shmbroker.core.layout import QUEUE_FLAGS_AT, QUEUE_TEMPORARY
 from shmbroker.ipc._native import lib
-from shmbroker.ipc.base.errors import NotFound
+from shmbroker.ipc.base.errors import NotFound, Replaced
 from shmbroker.ipc.base.names import OWN, name_bytes
 from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.instance.lock.live_lock import LiveLock
 from shmbroker.ipc.instance.store import Store
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.queue_replica.copy import followed_by
@@ -87,11 +88,19 @@ def _shipped(broker: Broker) -> Iterator[Queue]:
                 yield broker.queue(name)
 
 
-def empty(store: Store, vhost: str) -> None:
-    """All of it is elsewhere.  The node stays what it is."""
+def empty(store: Store, vhost: str, lock: LiveLock) -> None:
+    """All of it is elsewhere.  The node stays what it is.  Replaced: who stood still for longer
+    than its lease would empty what its successor has."""
     if vhosts.exists(vhost):
+        _check(lock)
         vhosts.delete(vhost, force=True)
     for folder in (store.journal, store.pages):
         for each in folder.glob("*") if folder.is_dir() else ():
             if each.is_file() and each.suffix != SPARE:
+                _check(lock)
                 each.unlink()
+
+
+def _check(lock: LiveLock) -> None:
+    if not lock.is_held:
+        raise Replaced("the lease on being live ran out before the store was emptied")

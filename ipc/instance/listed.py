@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from queue import SimpleQueue
 
 from shmbroker.ipc.base.errors import ConnectionClosed, Error
 from shmbroker.ipc.base.refusal import told
@@ -17,14 +18,16 @@ from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.status import RUN
 from shmbroker.ipc.vhost import vhost as vhosts
 
+_GIVEN: SimpleQueue[tuple[Config, Log]] = SimpleQueue()
+"""A thread for each, which takes the oldest: a reload is carried out behind those before it."""
 _ONE_AT_A_TIME = threading.Lock()
 """A reload may come while the last one is being carried out."""
 
 
 def make_in_background(config: Config, log: Log) -> None:
     if config.queues or config.settings or (config.folder / RUN / patterned.FILE).exists():
-        make = threading.Thread(target=_make, args=(config, log), name="queues", daemon=True)
-        make.start()
+        _GIVEN.put((config, log))
+        threading.Thread(target=_make_next, name="queues", daemon=True).start()
 
 
 def reloaded(former: Config, config: Config, log: Log) -> None:
@@ -33,12 +36,14 @@ def reloaded(former: Config, config: Config, log: Log) -> None:
         make_in_background(replace(config, queues=()), log)
 
 
+def _make_next() -> None:
+    with _ONE_AT_A_TIME:
+        _make(*_GIVEN.get())
+
+
 def _make(config: Config, log: Log) -> None:
     try:
-        with (
-            _ONE_AT_A_TIME,
-            connect(f"shm://{config.vhost}", name=f"queues of {config.name}"[:56]) as broker,
-        ):
+        with connect(f"shm://{config.vhost}", name=f"queues of {config.name}"[:56]) as broker:
             _put(broker, config, log)
             known = set(broker._catalog.queue_names().values())
             is_durable = vhosts.has_journaler(config.vhost)

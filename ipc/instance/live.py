@@ -76,7 +76,7 @@ class Live(Candidate):
         formats.check_journal(self.store.journal)  # who was live may be of a later version
         former = self.lock.record()
         if former.state == record.SCALED_DOWN:
-            leaving.empty(self.store, self.config.vhost)
+            leaving.empty(self.store, self.config.vhost, self.lock)
         elif (there := rings.found(self.config.vhost)).is_whole and (
             there.is_moved or self.config.policy == LIVE_ONLY
         ):

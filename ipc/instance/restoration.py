@@ -26,11 +26,11 @@ from shmbroker.ipc.instance.lock.record import LIVE, Record, RecordFile
 from shmbroker.ipc.instance.mending import EPOCHS_UNSEEN, epoch_of_journal
 from shmbroker.ipc.instance.page_files import copy_file
 from shmbroker.ipc.instance.store import (
-    HISTORY,
     JOURNAL,
     NODE,
     PAGES,
     Node,
+    begin_history,
     has_journal,
     journal_of,
     pages_of,
@@ -39,8 +39,6 @@ from shmbroker.ipc.instance.store import (
 )
 from shmbroker.ipc.instance.unattended import unattended
 from shmbroker.ipc.instance.whole import sync_folder, write_whole
-
-HISTORY_BITS = 63
 
 
 def restore(config: Config, source: Path, *, new_node: bool) -> Backup:
@@ -125,8 +123,7 @@ def identify(config: Config, node: str, source: Path) -> None:
     there = read_node(config.store / NODE)
     places = (str(each or "") for each in (config.journal, config.pages))
     made = Node(node, config.vhost, inode, there.lock if there else config.lock, *places)
-    history = {"history": secrets.randbits(HISTORY_BITS) | 1}
-    write_whole(config.store / HISTORY, history, synced=True)
+    begin_history(config.store)
     write_whole(config.store / NODE, asdict(made), synced=True)
 
 

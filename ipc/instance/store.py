@@ -2,7 +2,7 @@
 
 node        whose store it is, and by what kind of lock its live is found
 live.lock   the record; file_lock.py locks its bytes
-history     in which history links ship, if it was restored from a backup (restoration.py)
+history     in which history links ship, if it was restored from a backup, or is a copy
 failback    a live that came back asks for its role (file_lock.py)
 journal/    what must survive
 pages/      what has no room in memory
@@ -30,6 +30,7 @@ NODE: Final = "node"
 JOURNAL: Final = "journal"
 PAGES: Final = "pages"
 HISTORY: Final = "history"
+HISTORY_BITS: Final = 63
 FILE_LOCK: Final = "file"
 
 
@@ -81,9 +82,13 @@ def restoring(place: Path) -> Path:
 
 
 def history_of(path: Path) -> int:
-    """Another one whenever positions may be used twice; 0: it was never restored."""
+    """Another one whenever positions may be used twice; 0: they never were."""
     found = read_whole(path / HISTORY).get("history", 0)
     return found if type(found) is int and found >= 0 else 0
+
+
+def begin_history(path: Path) -> None:
+    write_whole(path / HISTORY, {"history": secrets.randbits(HISTORY_BITS) | 1}, synced=True)
 
 
 def has_journal(folder: Path) -> bool:
@@ -167,6 +172,8 @@ class Store:
                     f"{here or 'not set'} here: live and backup name the same. If all who share "
                     "it have been stopped, and it was moved: shmbroker run DIR --moved"
                 )
+        if inode != node.inode:  # the original may have gone on behind what was copied
+            begin_history(path)
         if (inode, lock, *places) != (node.inode, node.lock, node.journal, node.pages):
             new = replace(node, inode=inode, lock=lock, journal=places[0], pages=places[1])
             write_whole(path / NODE, asdict(new), synced=True)

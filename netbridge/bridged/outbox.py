@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.errors import (
+    ArenaFull,
     ConnectionClosed,
     Empty,
     Error,
@@ -68,6 +69,9 @@ class Outbox(Closable):
         self._is_closed = False
         self._failure: type[Error] | None = None
         """Of which it has told, as long as it holds."""
+        self._in_hand: Message | None = None
+        """For what was made of it there is no room.  *Not given back*: each time would count as a
+        delivery, and a queue allows some of them."""
         self._news = threading.Event()
         self._broker: Broker = connect(f"shm://{vhost}", name=f"bridge {bridge}"[:56])
         self._worker = threading.Thread(target=self._run, name=f"bridge {bridge}", daemon=True)
@@ -78,6 +82,7 @@ class Outbox(Closable):
         self._is_closed = True
         self._news.set()
         self._worker.join()
+        self._in_hand = None  # it is given back
         self._broker.close()
 
     # --- in its thread ------------------------------------------------------------------------
@@ -91,6 +96,7 @@ class Outbox(Closable):
             except ConnectionClosed:  # the broker ends
                 return
             except Error as error:
+                self._in_hand = None
                 if self._failure is not type(error):
                     self._failure = type(error)
                     self._fails("it cannot take from its queue", str(error))
@@ -131,32 +137,33 @@ class Outbox(Closable):
 
     def _changed(self, source: Queue, way: Queue, transformer: Transformer) -> Passed:
         room, end = way.slots - changes(way).length_at_most, source.published
-        messages = 0
-        try:
-            with self._broker.transaction() as tx, suppress(Empty):
-                taking = tx.queue(source)
-                while messages < min(room, TOGETHER):
-                    message = taking.get(self._selector, timeout=0)
-                    self._ships(tx, way, message, transformer)
-                    messages += 1
-        except QueueFull:  # of a limit in bytes
-            return Passed(0, True, end)
-        return Passed(messages, room <= 0, end)
+        messages, is_full = 0, room <= 0
+        with self._broker.transaction() as tx, suppress(Empty):
+            while messages < min(room, TOGETHER) and not is_full:
+                message = self._in_hand or source.get(self._selector, timeout=0)
+                is_full = not self._ships(tx, way, message, transformer)
+                self._in_hand = message if is_full else None
+                messages += not is_full
+        return Passed(messages, is_full, end)
 
     def _ships(
         self, tx: Transaction, way: Queue, message: Message, transformer: Transformer
-    ) -> None:
+    ) -> bool:
+        """False: there is no room, in the arena say."""
         try:
             body, options = made(message, transformer(message), datetime.now(UTC))
         except Exception as error:  # noqa: BLE001  # the user's own, which may raise anything
             self._rejects(message, transformer, error)
-            return
+            return True
         try:
             tx.publish(way, body, **options)
+        except (ArenaFull, QueueFull):
+            return False
         except (InvalidArgument, MessageTooLarge, TypeError) as error:  # what it has made
             self._rejects(message, transformer, error)
         else:
-            message.ack()
+            tx.ack(message)
+        return True
 
     def _rejects(self, message: Message, transformer: Transformer, error: Exception) -> None:
         why = f"{transformer.name}: {type(error).__name__}: {error}"

@@ -511,13 +511,13 @@ class Network(Closable):
         former, self.given = self.given, given
         self._confirming.timeout = given.wanted.replica_timeout
         self._thread.admit(given.known_keys())
+        self._thread.learns(given.credentials)
         for name, acceptor in given.wanted.acceptors.items():
             before = former.wanted.acceptors.get(name)
             listener = self.listeners.get(name)
             if before is None or listener is None:
                 continue
-            key = given.key_of(acceptor)
-            if key.listening != former.key_of(before).listening:
+            if given.key_of(acceptor).listening != former.key_of(before).listening:
                 listener.close()
                 del self.listeners[name]
                 self.unbound[name] = acceptor

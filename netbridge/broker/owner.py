@@ -433,7 +433,7 @@ class Owner:
         # where it listens needs a restart
         self._wanted = wanted.listening_as(self._wanted)
         self._credentials = credentials
-        self._broadcasts.wants(signed(wanted.broadcasts, credentials, self._broadcasts.wanted))
+        self._broadcasts.wants(signed(wanted.broadcasts, credentials))
         if self._network is None:
             self._go_on()
             return

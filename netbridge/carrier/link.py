@@ -36,7 +36,7 @@ from shmbroker.netbridge.plan.plans import REFUSED_RETRY, Draft, drafts
 from shmbroker.netbridge.plan.terms import Owner
 from shmbroker.netbridge.plan.text import heard, parse
 from shmbroker.netbridge.plan.uri import Member, Single
-from shmbroker.netbridge.security.credential import Credential
+from shmbroker.netbridge.security.credential import Credential, Credentials
 from shmbroker.netbridge.security.curve import new_pair, public_of
 from shmbroker.netbridge.security.key_file import KeyPair
 from shmbroker.netbridge.security.proof import CHALLENGE_BYTES, Channel, NearEnd
@@ -137,6 +137,8 @@ class Link(Closable):
 
     def _start(self) -> None:
         self._thread.members.append(self)
+        if self._thread.credentials is not None:
+            self.credential = self._now(self._thread.credentials)
         self._plan_says(self._plan.start(time.monotonic()))
 
     @property
@@ -158,19 +160,6 @@ class Link(Closable):
     def start(self) -> None:
         """A new round, if none goes on."""
         self._thread.call(lambda: self._plan_says(self._plan.start(time.monotonic())))
-
-    def goes_by(self, credential: Credential) -> None:
-        """From the next connection on, which is tried at once if there is none."""
-
-        def step() -> None:
-            if credential != self.credential:
-                self.credential, self._key = credential, 0
-                self._secured.clear()
-                self._suspect.clear()
-                if not self.ended_at.is_set() and not self._is_stopping:
-                    self._plan_says(self._plan.start(time.monotonic()))
-
-        self._thread.call(step)
 
     def stop(self) -> None:
         """In good order; `ended_at` says when that is done."""
@@ -207,6 +196,21 @@ class Link(Closable):
             self.over()
 
     # --- of the thread ------------------------------------------------------------------------
+
+    def learns(self, credentials: Credentials) -> None:
+        """For the next connection, which is tried at once if there is none."""
+        credential = self._now(credentials)
+        if credential != self.credential:
+            self.credential, self._key = credential, 0
+            self._secured.clear()
+            self._suspect.clear()
+            if not self._is_stopping:
+                self._plan_says(self._plan.start(time.monotonic()))
+
+    def _now(self, credentials: Credentials) -> Credential:
+        """What its own have become; the same, if they are there no more."""
+        own = self.credential
+        return credentials.named(own.name) or credentials.find(own.user, self.role) or own
 
     def _look(self) -> None:
         """At all that it waits for."""

@@ -221,7 +221,7 @@ class Listener(Closable):
             self._thread.ask(self._stop)
             # closed with something unread, TCP would take back what they were told
             self._is_quiet.wait(GOODBYE_SECONDS)
-            self._thread.ask(self.end)
+            self._thread.ask(self._lose)
             self.address = ""
 
     def _stop(self) -> None:
@@ -229,6 +229,12 @@ class Listener(Closable):
         for end in list(self._ids):
             end.does(end.machine.stop(time.monotonic(), "the broker stops"))
         self._look_whether_quiet()
+
+    def _lose(self) -> None:
+        """Who has said nothing is gone, too, for those who serve its link."""
+        for end in list(self._ids):
+            end.lost()
+        self.end()
 
     def _look_whether_quiet(self) -> None:
         if not self._ids:

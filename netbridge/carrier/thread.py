@@ -22,7 +22,7 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from functools import partial
 from time import monotonic
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import zmq
 
@@ -34,6 +34,7 @@ from shmbroker.netbridge.carrier.sleeper import Sleeper
 from shmbroker.netbridge.carrier.socket import is_readable
 from shmbroker.netbridge.carrier.synced import Synced
 from shmbroker.netbridge.carrier.worker import Worker
+from shmbroker.netbridge.security.credential import Credentials
 from shmbroker.netbridge.wire.words import Role
 
 OPENERS = 4
@@ -54,6 +55,13 @@ class Member(Protocol):
 
     def end(self) -> None:
         """The thread ends, and not by an error: close all."""
+
+
+@runtime_checkable
+class Learns(Protocol):
+    """A member with connections that go by credentials."""
+
+    def learns(self, credentials: Credentials) -> None: ...
 
 
 class NetworkThread(Closable):
@@ -86,6 +94,8 @@ class NetworkThread(Closable):
         since it was last found that there is nothing."""
         self._due = math.inf
         self.known_keys: Mapping[bytes, frozenset[Role]] | None = None
+        self.credentials: Credentials | None = None
+        """As they are by now; None: each has those that it was given."""
         self._calls: deque[Callable[[], object]] = deque()
         self._awaited: set[Future[Any]] = set()
         """Nobody answers when it has ended."""
@@ -190,6 +200,18 @@ class NetworkThread(Closable):
     def admit(self, keys: Mapping[bytes, frozenset[Role]] | None) -> None:
         """Peers with these keys and for these roles only; None: with any."""
         self.known_keys = keys
+
+    def learns(self, credentials: Credentials) -> None:
+        """Links and listeners go by these from their next connection on, those too that are made
+        of what was read before."""
+
+        def step() -> None:
+            self.credentials = credentials
+            for each in tuple(self.members):
+                if isinstance(each, Learns):
+                    each.learns(credentials)
+
+        self.call(step)
 
     def stop(self) -> None:
         """From inside: this turn is its last."""

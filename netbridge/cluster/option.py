@@ -69,7 +69,8 @@ def _row(
     name: str, kind: Kind, default: Default | None, help: str, *, is_required: bool = False
 ) -> Option:
     help = help or f"Refused, has no counterpart here: {NO_COUNTERPART[name]}."
-    return Option(TABLE, name, kind, default, help, is_required=is_required)
+    is_reloaded = name in ("user", "password")
+    return Option(TABLE, name, kind, default, help, is_required, is_reloaded)
 
 
 NO_COUNTERPART: Final = {

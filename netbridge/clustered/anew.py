@@ -28,6 +28,7 @@ from shmbroker.netbridge.cluster.balancing import HERE
 from shmbroker.netbridge.clustered.home import AGAIN_SECONDS, Home, Stream, one_of
 from shmbroker.netbridge.election.question import Node
 from shmbroker.netbridge.link.origin import origin_of
+from shmbroker.netbridge.link.peer import Identity
 
 WORD: Final = 8
 
@@ -36,7 +37,7 @@ class Anew(Home):
     """Of one queue towards such a node."""
 
     def __init__(
-        self, broker: Broker, node: Node, queue: str, ours: Node,
+        self, broker: Broker, node: Node, queue: str, ours: Identity,
         emptied: Callable[[Node], None], tell: Callable[[Mapping[str, Any]], None],
         destinations: Callable[[], Mapping[int, tuple[Node, ...]] | None],
         way: Callable[[Node], str], changed: Callable[[], None],
@@ -96,7 +97,8 @@ class Anew(Home):
 
     def _towards(self, of: Stream, node: Node) -> Sink:
         if node not in self._sinks:
-            origin = origin_of(self._ours, f"{of.link} to {node.hex()}", of.identity, 0)
+            ours, link = self._ours, f"{of.link} to {node.hex()}"
+            origin = origin_of(ours.node, link, of.identity, ours.history)
             sink = self._sinks[node] = Sink(self._broker, origin, stops_at_refused=True)
             sink.to_queue(serving(self._broker, self._way(node)))
         return self._sinks[node]

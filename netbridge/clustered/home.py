@@ -26,6 +26,7 @@ from shmbroker.netbridge.carrier.reached import everything_in, is_confirmed
 from shmbroker.netbridge.carrier.source import position_in
 from shmbroker.netbridge.election.question import Node
 from shmbroker.netbridge.link.origin import origin_of
+from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.wire.words import FORWARDING_LINK
 
 TOGETHER: Final = 64
@@ -51,14 +52,14 @@ class Stream(NamedTuple):
 
 
 @contextmanager
-def stream(broker: Broker, node: Node, name: str, ours: Node) -> Iterator[Stream]:
+def stream(broker: Broker, node: Node, name: str, ours: Identity) -> Iterator[Stream]:
     """`name`: of the queue.  What is known here has left it from now on: whoever poured it ended
     before it could say so."""
     link, queue = f"{FORWARDING_LINK} {node.hex()}", broker.queue(name)
     with Follower(broker, f"link {link}", kind="link", lasting=True, skips=True) as follower:
         number = follower.add(queue)
         place = follower.stands(number)
-        origin = origin_of(ours, link, place.identity, 0)
+        origin = origin_of(ours.node, link, place.identity, ours.history)
         with Sink(broker, origin, stops_at_refused=True) as sink:
             known = max(place.gate, sink.to_node())
             follower.seek(number, known)
@@ -70,7 +71,7 @@ class Home(Closable):
     """Of one queue towards a node that has left, with a thread of its own."""
 
     def __init__(
-        self, broker: Broker, node: Node, queue: str, ours: Node,
+        self, broker: Broker, node: Node, queue: str, ours: Identity,
         emptied: Callable[[Node], None], tell: Callable[[Mapping[str, Any]], None],
     ) -> None:  # fmt: skip
         """`emptied`: in that thread, when nothing has come for `patience` seconds."""

@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-import zmq
-
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.base.refusal import told
+from shmbroker.netbridge.broker.network import Given
 from shmbroker.netbridge.carrier.dialled import Dialled
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.listener import Listener
@@ -32,9 +31,10 @@ from shmbroker.netbridge.clustered import options
 from shmbroker.netbridge.clustered.accepted import Accepted
 from shmbroker.netbridge.clustered.colocating import Colocating
 from shmbroker.netbridge.clustered.left import LeftNodes
+from shmbroker.netbridge.clustered.listening import ROLES, Listening, Place
 from shmbroker.netbridge.clustered.looking import LOOK_SECONDS, Looked, Looking
 from shmbroker.netbridge.clustered.messages import Messages
-from shmbroker.netbridge.clustered.setup import Setup, read_left
+from shmbroker.netbridge.clustered.setup import Setup, read_left, reloaded
 from shmbroker.netbridge.clustered.shown import FILE, GROUPS_FILE, QUEUES_FILE, queues, whole
 from shmbroker.netbridge.clustered.successor import Successor
 from shmbroker.netbridge.clustered.towards import undeliverable
@@ -45,8 +45,6 @@ from shmbroker.netbridge.election.candidate import Electorate
 from shmbroker.netbridge.election.codec import from_voter
 from shmbroker.netbridge.election.question import Node
 from shmbroker.netbridge.election.voters import Hears
-from shmbroker.netbridge.security.key_file import KeyPair
-from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.frame import Frame, Talk, Vote
 from shmbroker.netbridge.wire.malformed import Malformed
 from shmbroker.netbridge.wire.words import Role
@@ -109,8 +107,7 @@ class Members(Closable):
         self._told = Electorate((), 0)
         self._shown: dict[str, Any] = {}
         self._witness: Witness | None = None
-        self._listeners: list[Listener] = []
-        self._unbound: list[tuple[str, Stretched | KeyPair]] = []
+        self._listening = Listening(self._listener, partial(self._complain, "cannot listen"))
         self._ledgers: Callable[[], Ledgers] | None = None
         self._made: Witness | None = None
         self._kept: Ledgers | None = None
@@ -149,12 +146,13 @@ class Members(Closable):
 
         self._thread.call(step)
 
-    def reload(self, discoveries: Mapping[str, Discovery]) -> None:
-        """Of one thread at a time."""
-        wanted = discoveries.get(self._setup.cluster.discovery_group or "")
-        if wanted is not None and self._discoverer is not None:
-            if wanted != self._discoverer.discovery:
-                self._discovers_by(wanted)
+    def reload(self, given: Given) -> None:
+        """Of one thread at a time.  Links go by the credentials that their thread has learnt."""
+        former, self._setup = self._setup, reloaded(self._setup, given)
+        wanted = self._setup
+        if (wanted.discovery, wanted.credential) != (former.discovery, former.credential):
+            self._discovers_by(wanted.discovery)
+        self._worker.do(partial(self._goes_by, wanted), self._served)
 
     def _discovers_by(self, discovery: Discovery | None) -> None:
         if self._discoverer is not None:
@@ -244,7 +242,7 @@ class Members(Closable):
         def ended(error: Exception | None) -> None:
             done.set_result(None) if error is None else done.set_exception(error)
 
-        self._worker.do(self._unlisten, ended)
+        self._worker.do(self._listening.end, ended)
         self._thread.answered(done)
 
     def close(self) -> None:
@@ -304,9 +302,7 @@ class Members(Closable):
         self.colocating.becomes(is_live=standing.is_live)
         if standing.is_live and not was_live and ledgers is not None:
             self._messages.begins(standing.node)
-            self._ledgers = ledgers
-            self._unbound = list(self._setup.listens)
-            self._worker.do(self._serve, self._served)
+            self._worker.do(partial(self._serves_now, ledgers), self._served)
 
     def _votes_now(self, witness: Witness) -> None:
         self._witness = witness
@@ -316,7 +312,7 @@ class Members(Closable):
 
     def _votes_no_more(self, error: Exception) -> None:
         """Its ledgers cannot be written; a witness would end."""
-        self._witness = self._ledgers = None
+        self._witness = None
         if self._standing is not None and self._standing.is_live:
             why = told(error) if isinstance(error, OSError) else str(error)
             self._log("error", "votes no more", why)
@@ -341,11 +337,17 @@ class Members(Closable):
 
     # --- of the worker ------------------------------------------------------------------------
 
+    def _serves_now(self, ledgers: Callable[[], Ledgers]) -> bool:
+        """As `_serve`, behind what ends the time as live before this one."""
+        self._ledgers = ledgers
+        self._listening.wants(self._setup.listens)
+        return self._serve()
+
     def _serve(self) -> bool:
         """False: an address, or the ledgers, are somebody else's, who may be just ending."""
         is_voting = self._ledgers is None or self._made is not None or self._vote(self._ledgers)
         # before anybody comes: their messages go into our queues
-        return self._messages.open() and self._listen() and is_voting
+        return self._messages.open() and self._listening.listen() and is_voting
 
     def _vote(self, ledgers: Callable[[], Ledgers]) -> bool:
         try:
@@ -358,22 +360,16 @@ class Members(Closable):
         self._thread.ask(lambda: self._votes_now(made))
         return True
 
-    def _listen(self) -> bool:
+    def _listener(self, place: Place) -> Listener:
         setup = self._setup
-        for each in list(self._unbound):
-            address, key = each
-            try:
-                made = Listener(
-                    self._thread, address, key, setup.credentials, self._ours,
-                    roles=frozenset({Role.CLUSTER}), times=setup.times, clusters=Accepted(self),
-                    tell=self._tell,
-                )  # fmt: skip
-            except zmq.ZMQError as error:
-                self._complain("cannot listen", f"{address}: {error}")
-                continue
-            self._unbound.remove(each)
-            self._listeners.append(made)
-        return not self._unbound
+        return Listener(
+            self._thread, *place, setup.credentials, self._ours, roles=ROLES, times=setup.times,
+            clusters=Accepted(self), tell=self._tell,
+        )  # fmt: skip
+
+    def _goes_by(self, setup: Setup) -> bool:
+        self._listening.goes_by(setup.credentials, setup.listens)
+        return self._serve()
 
     def _complain(self, state: str, detail: str) -> None:
         """Once: it is tried again and again."""
@@ -381,15 +377,9 @@ class Members(Closable):
             self._complaints.add(state)
             self._log("error", state, detail)
 
-    def _unlisten(self) -> None:
-        self._unbound.clear()
-        for each in self._listeners:
-            each.close()
-        self._listeners.clear()
-
     def _serves_no_more(self) -> None:
         made, self._made, self._witness, self._ledgers = self._made, None, None, None
-        self._unlisten()
+        self._listening.end()
         self._messages.close()
         if made is not None:
             made.close()

@@ -139,9 +139,15 @@ class ClusterOwner(Owner):
         super()._end(at_once)
 
     def _reload(self, wanted: Wanted, credentials: Credentials) -> None:
-        """What is said of the cluster needs a restart, but for how its members are found."""
-        if self._members is not None:
-            self._members.reload(wanted.discoveries)
+        """What is said of the cluster needs a restart, but for how its members are found, and know
+        each other."""
+        from shmbroker.netbridge.broker.network import Given
+
+        if self._members is not None and self._thread is not None:
+            given = Given(wanted, credentials)
+            self._thread.admit(given.known_keys())
+            self._thread.learns(credentials)
+            self._members.reload(given)
         super()._reload(options.without_cluster(wanted), credentials)
 
     def _of_cluster(self, given: Mapping[str, object]) -> None:

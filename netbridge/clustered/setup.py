@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.status import RUN
+from shmbroker.ipc.instance.store import history_of
 from shmbroker.ipc.instance.whole import read_whole, write_whole
 from shmbroker.netbridge.broker.network import Given
 from shmbroker.netbridge.cluster.grouping import Grouping
@@ -79,13 +80,14 @@ def setup(config: Config, given: Given, programs: str) -> Setup | None:
     admits_programs = any(OF_PROGRAMS & set(each.roles) for each in network.acceptors.values())
     credential = given.credentials.named(network.cluster.credentials)
     assert credential is not None, "the configuration was checked"
+    history = history_of(config.store)
     return Setup(
         config,
         network.cluster,
         [(f"tcp://{each.uri.peer}", given.key_of(each)) for each in options.listening(network)],
         credential,
         given.credentials,
-        Identity(bytes(16), os.urandom(16), config.name, Standing.NONE, 0),
+        Identity(bytes(16), os.urandom(16), config.name, Standing.NONE, 0, history),
         tuple(name for name, _ in config.members),
         times_of(overridden(network.link_defaults, network.cluster.of_links)),
         given.pair,
@@ -98,6 +100,22 @@ def setup(config: Config, given: Given, programs: str) -> Setup | None:
         network.discoveries.get(network.cluster.discovery_group or ""),
         network.grouping,
         network.colocated,
+    )
+
+
+def reloaded(running: Setup, given: Given) -> Setup:
+    """How its members know and find each other; all else needs a restart."""
+    network, known, cluster = given.wanted, given.credentials, running.cluster
+    keys = {each.uri.peer: given.key_of(each) for each in options.listening(network)}
+    return replace(
+        running,
+        listens=[
+            (address, keys.get(address.removeprefix("tcp://"), key))
+            for address, key in running.listens
+        ],
+        credential=known.named(cluster.credentials) or running.credential,
+        credentials=known,
+        discovery=network.discoveries.get(cluster.discovery_group or "", running.discovery),
     )
 
 

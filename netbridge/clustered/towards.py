@@ -242,7 +242,7 @@ class Ways:
         if node in self._homes:
             return
         given = (
-            self._broker, node, towards(self._cluster, node), self._ours.node,
+            self._broker, node, towards(self._cluster, node), self._ours,
             lambda node: self._thread.call(lambda: self._emptied(node)), self._tell,
         )  # fmt: skip
         if node not in self._orphans:
@@ -341,7 +341,7 @@ class Ways:
     def _make(self, node: Node, hop: Node, uri: str) -> Link:
         setup, name = self._setup, towards(self._setup.cluster.name, node)
         if self._hops.get(node) == self._ours.node and self._is_known(node):
-            with stream(self._broker, node, name, self._ours.node):
+            with stream(self._broker, node, name, self._ours):
                 pass  # what went here goes there no more
         self._remember(node, hop)
         dead = undeliverable(setup.cluster.name)

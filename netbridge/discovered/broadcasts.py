@@ -10,24 +10,17 @@ from shmbroker.netbridge.discovered.announcer import Announcer
 from shmbroker.netbridge.discovery.option import Broadcast
 from shmbroker.netbridge.security.credential import Credentials
 from shmbroker.netbridge.security.stretched import Stretched
-from shmbroker.netbridge.wire.words import Role
 
 Wanted = Mapping[str, tuple[Broadcast, tuple[Stretched, ...]]]
 """By name, with the keys that sign."""
 
 
-def signed(
-    broadcasts: Mapping[str, Broadcast], credentials: Credentials, former: Wanted | None = None
-) -> Wanted:
-    """`former`: what is announced.  The password of a cluster changes with a restart, as that of
-    its links does."""
-    pinned = {broadcast.credentials: keys for broadcast, keys in (former or {}).values()}
+def signed(broadcasts: Mapping[str, Broadcast], credentials: Credentials) -> Wanted:
     found = {}
     for name, each in broadcasts.items():
         credential = credentials.named(each.credentials)
         assert credential is not None, "the configuration was checked"
-        is_pinned = Role.CLUSTER in credential.roles and each.credentials in pinned
-        found[name] = each, pinned[each.credentials] if is_pinned else credential.keys
+        found[name] = each, credential.keys
     return found
 
 

@@ -18,6 +18,17 @@ CONNECTION_TTL: Final = 60.0
 """Seconds.  What the documented names mean where only one of them is given."""
 FORMS: Final = ({"heartbeat-interval", "heartbeat-misses"}, {"check-period", "connection-ttl"})
 """Of one of these names are given, not of both."""
+FIELDS: Final = {
+    "connect-timeout": "connect_timeout",
+    "handshake-timeout": "handshake_timeout",
+    "pending-ack-timeout": "pending_ack_timeout",
+    "window-size": "window_size",
+    "window-messages": "window_messages",
+    "max-frame-size": "max_frame_size",
+    "origin-retention": "origin_retention",
+    "use-duplicate-detection": "exact",
+}
+"""Of LinkTimes, by options, whose defaults they have; for heartbeats there are two forms."""
 
 
 def _row(name: str, kind: Kind, default: Default | None, help: str) -> Option:
@@ -72,42 +83,20 @@ def overridden(defaults: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str,
 
 def times_of(given: Mapping[str, Any]) -> LinkTimes:
     """The times of a link.  `given` has values by name, as far as they were given."""
-    interval, silence = heartbeat(
-        {name: value for name, value in given.items() if value is not None}
-    )
-    values = {each.name: each.value_of(each.default) for each in LINK_DEFAULTS if each.default}
-    values |= given
-    return LinkTimes(
-        heartbeat_interval=interval,
-        heartbeat_misses=round(silence / interval, 9),
-        connect_timeout=values["connect-timeout"],
-        handshake_timeout=values["handshake-timeout"],
-        pending_ack_timeout=values["pending-ack-timeout"],
-        window_size=values["window-size"],
-        window_messages=values["window-messages"],
-        max_frame_size=values["max-frame-size"],
-        origin_retention=values["origin-retention"],
-        exact=values["use-duplicate-detection"],
-    )
+    return of_member(LinkTimes(), {key: each for key, each in given.items() if each is not None})
 
 
 def of_member(times: LinkTimes, own: Mapping[str, Any]) -> LinkTimes:
     """The times of a link, with those that this member of a list has itself."""
-    said = {each.name: own[each.name] for each in LINK_DEFAULTS if each.name in own}
-    if not said:
-        return times
-    of_link = {
-        "heartbeat-interval": times.heartbeat_interval, "heartbeat-misses": times.heartbeat_misses,
-        "connect-timeout": times.connect_timeout, "handshake-timeout": times.handshake_timeout,
-        "pending-ack-timeout": times.pending_ack_timeout, "window-size": times.window_size,
-        "window-messages": times.window_messages, "max-frame-size": times.max_frame_size,
-        "origin-retention": times.origin_retention, "use-duplicate-detection": times.exact,
-    }  # fmt: skip
-    found = times_of(overridden(of_link, said))
+    of_link = {"heartbeat-interval": times.heartbeat_interval,
+               "heartbeat-misses": times.heartbeat_misses}  # fmt: skip
+    interval, silence = heartbeat(overridden(of_link, own))
     return replace(
-        found, memory=times.memory, max_message_size=times.max_message_size,
-        clock_difference=times.clock_difference,
-    )  # fmt: skip
+        times,
+        heartbeat_interval=interval,
+        heartbeat_misses=round(silence / interval, 9),
+        **{FIELDS[name]: value for name, value in own.items() if name in FIELDS},
+    )
 
 
 def heartbeat(given: Mapping[str, object]) -> tuple[float, float]:

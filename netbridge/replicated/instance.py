@@ -328,9 +328,10 @@ class ReplicatedInstance:
         found = network.replication
         self._in_thread(lambda acting: acting.reloaded(found))
         self._look_around(found)
-        self._acting.talks.reload(self._listens(), self.credential, known)
+        self._thread.learns(known)
+        self._acting.talks.reload(self._listens(), known)
         if self._in_cluster is not None:
-            self._in_cluster.members.reload(network.discoveries)
+            self._in_cluster.members.reload(Given(network, known))
         self.owner.reload(without_cluster(options.without_members(network)), known)
 
     def _asked_to(self) -> None:

@@ -152,21 +152,14 @@ class Talks(Closable):
             self._listeners.append((each, made))
         return not self._unbound
 
-    def reload(
-        self, listens: Sequence[Address], credential: Credential, credentials: Credentials
-    ) -> None:
+    def reload(self, listens: Sequence[Address], credentials: Credentials) -> None:
         """For links from now on: those that are there go on, for whoever is without its live may
         take over."""
 
         def step() -> None:
-            self._credential, self._credentials = credential, credentials
-            self._listens = tuple(listens)
-            for _, listener in self._listeners:
-                listener.learns(credentials)
+            self._credentials, self._listens = credentials, tuple(listens)
             self._look_at_keys()
 
-        for link in self._links:
-            link.goes_by(credential)
         self._thread.call(step)
 
     def _look_at_keys(self) -> None:

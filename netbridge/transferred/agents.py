@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -32,7 +32,7 @@ from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.link.ending import Reason
 from shmbroker.netbridge.link.peer import NOBODY, Identity
 from shmbroker.netbridge.transferred import subscriber
-from shmbroker.netbridge.transferred.overflow import DROPS, SHIPS, dropped
+from shmbroker.netbridge.transferred.overflow import DROPS, SHIPS, Dropped, dropped
 from shmbroker.netbridge.transferred.upstream import NOTHING, Seen, Upstream, drop
 from shmbroker.netbridge.wire.field import REASON_BYTES_MAX
 from shmbroker.netbridge.wire.frame import Frame, Talk
@@ -76,6 +76,8 @@ class Agents(Closable):
         self._thread, self._tell, self._drops = thread, tell, drops
         self._dropping: set[str] = set()
         """Agents of which it was told since their link was up."""
+        self._dropped_to: dict[str, int] = {}
+        """Positions, by agent: that the other broker has not confirmed so far is no loss."""
         self._parties: dict[End, _Made | _Accepted] = {}
         self._agents: tuple[Agent, ...] = ()
         self._seen = NOTHING
@@ -164,12 +166,13 @@ class Agents(Closable):
                 work = partial(dropped, self._broker, agent)
                 self._worker.do(work, partial(self._overflowed, agent.name))
 
-    def _overflowed(self, name: str, count: int | Exception) -> None:
-        if isinstance(count, Exception):
-            if not isinstance(count, Error):
-                raise count
-        elif count and not self._is_closed:
-            self._drops(name, count)
+    def _overflowed(self, name: str, found: Dropped | Exception | None) -> None:
+        if isinstance(found, Exception):
+            if not isinstance(found, Error):
+                raise found
+        elif found is not None and not self._is_closed:
+            self._dropped_to[name] = found.end
+            self._drops(name, found.messages)
             if name not in self._dropping:
                 self._dropping.add(name)
                 self._tell({"event": "mta", "level": "warning", "state": "dropping", "link": name,
@@ -313,6 +316,8 @@ class Agents(Closable):
         at.party.is_open = True
         ours, exact = self._ours, end.machine.times.exact
         outlet = source.outlet(0, ours.node, ours.history, exact=exact)
+        if isinstance(at, _Made):
+            outlet = replace(outlet, begun=self._dropped_to.get(at.agent.name, 0))
         end.does(end.machine.open(outlet, time.monotonic()))
 
 

@@ -8,6 +8,7 @@ publisher would wait until somebody moves it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from shmbroker.ipc.base.errors import NotFound
@@ -23,14 +24,21 @@ SHIPS: Final = "mta"
 """The name of the gate of an agent's link: a queue has one, and its own name says whose it is."""
 
 
-def dropped(broker: Broker, agent: Agent) -> int:
-    """So many now.  Only while nobody ships the queue."""
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    messages: int
+    end: int
+    """Below it nothing waits; the other broker may have confirmed less."""
+
+
+def dropped(broker: Broker, agent: Agent) -> Dropped | None:
+    """Now; None: nothing.  Only while nobody ships the queue."""
     try:
         queue = broker.queue(agent.queue)
     except NotFound:  # its exchange is not there yet
-        return 0
+        return None
     if not _excess(queue, agent):
-        return 0
+        return None
     count = 0
     with Follower(broker, f"link {SHIPS}", kind="link", lasting=True, skips=True) as follower:
         number = follower.add(queue)
@@ -40,7 +48,7 @@ def dropped(broker: Broker, agent: Agent) -> int:
                 break
             count += batch.messages
             follower.retire(number, follower.next(number))
-    return count
+        return Dropped(count, follower.next(number)) if count else None
 
 
 def _excess(queue: Queue, agent: Agent) -> int:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+
+import pytest
 
 import shmbroker
 from shmbroker.ipc.instance import listed
@@ -67,3 +72,23 @@ def test_a_pattern_that_is_refused_keeps_no_queue_from_being_made(
         assert [each.name for each in broker.queues()] == ["orders"]
     [warning, _] = map(json.loads, (tmp_path / "log").read_text().splitlines())
     assert "confirm_replicas" in warning["why"]
+
+
+def test_what_was_read_last_is_carried_out_last(
+    vhost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever thread comes first."""
+    begun: list[Callable[[], None]] = []
+
+    def thread(target: Callable[..., None], args: tuple[Any, ...] = (), **_: Any) -> Any:
+        return SimpleNamespace(start=lambda: begun.append(partial(target, *args)))
+
+    monkeypatch.setattr(listed, "threading", SimpleNamespace(Thread=thread))
+    config, log = configured(tmp_path, {"instance.vhost": vhost}), Log(tmp_path / "log", "a")
+    (tmp_path / RUN).mkdir()
+    with shmbroker.connect(f"shm://{vhost}", create=True) as broker:
+        for ttl in (60, 30):
+            listed.make_in_background(replace(config, settings={"orders": {"ttl": ttl}}), log)
+        for each in reversed(begun):
+            each()
+        assert [each.settings for each in broker.patterns()] == [{"ttl": 30}]

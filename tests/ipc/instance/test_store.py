@@ -52,6 +52,17 @@ def test_a_copy_is_refused_until_it_is_said_to_be_the_original(place: Path) -> N
     Store(copy, "orders")
 
 
+def test_a_copy_goes_on_in_another_history(place: Path) -> None:
+    """The original may have used positions that the copy uses for other messages."""
+    copy = place.with_name("copy")
+    shutil.copytree(place, copy)
+    Store(copy, "orders", moved=True)
+    history = store.history_of(copy)
+    assert history != store.history_of(place) == 0
+    Store(copy, "orders", moved=True)
+    assert store.history_of(copy) == history, "it is the original by now"
+
+
 def test_a_store_that_was_renamed_is_no_copy(place: Path) -> None:
     Store(place.rename(place.with_name("elsewhere")), "orders")
 

@@ -7,13 +7,17 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import shmbroker
 from shmbroker import Broker, Empty, Message, Queue
+from shmbroker.ipc.base.errors import ArenaFull
 from shmbroker.ipc.instance.config.config import ConfigError
+from shmbroker.ipc.transaction.transaction import Transaction
 from shmbroker.netbridge.bridged import outbox
+from shmbroker.netbridge.bridged.outbox import outbox_of
 from shmbroker.netbridge.bridged.transformer import Transformer, Unusable
 from shmbroker.netbridge.carrier import reached
 from shmbroker.netbridge.carrier.thread import NetworkThread
@@ -235,3 +239,39 @@ def test_a_queue_that_is_not_there_is_one_line(vhost: str, monkeypatch: pytest.M
             look(1)
         look(5)
         assert len(lines) == 2
+
+
+def as_it_is(_: Message) -> None:
+    """A transformer."""
+
+
+def test_what_finds_no_room_uses_up_no_delivery(
+    vhost: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is tried more often than it may be delivered."""
+    tried, has_room = threading.Semaphore(0), threading.Event()
+    publish = Transaction.publish
+
+    def publishes(*given: Any, **more: Any) -> None:
+        tried.release()
+        if not has_room.is_set():
+            raise ArenaFull("no room")
+        publish(*given, **more)
+
+    monkeypatch.setattr(Transaction, "publish", publishes)
+    monkeypatch.setattr(outbox, "AGAIN_SECONDS", 0.001)
+    lines: list[Mapping[str, object]] = []
+    with (
+        shmbroker.connect(f"shm://{vhost}", name="test") as broker,
+        NetworkThread(broker) as thread,
+    ):
+        source = broker.declare_queue("q", max_deliveries=2)
+        for body in (b"1", b"2"):
+            source.publish(body)
+        with outbox.Outbox(thread, vhost, "to", "q", None, f"{__name__}:as_it_is", lines.append):
+            for _ in range(5):
+                assert tried.acquire(timeout=PATIENCE)
+            has_room.set()
+            way = broker.queue(outbox_of("to", "q"))
+            assert taken(way, 2) == [b"1", b"2"]
+    assert lines == []

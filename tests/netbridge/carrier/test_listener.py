@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -11,13 +12,16 @@ import pytest
 import zmq
 
 from shmbroker.netbridge.carrier import listener as module
+from shmbroker.netbridge.carrier.dialled import Dialled
 from shmbroker.netbridge.carrier.listener import Listener
 from shmbroker.netbridge.carrier.monitor import Event
 from shmbroker.netbridge.carrier.socket import RECEIVED_MAX
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.link.peer import Identity
-from shmbroker.netbridge.security.credential import Credentials
-from shmbroker.netbridge.wire.words import Standing
+from shmbroker.netbridge.link.times import LinkTimes
+from shmbroker.netbridge.security.credential import Credential, Credentials
+from shmbroker.netbridge.security.stretched import Stretched
+from shmbroker.netbridge.wire.words import Role, Standing
 from shmbroker.perf.machine.port import free_port
 from tests.support.link import SITE
 
@@ -167,3 +171,90 @@ def test_a_listener_that_is_behind_beats(scripted: Callable[..., Any]) -> None:
         return len(woken)
 
     assert scripted(step) == 1
+
+
+class Served:
+    """Links of members of a cluster."""
+
+    def __init__(self) -> None:
+        self.there: list[object] = []
+        self.has_come = threading.Event()
+
+    def came(self, end: object) -> None:
+        self.there.append(end)
+        self.has_come.set()
+
+    def heard(self, end: object, frame: object) -> None:
+        """Nothing is said."""
+
+    def gone(self, end: object) -> None:
+        if end in self.there:  # else it was refused
+            self.there.remove(end)
+
+
+TIMES = LinkTimes(heartbeat_interval=20.0, connect_timeout=60.0, handshake_timeout=60.0)
+MINE = Identity(b"m" * 16, b"i" * 16, "mine", Standing.LIVE, 0)
+PATIENCE = 60.0
+
+
+def of_cluster(password: str) -> Credential:
+    return Credential("town", "town", (Role.CLUSTER,), (Stretched("town", password),))
+
+
+def listening(
+    opened: ExitStack, thread: NetworkThread, known: Credential, served: Served
+) -> Listener:
+    return opened.enter_context(
+        Listener(
+            thread, f"tcp://127.0.0.1:{free_port()}", known.keys[0], Credentials([known]), OURS,
+            roles=frozenset({Role.CLUSTER}), times=TIMES, clusters=served,
+        )
+    )  # fmt: skip
+
+
+def dialled(
+    opened: ExitStack, thread: NetworkThread, listener: Listener, known: Credential,
+    tell: Callable[[Any], None] = lambda _: None,
+) -> Dialled:  # fmt: skip
+    return opened.enter_context(
+        Dialled(
+            Served(), thread, "link", listener.address, known, MINE, (), times=TIMES,
+            role=Role.CLUSTER, refused_retry=3600.0, tell=tell,
+        )
+    )  # fmt: skip
+
+
+def test_who_says_no_goodbye_to_a_listener_that_is_closed_is_gone() -> None:
+    """Else whoever serves its link would believe for ever that it is there."""
+    goes_on, served = threading.Event(), Served()
+    with ExitStack() as opened:
+        near, far = (opened.enter_context(NetworkThread()) for _ in range(2))
+        known = of_cluster("correct horse battery")
+        listener = listening(opened, far, known, served)
+        dialled(opened, near, listener, known)
+        assert served.has_come.wait(PATIENCE)
+        near.call(lambda: goes_on.wait(PATIENCE))
+        listener.close()
+        assert served.there == []
+        goes_on.set()
+
+
+def test_a_link_goes_by_the_credentials_that_its_thread_has_learnt() -> None:
+    """One that was refused is tried again at once; so is one that is made of what was read
+    before."""
+    old, new, refused = of_cluster("an old password"), of_cluster("a new one"), threading.Event()
+
+    def tell(line: Any) -> None:
+        if line.get("state") == "refused":
+            refused.set()
+
+    with ExitStack() as opened:
+        near, far = (opened.enter_context(NetworkThread()) for _ in range(2))
+        served = [Served(), Served()]
+        first, second = (listening(opened, far, new, each) for each in served)
+        dialled(opened, near, first, old, tell)
+        assert refused.wait(PATIENCE)
+        near.learns(Credentials([new]))
+        assert served[0].has_come.wait(PATIENCE)
+        dialled(opened, near, second, old)
+        assert served[1].has_come.wait(PATIENCE)

@@ -68,3 +68,15 @@ def test_what_cannot_be_a_path_is_refused_and_ends_no_network(
     [granted] = host.said
     assert granted == Granted(1, "", "embedded null byte", is_old=False)
     assert not host.colocating._hosting.hosted
+
+
+def test_one_that_cannot_begin_has_ended_for_whom_it_was_counted_over_a_newer_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is being started is said to be theirs, and the refusal goes over the link of before."""
+    host = Host(tmp_path, monkeypatch)
+    newer: list[Any] = []
+    host.colocating._lives = {WEST: SimpleNamespace(say=newer.append)}  # type: ignore[dict-item]
+    assert host.colocating._hosting.counted(WEST, 2).is_yours
+    host.colocating._begun(host.end, host.begin, ValueError("its port is taken"))
+    assert newer == [BackupEnds("colocated_backup_1", "its port is taken")]

@@ -13,17 +13,20 @@ import pytest
 import shmbroker
 from shmbroker.ipc.broker.journaler import Journaler
 from shmbroker.ipc.instance.creation import create
+from shmbroker.ipc.instance.store import begin_history, history_of
 from shmbroker.netbridge.broker.network import Given
 from shmbroker.netbridge.cluster.said import Answers, Leaving, Makes
 from shmbroker.netbridge.cluster.scale_down import ScaleDown
 from shmbroker.netbridge.clustered import departure
 from shmbroker.netbridge.clustered.departure import Departure, Lost
 from shmbroker.netbridge.clustered.home import Home
-from shmbroker.netbridge.clustered.setup import _group_name, setup
+from shmbroker.netbridge.clustered.setup import Setup, _group_name, setup
 from shmbroker.netbridge.clustered.towards import towards
 from shmbroker.netbridge.config.config import load
 from shmbroker.netbridge.config.logins import credentials
+from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.serving.travelling import name_of, opened
+from shmbroker.netbridge.wire.words import Standing
 from tests.netbridge.cluster.talk import node_of
 
 
@@ -82,11 +85,8 @@ def test_what_is_in_a_queue_that_only_looks_like_one_towards_a_node_is_not_waite
     leaves._drain(broker, [], east)
 
 
-@pytest.mark.parametrize(("role", "told"), [("client", True), ("viewer", True), ("peering", False)])
-def test_no_programs_are_sent_to_a_broker_that_admits_none(
-    tmp_path: Path, role: str, told: bool
-) -> None:
-    folder, there = tmp_path / "east", "tcp://127.0.0.1:2"
+def east(folder: Path, role: str = "client", *, is_restored: bool = False) -> Setup:
+    there = "tcp://127.0.0.1:2"
     create(folder, {
         "instance.name": "east", "instance.vhost": "east",
         "cluster.town.connector": "east", "cluster.town.user": "town",
@@ -98,9 +98,26 @@ def test_no_programs_are_sent_to_a_broker_that_admits_none(
     })  # fmt: skip
     config, network = load(folder)
     known, _ = credentials(network)
+    if is_restored:
+        config.store.mkdir(exist_ok=True)
+        begin_history(config.store)
     found = setup(config, Given(network, known), there)
     assert found is not None
-    assert found.programs == (there if told else "")
+    return found
+
+
+@pytest.mark.parametrize(("role", "told"), [("client", True), ("viewer", True), ("peering", False)])
+def test_no_programs_are_sent_to_a_broker_that_admits_none(
+    tmp_path: Path, role: str, told: bool
+) -> None:
+    assert east(tmp_path / "east", role).programs == ("tcp://127.0.0.1:2" if told else "")
+
+
+def test_a_node_ships_in_the_history_of_its_store(tmp_path: Path) -> None:
+    """After a backup was restored positions are used again: the others drop nothing as known."""
+    assert east(tmp_path / "new").ours.history == 0
+    restored = east(tmp_path / "restored", is_restored=True)
+    assert restored.ours.history == history_of(restored.config.store) != 0
 
 
 # --- what is acknowledged in transactions of programs on other hosts ------------------------------
@@ -176,7 +193,8 @@ def test_what_is_held_goes_to_its_queue_at_a_node_to_which_no_programs_come(
     departs._programs_go(EAST, "", broker, lambda uri: None, lambda *_: [])
     held = broker.queue(name_of(SESSION, 1, "orders"))
     assert departs._moves(held, broker.queue(towards("town", EAST))) == 1
-    there = Home(broker, EAST, towards("town", EAST), WEST, lambda _: None, lambda _: None)
+    west = Identity(WEST, bytes(16), "west", Standing.LIVE, 0)
+    there = Home(broker, EAST, towards("town", EAST), west, lambda _: None, lambda _: None)
     try:
         with broker.queue("orders").get(timeout=60) as message:
             assert message.body == b"held"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +19,8 @@ from shmbroker.netbridge.cluster.balancing import HERE
 from shmbroker.netbridge.clustered import home
 from shmbroker.netbridge.clustered.anew import Anew
 from shmbroker.netbridge.clustered.home import Home
+from shmbroker.netbridge.link.peer import Identity
+from shmbroker.netbridge.wire.words import Standing
 
 
 def test_what_cannot_be_set_aside_is_told_and_not_tried_without_a_pause(
@@ -37,12 +40,17 @@ def test_what_cannot_be_set_aside_is_told_and_not_tried_without_a_pause(
     assert left == b"record", "it is closed: the next one reads it again"
 
 
-NODE, OURS = b"w" * 16, b"e" * 16
+NODE = b"w" * 16
+OURS = Identity(b"e" * 16, bytes(16), "east", Standing.LIVE, 0)
 WAY = "$sf.town." + NODE.hex()
 
 
 def comes_home(broker: Broker, emptied: Callable[[bytes], None]) -> Home:
     return Home(broker, NODE, WAY, OURS, emptied, lambda _: None)
+
+
+def is_restored(broker: Broker, emptied: Callable[[bytes], None]) -> Home:
+    return Home(broker, NODE, WAY, replace(OURS, history=7), emptied, lambda _: None)
 
 
 def goes_anew(broker: Broker, emptied: Callable[[bytes], None]) -> Home:
@@ -52,11 +60,15 @@ def goes_anew(broker: Broker, emptied: Callable[[bytes], None]) -> Home:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("begin", [comes_home, goes_anew])
+@pytest.mark.parametrize(
+    ("begin", "goes_on", "count"),
+    [(comes_home, comes_home, 5), (goes_anew, goes_anew, 5), (comes_home, is_restored, 10)],
+)
 def test_what_was_poured_by_one_that_was_killed_leaves_the_queue(
-    broker: Broker, begin: Any, monkeypatch: pytest.MonkeyPatch
+    broker: Broker, begin: Any, goes_on: Any, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was not said any more that it is there; the next one reads nothing of it."""
+    """It was not said any more that it is there; the next one reads nothing of it, unless a backup
+    was restored meanwhile: then these positions are those of other messages."""
     orders, way = broker.declare_queue("orders"), broker.declare_queue(WAY)
     made = broker.declare_queue("to send")
     for number in range(5):
@@ -76,8 +88,8 @@ def test_what_was_poured_by_one_that_was_killed_leaves_the_queue(
         first.close()
     assert (len(orders), way.statistics().depth) == (5, 5)
     emptied = threading.Event()
-    second = begin(broker, lambda _: emptied.set())
+    second = goes_on(broker, lambda _: emptied.set())
     second.patience = 0.0
     assert emptied.wait(60)
     second.close()
-    assert (len(orders), way.statistics().depth) == (5, 0)
+    assert (len(orders), way.statistics().depth) == (count, 0)

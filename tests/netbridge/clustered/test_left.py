@@ -42,7 +42,7 @@ def test_a_node_that_leaves_does_not_wait_for_a_network_that_has_ended(tmp_path:
     worker = Worker(thread.call)
     members: Any = SimpleNamespace(
         _thread=thread, _worker=worker, _left=made(worker, tmp_path / "left", []),
-        _unlisten=lambda: None,
+        _listening=SimpleNamespace(end=lambda: None),
     )  # fmt: skip
     thread.close()
     for step in (lambda: Members.has_left(members, node_of("west")),

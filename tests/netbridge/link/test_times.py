@@ -21,7 +21,7 @@ def test_what_is_given_counts() -> None:
 
 def test_a_member_of_a_list_has_times_of_its_own() -> None:
     link = LinkTimes(heartbeat_interval=1.0, heartbeat_misses=4, window_messages=7, memory=5)
-    assert of_member(link, {"key": "0" * 64, "vhost": "x"}) is link
+    assert of_member(link, {"key": "0" * 64, "vhost": "x"}) == link
     assert of_member(link, {"heartbeat-interval": 7.0}) == replace(link, heartbeat_interval=7.0)
     documented = of_member(link, {"check-period": 2.0, "connection-ttl": 5.0, "window-size": 0})
     assert documented.silence == 5.0

@@ -13,6 +13,8 @@ import pytest
 
 import shmbroker
 from shmbroker import NotFound, ReplicaReadOnly
+from shmbroker.ipc.instance import reloading
+from shmbroker.ipc.instance.config.config import FILE
 from shmbroker.perf.machine.port import free_port
 from tests.netbridge.queue_replicated.conftest import NAME, PASSWORD, PATIENCE, Made, content
 
@@ -38,6 +40,22 @@ def test_what_is_there_and_what_comes_arrives_and_goes(two: Made) -> None:
         copy.publish(b"x")
     with pytest.raises(ReplicaReadOnly):
         copy.get(timeout=5)
+
+
+def test_it_follows_by_a_password_that_is_changed_at_both(two: Made) -> None:
+    run = two()
+    there, here = run.up()
+    original = there.declare_queue(NAME)
+    run.follow()
+    run.waits("following")
+    for each in (run.original, run.copy):
+        file = each.folder / FILE
+        file.write_text(file.read_text().replace(PASSWORD, "a newer password"))
+        answer = reloading.asked(each.folder, PATIENCE)
+        assert answer is not None
+        assert answer["applied"] == ["credentials.copies.password"]
+    original.publish(b"by the new one")
+    run.equal(original, here.queue(NAME))
 
 
 def test_a_queue_that_is_there_shows_what_the_original_has(two: Made) -> None:

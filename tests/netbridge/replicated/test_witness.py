@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from shmbroker import ConnectionClosed
+from shmbroker.ipc.instance import reloading
+from shmbroker.ipc.instance.config.config import FILE
 from tests.netbridge.replicated.conftest import PATIENCE, Made, Node
 from tests.netbridge.replicated.test_losing import MANY, filled
-from tests.support.witness import Place
+from tests.support.witness import PASSWORD, Place
 
 
 @pytest.fixture
@@ -108,3 +110,23 @@ def test_a_live_that_stood_still_is_fenced_when_it_wakes(node: Made, witness: Pl
     with pytest.raises(ConnectionClosed, match="has moved"):
         orders.publish(b"too late", timeout=PATIENCE)
     assert two.bodies("b") == [*MANY, b"of the new live"]
+
+
+def test_members_follow_a_password_of_the_witness_that_is_changed(
+    node: Made, witness: Place
+) -> None:
+    two = guarded(node, witness).up()
+    orders = filled(two)
+    witness.kill()
+    for folder in (witness.folder, two["a"].folder, two["b"].folder):
+        file = folder / FILE
+        assert f'"{PASSWORD}"' in file.read_text()
+        file.write_text(file.read_text().replace(f'"{PASSWORD}"', '"a newer password"'))
+    witness.begin()
+    for name in "ab":
+        answer = reloading.asked(two[name].folder, PATIENCE)
+        assert answer is not None
+        assert answer["applied"] == ["credentials.votes.password"]
+    two["b"].kill()
+    two.says("a", "alone")
+    orders.publish(b"alone", timeout=PATIENCE)

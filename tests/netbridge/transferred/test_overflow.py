@@ -8,8 +8,9 @@ from contextlib import ExitStack
 import pytest
 
 from shmbroker import Broker, QueueFull
+from shmbroker.netbridge.link.action import Alert
 from tests.cli.command import Shell
-from tests.netbridge.networked.conftest import Brokers
+from tests.netbridge.networked.conftest import PATIENCE, Brokers
 from tests.netbridge.transferred.conftest import add, agent_of, bound, forwarded, got
 
 MOST = 1024
@@ -75,6 +76,11 @@ def test_each_setting(near: tuple[Brokers, Broker]) -> None:
         assert f"{len(waits):,} messages wait, the first for" in told[subject]["problem"]
     brokers["far"].start().becomes("live")
     far = brokers.at("far")
+    with far.queue("drop-oldest").get(timeout=PATIENCE) as first:
+        assert (first.body, first.redelivered) == (b"100", False), "what was dropped came nowhere"
+        first.give_back()
+    alerts = {each.value for each in Alert}
+    assert not [line for line in brokers["near"].said() if line.get("what") in alerts]
     for each, waits in WAITS.items():
         assert got(far.queue(each), len(waits)) == [*waits], each
     up = brokers.until(rows, lambda those: not any(row["lag"] for row in those.values()))

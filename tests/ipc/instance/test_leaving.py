@@ -1,0 +1,29 @@
+"""What a broker that has given away all begins with when it is live again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from shmbroker.ipc.base.errors import Replaced
+from shmbroker.ipc.instance.live import Live
+from shmbroker.ipc.instance.lock.record import SCALED_DOWN, Record
+
+
+def test_whoever_is_live_no_more_empties_nothing(vhost: str, tmp_path: Path) -> None:
+    """It stood still meanwhile: what is there is its successor's."""
+    files = [tmp_path / "journal" / "1", tmp_path / "pages" / "1"]
+    for each in files:
+        each.parent.mkdir()
+        each.touch()
+    store = SimpleNamespace(
+        check_place=lambda fence: None, journal=files[0].parent, pages=files[1].parent
+    )
+    lock = SimpleNamespace(fence=0, is_held=False, record=lambda: Record(1, SCALED_DOWN))
+    live: Any = SimpleNamespace(store=store, lock=lock, config=SimpleNamespace(vhost=vhost))
+    with pytest.raises(Replaced):
+        Live._take_over(live)
+    assert all(each.exists() for each in files)

@@ -1,0 +1,66 @@
+"""A member of a cluster that is elected again before all of its time as live is cleared away."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from shmbroker.ipc.instance.creation import create
+from shmbroker.netbridge.broker.network import Given
+from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.clustered.members import Members, Standing
+from shmbroker.netbridge.clustered.setup import setup
+from shmbroker.netbridge.config.config import load
+from shmbroker.netbridge.config.logins import credentials
+from shmbroker.netbridge.witness.state import State
+from shmbroker.perf.machine.port import free_port
+from tests.netbridge.cluster.talk import node_of
+
+NODE = node_of("east")
+PATIENCE = 60.0
+
+
+@pytest.fixture
+def members(tmp_path: Path) -> Iterator[Members]:
+    """Of a vhost that is not there."""
+    folder, uri = tmp_path / "east", f"tcp://127.0.0.1:{free_port()}"
+    create(folder, {
+        "instance.name": "east", "instance.vhost": "nowhere", "connectors.east.uri": uri,
+        "cluster.town.connector": "east", "cluster.town.static-connectors": ["east"],
+        "cluster.town.user": "town", "cluster.town.password": "correct horse",
+        "cluster.town.max-hops": 0,
+        "acceptors.town.uri": uri, "acceptors.town.roles": ["cluster"],
+    })  # fmt: skip
+    config, network = load(folder)
+    known, _ = credentials(network)
+    found = setup(config, Given(network, known), "")
+    assert found is not None
+    with NetworkThread() as thread, Members(thread, found, lambda _: None, lambda *_: None) as made:
+        yield made
+
+
+def test_who_is_elected_again_listens_and_votes(members: Members, tmp_path: Path) -> None:
+    def lives(epoch: int) -> None:
+        members.becomes(
+            Standing(NODE, epoch, is_live=True), lambda: State(tmp_path / "votes", bytes(16))
+        )
+
+    def served() -> tuple[bool, bool]:
+        """What it was told before is done: whether it listens, and votes."""
+        done = threading.Event()
+        members._thread.ask(lambda: members._worker.do(lambda: None, lambda _: done.set()))
+        assert done.wait(PATIENCE)
+        return bool(members._listening._there), members._witness is not None
+
+    lives(1)
+    assert served() == (True, True)
+    goes_on = threading.Event()
+    members._worker.do(lambda: goes_on.wait(PATIENCE), lambda _: None)
+    members.becomes(Standing(NODE, 1, is_live=False))
+    lives(3)
+    members._thread.ask(lambda: None)
+    goes_on.set()
+    assert served() == (True, True)
