@@ -3,7 +3,8 @@
     take        READY -> LEASED(owner)     the CAS names the consumer
     ack         LEASED -> DONE             exactly our word, else the delivery was revoked
     give back   LEASED -> READY            one more delivery; take is lowered to it
-    unclaim     LEASED -> READY            taken, and not to be had (group.py): it is no delivery
+    unclaim     LEASED -> READY            taken, and not to be had (group.py), or by one who only
+                                           wanted to put it elsewhere: it is no delivery
 
 `take` is a hint: the lowest position that may be READY.  It has an epoch, because a consumer that
 saw LEASED at position p and is about to move take past p must fail when p was given back meanwhile.
@@ -281,15 +282,25 @@ def any_find(port: int) -> int:
 
 
 @cold
+def unclaim(port: int, position: int, leased: int) -> int:
+    """LEASED, exactly this word, to READY as before; 1 if it still was so."""
+    ready = word_unclaimed(leased)
+    if compare_exchange(slot_at(port, position), leased, ready) != leased:
+        return 0
+    lower_hints(port, position, ready)
+    if keeps_latest(port):
+        latest_note(port, position, ready, 0)  # there may be a newer one of its key
+    return 1
+
+
+@cold
 def any_claim(port: int, position: int, word: int) -> int:
     """claim, in a ring with groups as well: our word, or 0."""
     leased = claim(port, position, word)
     if leased == 0 or mode_buckets(ring_mode(port)) == 0 or is_admitted(port, leased):
         return leased
     # the bucket went to somebody else meanwhile, who may already be waiting for us
-    ready = word_unclaimed(leased)
-    if compare_exchange(slot_at(port, position), leased, ready) == leased:
-        lower_hints(port, position, ready)
+    unclaim(port, position, leased)
     return 0
 
 
@@ -362,6 +373,15 @@ def put_back(port: int, position: int, leased: int) -> int:
     if keeps_latest(port):
         latest_note(port, position, ready, 0)  # there may be a newer one of its key
     return 1
+
+
+@cold
+def untake_once(port: int, message: int) -> int:
+    """give_back_once, and it is no delivery."""
+    if not unclaim(port, load(message + MESSAGE_POSITION), load(message + MESSAGE_WORD)):
+        return REVOKED
+    count(port, COUNTER_GIVEN_BACK_AT)
+    return OK
 
 
 @kernel

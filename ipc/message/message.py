@@ -256,6 +256,10 @@ class Message(Taken, InHand):
         """Let somebody else have it; raises DeliveryRevoked if it is no longer ours."""
         self._deal_with(1, quick.sb_give_back)
 
+    def _untake(self) -> None:
+        """Let somebody else have it, as if it had not been taken."""
+        self._deal_with(1, lib.sb_untake)
+
     def reject(self) -> None:
         """It is of no use to anybody: it goes to the dead-letter queue, or is dropped and counted.
 

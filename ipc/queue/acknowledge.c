@@ -32,6 +32,15 @@ int64_t sb_ack(sb_queue *queue, sb_message *message)
     return deal_with(sb_port_ack, queue, message);
 }
 
+static int64_t put_back(sb_port *port, sb_message *message, verdict_kernel kernel)
+{
+    sb_queue *queue = (sb_queue *)(intptr_t)*port_field(port, L_PORT_QUEUE_HANDLE);
+    int64_t expiry = sb_chunk_expiry(message->chunk), code = kernel(port, message);
+    if (code == SB_OK && expiry)
+        expiry_note(queue, expiry);
+    return code;
+}
+
 /* The last delivery that it may have: it goes where the dead go, unless there is no room. */
 static int64_t give_back_or_dead_letter(sb_port *port, sb_message *message)
 {
@@ -55,15 +64,24 @@ static int64_t give_back_or_dead_letter(sb_port *port, sb_message *message)
         if (code == SB_OK || code == SB_REVOKED)
             return code;
     }
-    int64_t expiry = sb_chunk_expiry(message->chunk), code = sb_port_give_back(port, message);
-    if (code == SB_OK && expiry)
-        expiry_note(queue, expiry);
-    return code;
+    return put_back(port, message, sb_port_give_back);
 }
 
 int64_t sb_give_back(sb_queue *queue, sb_message *message)
 {
     return deal_with(give_back_or_dead_letter, queue, message);
+}
+
+static int64_t untake(sb_port *port, sb_message *message)
+{
+    if (!message->chunk && sb_port_reread(port, message) != SB_OK)
+        return sb_port_untake(port, message);
+    return put_back(port, message, sb_port_untake);
+}
+
+int64_t sb_untake(sb_queue *queue, sb_message *message)
+{
+    return deal_with(untake, queue, message);
 }
 
 static int64_t dead_letter_rejected(sb_port *port, sb_message *message)

@@ -306,6 +306,8 @@ int64_t sb_node_is_of(sb_connection *connection, const char *name);
 /* Take the message at this position: SB_GONE, it is done with already; SB_REVOKED, somebody else
  * has it. */
 int64_t sb_take_at(sb_queue *queue, int64_t position, sb_message *message);
+/* As if this message had not been taken: sb_give_back, and it is no delivery. */
+int64_t sb_untake(sb_queue *queue, sb_message *message);
 /* Messages that were taken, as records of the journal's format (ipc/queue/records.c): how many
  * bytes they need, and the records, into a buffer of 8 bytes aligned. */
 int64_t sb_records_room(const sb_message *messages, int64_t count);

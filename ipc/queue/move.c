@@ -142,9 +142,9 @@ static bool has_room(passage *over, const sb_outgoing *copy)
     return used < to->slots && (to->max_messages == 0 || used < to->max_messages);
 }
 
-/* What is taken and given back counts as delivered once more: so no message is taken that has no
- * room there, unless another producer is faster.  What is to be in a transaction is copied before
- * it is taken: that it could be taken says that it was whole. */
+/* No message is taken that has no room there, unless another producer is faster: who looks
+ * meanwhile gets what is behind it.  What is to be in a transaction is copied before it is taken:
+ * that it could be taken says that it was whole. */
 static int64_t await_room(passage *over, const sb_message *message)
 {
     const sb_outgoing copy = copy_of(over, message);
@@ -185,7 +185,7 @@ static int64_t move_one(passage *over, int64_t position)
     }
     code = over->is_whole ? commit_there(over, &message, chunk) : publish_and_ack(over, &message);
     if (code != SB_OK && code != SB_CLOSED)
-        sb_port_give_back(port, &message);
+        sb_port_untake(port, &message);
     return code;
 }
 

@@ -37,7 +37,8 @@ class Retried:
 
 
 class _Return:
-    """Messages that go back; those that cannot are held until the end, or they would come again."""
+    """Messages that go back; those that cannot are held until the end, or they would come again.
+    They were not delivered by that: nobody has seen them."""
 
     def __init__(self, dead: Queue) -> None:
         self._dead = dead
@@ -49,15 +50,15 @@ class _Return:
         try:
             origin = message.properties.get("dead.origin")
         except InvalidArgument:
-            self._hold(message.give_back, "its properties cannot be read")
+            self._hold(message._untake, "its properties cannot be read")
             return
         if not isinstance(origin, str):
-            self._hold(message.give_back, "it does not say where it comes from")
+            self._hold(message._untake, "it does not say where it comes from")
             return
         try:
             queue = self._dead._broker.queue(origin)
         except NotFound:
-            self._hold(message.give_back, f"there is no queue {origin!r}")
+            self._hold(message._untake, f"there is no queue {origin!r}")
             return
         (self._commit if lib.sb_is_durable(queue._queue) else self._publish)(queue, message)
 
@@ -66,7 +67,7 @@ class _Return:
         try:
             queue.publish(message.view, timeout=0, **_options(message))
         except REFUSALS as error:
-            self._hold(message.give_back, _refusal(queue.name, error))
+            self._hold(message._untake, _refusal(queue.name, error))
             return
         message.ack()
         self.sent += 1
@@ -74,11 +75,11 @@ class _Return:
     def _commit(self, queue: Queue, message: Message) -> None:
         """One frame of the journal: on disk it is here or there, and nobody waits for that."""
         transaction = queue._broker.transaction()
-        let_go: Callable[[], object] = message.give_back
+        let_go: Callable[[], object] = message._untake
         try:
             transaction.publish(queue, message.view, **_options(message))
             transaction.ack(message)
-            let_go = transaction.rollback
+            let_go = transaction._undo
             transaction.commit(timeout=0, confirm="shm")
         except REFUSALS as error:
             self._hold(let_go, _refusal(queue.name, error))

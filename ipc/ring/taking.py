@@ -41,6 +41,7 @@ from shmbroker.core.take import (
     receive_once,
     take_admitted,
     take_once,
+    untake_once,
 )
 from shmbroker.ipc.base.system import system_decide, system_revoked
 from shmbroker.ipc.ring.recording import is_recorded, note_acked, note_taken
@@ -74,6 +75,16 @@ def ack_many(port: int, messages: int, count: int) -> int:
 def give_back(port: int, message: int) -> int:
     """Let somebody else have the message: OK, or REVOKED if it was no longer ours."""
     code = give_back_once(port, message)
+    if code == REVOKED:
+        return system_revoked(port)
+    tell_consumers(port)
+    return code
+
+
+@exported_cold
+def untake(port: int, message: int) -> int:
+    """give_back of what nobody was to have: it is no delivery."""
+    code = untake_once(port, message)
     if code == REVOKED:
         return system_revoked(port)
     tell_consumers(port)

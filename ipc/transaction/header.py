@@ -36,6 +36,8 @@ void sb_transaction_free(sb_transaction *transaction);
 PRIVATE = """\
 /* The id of the message that was added last, if it is to be delivered later; else 0. */
 int64_t sb_transaction_scheduled(sb_transaction *transaction);
+/* sb_transaction_rollback; what it was to acknowledge was not delivered by that. */
+int64_t sb_transaction_undo(sb_transaction *transaction);
 
 /* Before one on durable queues is decided. */
 void sb_commit_gate_wait(sb_connection *connection);

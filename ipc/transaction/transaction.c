@@ -548,7 +548,8 @@ int64_t sb_transaction_confirm(sb_transaction *transaction, int64_t level, int64
     return leave(transaction, code);
 }
 
-static int64_t roll_back(sb_transaction *transaction)
+static int64_t roll_back(sb_transaction *transaction,
+                         int64_t (*lets_go)(sb_queue *queue, sb_message *message))
 {
     if (transaction->state != SB_OK)
         return fail(SB_ENDED, "%s", sb_strerror(SB_ENDED));
@@ -557,7 +558,7 @@ static int64_t roll_back(sb_transaction *transaction)
         operation *each = &transaction->operations[index];
         sb_message message = {.position = each->where, .word = each->word};
         if (!each->lane)
-            sb_give_back(each->queue, &message); /* or it is another's already: just as well */
+            lets_go(each->queue, &message); /* or it is another's already: just as well */
     }
     shorten(transaction, 0);
     return SB_OK;
@@ -566,7 +567,13 @@ static int64_t roll_back(sb_transaction *transaction)
 int64_t sb_transaction_rollback(sb_transaction *transaction)
 {
     int64_t code = enter(transaction);
-    return code != SB_OK ? code : leave(transaction, roll_back(transaction));
+    return code != SB_OK ? code : leave(transaction, roll_back(transaction, sb_give_back));
+}
+
+int64_t sb_transaction_undo(sb_transaction *transaction)
+{
+    int64_t code = enter(transaction);
+    return code != SB_OK ? code : leave(transaction, roll_back(transaction, sb_untake));
 }
 
 void sb_transaction_free(sb_transaction *transaction)

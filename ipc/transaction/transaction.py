@@ -169,6 +169,11 @@ class Transaction:
         self._check(lib.sb_transaction_rollback(self._transaction), "rolling back")
         self._end_block()
 
+    def _undo(self) -> None:
+        """rollback, and nothing of it was delivered."""
+        self._check(lib.sb_transaction_undo(self._transaction), "rolling back")
+        self._end_block()
+
     def __len__(self) -> int:
         """How many operations it has: one for each queue that a message goes to or is from."""
         count: int = lib.sb_transaction_operations(self._transaction)

@@ -536,9 +536,9 @@ MUTANTS: Final = (
     _one(
         "unclaimed-by-store",
         "single-outranked",
-        "any_claim",
-        "if compare_exchange(slot_at(port, position), leased, ready) == leased:",
-        "if exchange(slot_at(port, position), word_given_back(leased)) == leased:",
+        "unclaim",
+        "if compare_exchange(slot_at(port, position), leased, ready) != leased:",
+        "if exchange(slot_at(port, position), word_given_back(leased)) != leased:",
     ),
     _one(
         "buckets-of-the-dead-kept",

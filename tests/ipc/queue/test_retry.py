@@ -73,6 +73,29 @@ def test_what_cannot_go_back_stays_and_is_reported(broker: Broker) -> None:
     assert bodies(broker.queue("good")) == [b"c"]
 
 
+def test_what_cannot_go_back_was_not_delivered(broker: Broker, vhost: str, tmp_path: Path) -> None:
+    """However often it is tried."""
+    with journaling(vhost, tmp_path):
+        dead = broker.declare_queue("dead", durable=True, max_deliveries=2)
+        gone = broker.declare_queue("gone", dead_letter="dead")
+        full = broker.declare_queue("full", slots=2, dead_letter="dead")
+        safe = broker.declare_queue("safe", slots=2, durable=True, dead_letter="dead")
+        for queue in (gone, full, safe):
+            queue.publish(queue.name.encode(), timeout=PATIENCE)
+            queue.get(timeout=PATIENCE).reject()
+        dead.confirm(timeout=PATIENCE)
+        gone.delete()
+        full.publish_many([b"x", b"x"])
+        safe.publish_many([b"x", b"x"], timeout=PATIENCE)
+        for _ in range(3):
+            done = dead.retry()
+            assert (done.sent, sum(done.stayed.values())) == (0, 3)
+        assert [(each.body, each.deliveries) for each in dead.browse()] == [
+            (b"gone", 0), (b"full", 0), (b"safe", 0)
+        ]  # fmt: skip
+        assert [each.body for each in dead.consume(timeout=0)] == [b"gone", b"full", b"safe"]
+
+
 def test_properties_that_cannot_be_read_hold_up_no_others(broker: Broker) -> None:
     orders = broker.declare_queue("orders", dead_letter="dead")
     of_a_c_program: Any = Packed(b"\x81\xa1\xff\x00")

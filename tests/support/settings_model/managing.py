@@ -260,7 +260,7 @@ def retry(world: World, random: Random) -> bool | None:
     real = world.real(who, queue).retry(limit)
     same("what is retried", (real.sent, real.stayed), (sent, dict(stayed)))
     for message in reversed(held):
-        queue.give_back(message)
+        queue.untake(message)
     return None
 
 

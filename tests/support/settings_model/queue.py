@@ -263,6 +263,10 @@ class QueueModel:
 
     def put_back(self, message: MessageModel) -> None:
         message.deliveries, message.came_back = message.counted(), True
+        self.untake(message)
+
+    def untake(self, message: MessageModel) -> None:
+        """It comes back, and that was no delivery."""
         message.state, message.holder = "ready", None
         self.counts["redelivered"] += 1
         self.settle(message)
