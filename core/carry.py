@@ -43,7 +43,7 @@ from shmbroker.core.publish import chunk_placed, place
 from shmbroker.core.reclaim import reclaim
 from shmbroker.core.run import unreserve
 from shmbroker.core.tail import tail_load, true_tail
-from shmbroker.core.take import claim, count, discard, finish, message_read, put_back
+from shmbroker.core.take import claim, count, discard, finish, message_read, untake_once
 from shmbroker.core.word import lap_of, laps_ahead, slot_at, word_ready, word_state
 
 
@@ -91,7 +91,7 @@ def carry_on(port: int, message: int, chunk: int) -> int:
     position = chunk_placed(port, chunk, 0, place(port, chunk, tail_load(port)))
     if position < 0:
         unreserve(port, chunk)
-        put_back(port, load(message + MESSAGE_POSITION), load(message + MESSAGE_WORD))
+        untake_once(port, message)
         return position
     latest_note(port, position, word_ready(chunk, 0), 1)
     fetch_add(load(port + PORT_HEADER) + RING_REPLACING_AT, 1)  # as in latest.replaced

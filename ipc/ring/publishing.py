@@ -36,9 +36,7 @@ from shmbroker.core.layout import (
     MARK_FLAGS_SHIFT,
     MARK_PRIORITY_MASK,
     MARK_PRIORITY_SHIFT,
-    MESSAGE_POSITION,
     MESSAGE_SHAPE,
-    MESSAGE_WORD,
     OUTGOING_BODY,
     OUTGOING_DELIVERIES,
     OUTGOING_KEY,
@@ -54,9 +52,7 @@ from shmbroker.core.layout import (
 )
 from shmbroker.core.publish import publish_chunk_checked_once, publish_chunk_once
 from shmbroker.core.run import run_of, unreserve
-from shmbroker.core.take import (
-    put_back,
-)
+from shmbroker.core.take import untake_once
 from shmbroker.core.transaction import place_once
 from shmbroker.core.word import word_ready
 from shmbroker.ipc.ring.growth import commit, reserve_any
@@ -236,10 +232,11 @@ def carry(port: int, message: int) -> int:
     if code != OK:
         return code
     chunk = reserve_any(port, load(message + MESSAGE_SHAPE), carried_mark(message))
-    if chunk < 0:
-        put_back(port, load(message + MESSAGE_POSITION), load(message + MESSAGE_WORD))
-        return chunk
-    code = carry_on(port, message, chunk)
+    if chunk >= 0:
+        code = carry_on(port, message, chunk)
+    else:
+        code = chunk
+        untake_once(port, message)
     tell_consumers(port)
     return code
 

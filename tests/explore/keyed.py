@@ -13,7 +13,7 @@ from shmbroker.core.codes import OK
 from shmbroker.core.latest import latest_find, latest_note, latest_repair
 from shmbroker.core.publish import publish_chunk_once
 from shmbroker.core.run import reserve
-from shmbroker.core.take import give_back_once, put_back, take_once
+from shmbroker.core.take import give_back_once, take_once, unclaim
 from shmbroker.core.word import word_ready
 from tests.explore.cast import Cast
 from tests.explore.invariants import RingRules
@@ -87,7 +87,7 @@ def carrying(times: int) -> int:
         if carry_take(PORT, MESSAGE) == OK:
             chunk = reserve(PORT, load(MESSAGE + at.MESSAGE_SHAPE), carried_mark(MESSAGE))
             if chunk < 0:
-                put_back(PORT, load(MESSAGE + at.MESSAGE_POSITION), load(MESSAGE + at.MESSAGE_WORD))
+                unclaim(PORT, load(MESSAGE + at.MESSAGE_POSITION), load(MESSAGE + at.MESSAGE_WORD))
             else:
                 carry_on(PORT, MESSAGE, chunk)
         forget()

@@ -397,3 +397,18 @@ def test_whenever_a_producer_is_killed_one_value_of_each_key_is_left(
         for key in range(keys):  # the next one begins anew
             prices.publish(b"-1", key=f"{key}", ttl=1e-9)
         prices.expire()
+
+
+def test_what_there_is_no_memory_to_carry_was_not_delivered(broker: Broker) -> None:
+    values = broker.declare_queue(
+        "values", slots=16, last_value=True, max_producer_bytes="1MiB", max_deliveries=2
+    )
+    values.publish(bytes(3000), key="quiet")
+    for _ in range(14):
+        values.publish(bytes(1500), key="k")
+    broker.declare_queue("other").publish(bytes(1 << 20))
+    for _ in range(3):
+        with pytest.raises(QueueFull):
+            values.publish(b"", key="k", timeout=0)
+    quiet = values.get(timeout=0)
+    assert (quiet.key, quiet.deliveries) == ("quiet", 0)
