@@ -14,6 +14,7 @@
 
 #define _GNU_SOURCE
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/base.h"
@@ -244,20 +245,91 @@ static void write_down(attempt *made)
     }
 }
 
-static const sb_outgoing NO_KEY;
+/* --- room ------------------------------------------------------------------------------------- */
 
-/* So many messages a queue may ever have room for. */
-static int64_t most_in(const sb_queue *queue)
+static const void *key_of(const operation *of, int64_t *length)
 {
-    bool is_limited = queue->max_messages > 0 && queue->max_messages < queue->slots;
-    return is_limited && !queue->last_value ? queue->max_messages : queue->slots;
+    const char *data = (const char *)(intptr_t)*port_field(&of->lane->port, L_PORT_DATA);
+    const char *chunk = data + of->where;
+    const sb_message message = {.chunk = chunk, .shape = word_load(chunk, L_CHUNK_SHAPE_AT),
+                                .mark = word_load(chunk, L_CHUNK_MARK_AT)};
+    return sb_message_key(&message, length);
 }
 
-static int64_t room_in(const sb_queue *queue, sb_port *port, int64_t *positions, int64_t pledged)
+/* Whether an operation before it publishes its key. */
+static bool is_update(const attempt *made, const operation *of)
 {
-    int64_t room = sb_port_room_with(port, positions, pledged);
-    int64_t kept = queue->slots - most_in(queue);
-    return room > kept ? room - kept : room < 0 ? room : 0;
+    int64_t length, other;
+    const void *key = key_of(of, &length), *its;
+    for (const operation *each = made->operations; length > 0 && each < of; each++)
+        if (each->queue == of->queue && each->lane) {
+            its = key_of(each, &other);
+            if (other == length && memcmp(its, key, (size_t)length) == 0)
+                return true;
+        }
+    return false;
+}
+
+/* Of last values one for each key that is not there. */
+static int64_t news_in(const attempt *made, const party *with, sb_port *port)
+{
+    int64_t count = 0, length;
+    if (!with->queue->last_value)
+        return with->publishes;
+    for (const operation *each = made->operations; each < made->operations + made->count; each++) {
+        if (each->queue != with->queue || !each->lane)
+            continue;
+        const void *key = key_of(each, &length);
+        count += (length == 0 || sb_port_latest_find(port, key, length) < 0) &&
+                 !is_update(made, each);
+    }
+    return count;
+}
+
+/* So much that is new a queue may ever have room for. */
+static int64_t most_in(const sb_queue *queue)
+{
+    int64_t slots = slots_for_news(queue);
+    return queue->max_messages > 0 && queue->max_messages < slots ? queue->max_messages : slots;
+}
+
+static int64_t more_than_ever(const party *with, int64_t news)
+{
+    const sb_queue *queue = with->queue;
+    int64_t most = queue->last_value ? slots_for_news(queue) : most_in(queue);
+    if (with->publishes > most)
+        return fail(SB_INVALID,
+                    "the transaction publishes %lld messages to queue '%s', which holds "
+                    "%lld at most",
+                    (long long)with->publishes, queue->name, (long long)most);
+    return fail(SB_INVALID, "the transaction brings %lld keys to queue '%s', which holds %lld",
+                (long long)news, queue->name, (long long)most_in(queue));
+}
+
+/* There is to be room for all of its messages, and within the limits for the news among them. */
+static int64_t make_room(attempt *made, const party *with, sb_port *port, int64_t pledged)
+{
+    sb_queue *queue = with->queue;
+    int64_t code, slots = slots_for_news(queue), most = most_in(queue), kept = slots - most;
+    int64_t room = sb_port_room_with(port, made->places, pledged);
+    if (room < 0 || room - kept >= with->publishes)
+        return room < 0 ? room : SB_OK;
+    int64_t news = news_in(made, with, port);
+    if (news > most || with->publishes > slots)
+        return more_than_ever(with, news);
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return SB_FULL;
+    while (room >= 0) {
+        bool of_news = news > 0 && room - kept < news;
+        if (!of_news && room >= with->publishes)
+            break;
+        bool is_made = queue_make_room_for(queue, in, of_news ? most : slots,
+                                           of_news ? news : with->publishes);
+        room = is_made ? sb_port_room_with(port, made->places, pledged) : SB_FULL;
+    }
+    lane_leave(in);
+    return room < 0 ? room : SB_OK;
 }
 
 static int64_t prepare_in(attempt *made, party *with, int64_t now_ns)
@@ -275,11 +347,6 @@ static int64_t prepare_in(attempt *made, party *with, int64_t now_ns)
                     "acknowledge it", queue->name);
     if (pledged < 0 || with->publishes == 0)
         return pledged < 0 ? pledged : SB_OK;
-    if (with->publishes > most_in(queue) && !made->was_decided)
-        return fail(SB_INVALID,
-                    "the transaction publishes %lld messages to queue '%s', which holds "
-                    "%lld at most",
-                    (long long)with->publishes, queue->name, (long long)most_in(queue));
     with->series = sb_port_commit_number(&port, made->record, queue->reference,
                                          made->connection->id, now_ns);
     if (with->series < 0) /* that many others commit to it now */
@@ -287,18 +354,7 @@ static int64_t prepare_in(attempt *made, party *with, int64_t now_ns)
     code = auto_delete_outcome(queue, SB_OK); /* from here on it is not deleted for want of use */
     if (code != SB_OK)
         return code;
-    if (made->was_decided)
-        return SB_OK;
-    int64_t room = room_in(queue, &port, made->places, pledged);
-    lane *in = room >= 0 && room < with->publishes ? lane_enter(queue, &code) : NULL;
-    for (int64_t before = -1; in && room > before && room < with->publishes;) {
-        before = room;
-        if (queue_make_room(queue, in, &NO_KEY))
-            room = room_in(queue, &port, made->places, pledged);
-    }
-    if (in)
-        lane_leave(in);
-    return room < 0 ? room : room < with->publishes ? SB_FULL : SB_OK;
+    return made->was_decided ? SB_OK : make_room(made, with, &port, pledged);
 }
 
 static int64_t prepare(attempt *made, party *with, int64_t now_ns)

@@ -27,27 +27,34 @@ static bool is_update(sb_port *port, const void *key, int64_t key_length)
     return key_length > 0 && sb_port_latest_find(port, key, key_length) >= 0;
 }
 
+int64_t slots_for_news(const sb_queue *queue)
+{
+    return queue->last_value ? part_of(queue, L_CARRIED_PART) : queue->slots;
+}
+
+int64_t last_value_most(const sb_queue *queue, sb_port *port, const void *key, int64_t key_length)
+{
+    return is_update(port, key, key_length) ? slots_for_news(queue) : queue->max_messages;
+}
+
 int64_t last_value_room(sb_queue *queue, sb_port *port, const void *key, int64_t key_length)
 {
     int64_t used = sb_port_window(port);
     if (used < queue->max_messages)
         return SB_OK;
-    return used < part_of(queue, L_CARRIED_PART) && is_update(port, key, key_length) ? SB_OK
-                                                                                     : SB_FULL;
+    return used < last_value_most(queue, port, key, key_length) ? SB_OK : SB_FULL;
 }
 
-bool last_value_carry(sb_queue *queue, sb_port *port, const void *key, int64_t key_length)
+bool last_value_carry(sb_queue *queue, sb_port *port, int64_t most, int64_t count)
 {
-    if (!queue->last_value)
-        return false;
     int64_t live = sb_port_slots_in(port, L_READY) + sb_port_slots_in(port, L_LEASED);
-    int64_t most = is_update(port, key, key_length) ? part_of(queue, L_CARRIED_PART)
-                                                    : queue->max_messages;
-    if (live >= most)
+    if (live + count > most)
         return false;
     sb_port_latest_repair(port); /* what is still to be replaced is not carried */
     /* half of what was replaced: else the next who publishes would look through all of it again */
     int64_t wanted = live + (most - live) / 2;
+    if (wanted > most - count)
+        wanted = most - count;
     for (int64_t carried = 0; carried <= live && sb_port_window(port) > wanted; carried++) {
         sb_message message;
         int64_t head = word_load(queue->ring.memory, L_RING_HEAD_AT) & L_POSITION_MASK;
@@ -59,7 +66,7 @@ bool last_value_carry(sb_queue *queue, sb_port *port, const void *key, int64_t k
         if (expiry)
             expiry_note(queue, expiry);
     }
-    return sb_port_window(port) < most;
+    return sb_port_window(port) + count <= most;
 }
 
 static int64_t value_in(sb_queue *queue, const void *key, int64_t key_length, sb_message *message,

@@ -83,7 +83,15 @@ int64_t queue_within(sb_queue *queue, lane *in, const sb_outgoing *message)
 
 bool queue_make_room(sb_queue *queue, lane *in, const sb_outgoing *message)
 {
+    int64_t most = queue->last_value ? last_value_most(queue, &in->port, message->key,
+                                                       message->key_length)
+                                     : queue->slots;
+    return queue_make_room_for(queue, in, most, 1);
+}
+
+bool queue_make_room_for(sb_queue *queue, lane *in, int64_t most, int64_t count)
+{
     return queue->connection->duties->expire(queue, &in->port) > 0 ||
-           last_value_carry(queue, &in->port, message->key, message->key_length) ||
+           (queue->last_value && last_value_carry(queue, &in->port, most, count)) ||
            (queue->when_full == L_DROP_OLDEST && sb_port_drop_oldest(&in->port) > 0);
 }

@@ -360,10 +360,15 @@ void schedule_unknown(sb_queue *ring);
 
 /* How many messages it may hold, so that there is room for what is carried. */
 void last_value_limit(sb_queue *queue);
+/* Of its slots, those that are not for what is carried. */
+int64_t slots_for_news(const sb_queue *queue);
+/* Of how many of these a message of this key may be one: of all if the key is there. */
+int64_t last_value_most(const sb_queue *queue, sb_port *port, const void *key,
+                        int64_t key_length);
 /* Whether there is room for a message of this key: SB_OK, or SB_FULL. */
 int64_t last_value_room(sb_queue *queue, sb_port *port, const void *key, int64_t key_length);
-/* Make room for one among what was replaced: whether there is some now. */
-bool last_value_carry(sb_queue *queue, sb_port *port, const void *key, int64_t key_length);
+/* Make room for so many, where `most` may be, among what was replaced: whether there is now. */
+bool last_value_carry(sb_queue *queue, sb_port *port, int64_t most, int64_t count);
 
 /* --- idle_lane.c ------------------------------------------------------------------------------ */
 
@@ -415,6 +420,8 @@ int64_t queue_within(sb_queue *queue, lane *in, const sb_outgoing *message);
 /* It is full for this one: drop what nobody is to get any more; whether it is worth trying
  * again. */
 bool queue_make_room(sb_queue *queue, lane *in, const sb_outgoing *message);
+/* The same for so many, of a queue of last values where `most` may be. */
+bool queue_make_room_for(sb_queue *queue, lane *in, int64_t most, int64_t count);
 /* The same, by the limits of the settings alone, if there are any (is_limited). */
 int64_t within_limits(sb_queue *queue, lane *in, const sb_outgoing *message);
 bool is_limited(const sb_queue *queue);

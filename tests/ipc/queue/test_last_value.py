@@ -399,6 +399,62 @@ def test_whenever_a_producer_is_killed_one_value_of_each_key_is_left(
         prices.expire()
 
 
+def full_of_keys(broker: Broker, **settings: Any) -> Queue:
+    """As many as it may have: 896."""
+    queue = broker.declare_queue("values", slots=1024, last_value=True, **settings)
+    for number in range(896):
+        queue.publish(b"0", key=f"k{number}", timeout=0)
+    return queue
+
+
+def commit(broker: Broker, queue: Queue, body: bytes, *keys: str) -> None:
+    with broker.transaction(timeout=0) as transaction:
+        for key in keys:
+            transaction.publish(queue, body, key=key)
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_transaction_updates_keys_of_a_full_queue_and_no_other_is_dropped(
+    broker: Broker, kept: bool
+) -> None:
+    queue = full_of_keys(broker, non_destructive=kept)
+    for number in range(100):
+        commit(broker, queue, b"%d" % number, "k500", "k501")
+    commit(broker, queue, b"all", *(f"k{number}" for number in range(600, 664)))
+    assert all(value_of(queue, f"k{number}") is not None for number in range(896))
+    assert (value_of(queue, "k500"), value_of(queue, "k663")) == (b"99", b"all")
+    assert queue.statistics().dropped == 0
+
+
+def test_a_transaction_brings_no_more_keys_than_a_publisher(broker: Broker) -> None:
+    queue = full_of_keys(broker)
+    for keys in (["new"], ["k1", "new"]):
+        with pytest.raises(QueueFull):
+            commit(broker, queue, b"1", *keys)
+    small = broker.declare_queue("small", slots=1024, last_value=True, max_messages=3)
+    commit(broker, small, b"1", "a", "b")
+    commit(broker, small, b"2", *"abababcc")
+    assert [value_of(small, key) for key in "abc"] == [b"2"] * 3
+    with pytest.raises(QueueFull):
+        commit(broker, small, b"3", "one more")
+    with pytest.raises(InvalidArgument, match="brings 4 keys to queue 'small', which holds 3"):
+        commit(broker, small, b"3", *"defg")
+    with pytest.raises(InvalidArgument, match="which holds 960 at most"):
+        commit(broker, small, b"3", *["a"] * 961)
+    commit(broker, small, b"4", "a")
+    queue.publish(b"1", key="k1", timeout=0)
+
+
+def test_a_transaction_makes_room_where_the_oldest_values_are_dropped(broker: Broker) -> None:
+    queue = full_of_keys(broker, when_full="drop-oldest")
+    commit(broker, queue, b"1", "new", "k895")
+    assert (value_of(queue, "k0"), value_of(queue, "k1")) == (None, b"0")
+    assert queue.statistics().dropped == 1
+    commit(broker, queue, b"2", *(f"k{number}" for number in range(700, 800)))
+    assert value_of(queue, "new") == value_of(queue, "k895") == b"1"
+    assert value_of(queue, "k799") == b"2"
+
+
 def test_what_there_is_no_memory_to_carry_was_not_delivered(broker: Broker) -> None:
     values = broker.declare_queue(
         "values", slots=16, last_value=True, max_producer_bytes="1MiB", max_deliveries=2

@@ -82,9 +82,16 @@ class QueueModel:
         slots = self.part(REPLACED_PART) if self.is_last_value else self.slots
         return min(slots, self.settings.get("max_messages") or slots)
 
+    @property
+    def most_of_all(self) -> int:
+        """So many, if some of it replaces."""
+        return self.part(CARRIED_PART) if self.is_last_value else self.slots
+
+    def is_update(self, key: str | None) -> bool:
+        return self.is_last_value and key is not None and self.newest(key) is not None
+
     def most_for(self, key: str | None) -> int:
-        is_update = self.is_last_value and key is not None and self.newest(key) is not None
-        return max(self.most, self.part(CARRIED_PART)) if is_update else self.most
+        return self.most_of_all if self.is_update(key) else self.most
 
     def has_room(self, message: MessageModel) -> bool:
         return self.window < self.most_for(message.key)
@@ -97,7 +104,10 @@ class QueueModel:
         return True
 
     def make_room(self, key: str | None) -> bool:
-        return self.expire() > 0 or self.carry(key) or self.drop_oldest()
+        return self.make_room_for(self.most_for(key), 1)
+
+    def make_room_for(self, most: int, count: int) -> bool:
+        return self.expire() > 0 or self.carry(most, count) or self.drop_oldest()
 
     def drop_oldest(self) -> bool:
         if self.when_full != "drop-oldest" or self.window == 0:
@@ -108,12 +118,12 @@ class QueueModel:
         self.done(oldest, "dropped")
         return True
 
-    def carry(self, key: str | None) -> bool:
-        """The oldest go to the end, until half of what was replaced is free again."""
-        live, most = len(self.there()), self.most_for(key)
-        if not self.is_last_value or live >= most:
+    def carry(self, most: int, count: int) -> bool:
+        """The oldest go to the end, until half of what was replaced is free again, or so many."""
+        live = len(self.there())
+        if not self.is_last_value or live + count > most:
             return False
-        wanted = live + (most - live) // 2
+        wanted = min(live + (most - live) // 2, most - count)
         for _ in range(live + 1):
             if self.window <= wanted or self.window >= self.slots:
                 break
@@ -124,7 +134,7 @@ class QueueModel:
             self.append(copy)
             copy.age, copy.carried_from = oldest.age, oldest.position
             self.done(oldest, "carried")
-        return self.window < most
+        return self.window + count <= most
 
     # --- publishing ---------------------------------------------------------------------------
 

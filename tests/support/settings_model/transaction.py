@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from shmbroker import Error, InvalidArgument, QueueFull
 from tests.support.settings_model.message import ID, MessageModel
-from tests.support.settings_model.queue import CARRIED_PART, QueueModel
+from tests.support.settings_model.queue import QueueModel
 
 
 @dataclass(eq=False)
@@ -26,26 +27,42 @@ class TransactionModel:
             queue.log[head].state == "done" or queue.log[head] in ours
         ):
             head += 1
-        most = queue.part(CARRIED_PART) if queue.is_last_value else queue.most
-        return most - (len(queue.log) - head)
+        return queue.most_of_all - (len(queue.log) - head)
 
-    def is_too_large(self) -> bool:
-        return any(
-            sum(to is queue for to, _ in self.publishes)
-            > (queue.slots if queue.is_last_value else queue.most)
-            for queue in self.order
-        )
+    def news_in(self, queue: QueueModel) -> int:
+        """How many take room from what is there: of last values one for each new key."""
+        keys = [message.key for to, message in self.publishes if to is queue]
+        if not queue.is_last_value:
+            return len(keys)
+        new = [key for key in keys if not queue.is_update(key)]
+        return new.count(None) + len(set(new) - {None})
 
-    def commit(self) -> bool:
-        for queue in dict.fromkeys(self.order):
-            wanted = sum(each is queue for each, _ in self.publishes)
+    def refusal_by(self, queue: QueueModel) -> type[Error] | None:
+        """After what could be done about it."""
+        wanted = sum(each is queue for each, _ in self.publishes)
+        kept = queue.most_of_all - queue.most
+        if not wanted or self.room_in(queue) - kept >= wanted:
+            return None
+        news = self.news_in(queue)
+        if wanted > queue.most_of_all or news > queue.most:
+            return InvalidArgument
+        while True:
             room = self.room_in(queue)
-            while room < wanted and queue.make_room(None):
-                before, room = room, self.room_in(queue)
-                if room <= before:
-                    break
-            if wanted and room < wanted:
-                return False
+            if news and room - kept < news:
+                is_made = queue.make_room_for(queue.most, news)
+            elif room < wanted:
+                is_made = queue.make_room_for(queue.most_of_all, wanted)
+            else:
+                return None
+            if not is_made:
+                return QueueFull
+
+    def commit(self) -> type[Error] | None:
+        """Why not."""
+        for queue in dict.fromkeys(self.order):
+            refusal = self.refusal_by(queue)
+            if refusal is not None:
+                return refusal
         for queue, message in self.acks:
             queue.done(message, "acked")
         for queue, message in self.publishes:
@@ -57,7 +74,7 @@ class TransactionModel:
                 queue.place(message)
         for queue, message in self.schedules:
             queue.scheduled.append(message)
-        return True
+        return None
 
     def roll_back(self) -> None:
         for queue, message in self.acks:
