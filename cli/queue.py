@@ -308,7 +308,11 @@ def explain(name: str, as_json: bool, vhost: str) -> None:
 @name_argument
 @vhost_option
 def pause(name: str, vhost: str) -> None:
-    """Pause a queue: consumers get no messages until `resume`."""
+    """Pause a queue: consumers get no messages until `resume`.
+
+    A durable queue that is restored from the journal, after a restart of the machine or on another
+    host, delivers again.
+    """
     with connected(vhost) as broker:
         queue_named(broker, name).pause()
     say(f"queue {name!r} is paused; to go on: shmbroker queue resume {name}")

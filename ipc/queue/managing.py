@@ -121,7 +121,10 @@ class Managing(OpenedQueue):
         self._broker.delete_queue(self.name, force=force)
 
     def pause(self) -> None:
-        """Deliver nothing until resume; publishing goes on."""
+        """Deliver nothing until resume; publishing goes on.
+
+        A queue that is restored from the journal delivers again.
+        """
         self._set_paused(True)
 
     def resume(self) -> None:

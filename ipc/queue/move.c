@@ -142,9 +142,9 @@ static bool has_room(passage *over, const sb_outgoing *copy)
     return used < to->slots && (to->max_messages == 0 || used < to->max_messages);
 }
 
-/* No message is taken that has no room there, unless another producer is faster: who looks meanwhile
- * gets what is behind it.  What is to be in a transaction is copied before it is taken: that it could
- * be taken says that it was whole. */
+/* No message is taken that has no room there, unless another producer is faster: who looks
+ * meanwhile gets what is behind it.  What is to be in a transaction is copied before it is taken:
+ * that it could be taken says that it was whole. */
 static int64_t await_room(passage *over, const sb_message *message)
 {
     const sb_outgoing copy = copy_of(over, message);

@@ -188,9 +188,23 @@ static bool is_due(const scheduled *read)
     return read->not_before <= now || (read->expiry > 0 && read->expiry <= now);
 }
 
-static void forget_delay(sb_port *port, int64_t chunk)
+static void forget_delay(sb_port *port, int64_t chunk, int64_t expiry)
 {
-    word_store((char *)sb_port_arena_data(port) + chunk, L_CHUNK_NOT_BEFORE_AT, 0);
+    char *at = (char *)sb_port_arena_data(port) + chunk;
+    word_store(at, L_CHUNK_NOT_BEFORE_AT, 0);
+    word_store(at, L_CHUNK_EXPIRY_AT, expiry);
+}
+
+/* It lives from its time of day on, and that comes at another moment if the clock was set: not from
+ * before that moment, and no longer than from now on. */
+static int64_t expiry_of(const scheduled *read)
+{
+    int64_t now = sb_system_clock(), ttl = read->expiry - read->not_before;
+    if (!read->time_of_day || read->expiry <= 0 || read->expiry >= SB_FOREVER)
+        return read->expiry;
+    int64_t from_due = now - (realtime_ns() - read->time_of_day) + ttl;
+    int64_t latest = from_due > read->expiry ? from_due : read->expiry;
+    return latest < now + ttl ? latest : now + ttl;
 }
 
 /* Take what is at this position, and make a chunk of it in the queue: SB_OK, SB_GONE if there is
@@ -228,7 +242,7 @@ static int64_t prepare(service *at, lane *out, lane *in, int64_t position, batch
         sb_port_give_back(&out->port, message);
         return chunk;
     }
-    forget_delay(&in->port, chunk);
+    forget_delay(&in->port, chunk, expiry_of(&read));
     made->operations[made->count] =
         (operation){.queue = at->schedule, .where = position, .word = message->word};
     made->operations[BATCH + made->count++] =

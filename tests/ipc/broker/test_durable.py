@@ -97,6 +97,18 @@ def test_who_waits_is_woken_when_it_is_on_disk(broker: Broker, vhost: str, tmp_p
     assert seen
 
 
+def test_what_is_restored_is_not_paused(broker: Broker, vhost: str, tmp_path: Path) -> None:
+    queue = broker.declare_queue("orders", durable=True)
+    with journaling(vhost, tmp_path):
+        queue.pause()
+        queue.publish(b"x", timeout=PATIENCE)
+    with journaling(vhost, tmp_path, epoch=2):
+        assert queue.is_paused, "another broker has the same memory"
+    with after_the_host_died(vhost, tmp_path, epoch=3) as again:
+        assert not again.queue("orders").is_paused
+        assert again.queue("orders").receive(timeout=PATIENCE) == b"x"
+
+
 def test_confirms_are_awaitable(vhost: str, tmp_path: Path) -> None:
     async def session() -> None:
         async with await aio.connect(f"shm://{vhost}") as broker:

@@ -455,6 +455,17 @@ def test_a_transaction_makes_room_where_the_oldest_values_are_dropped(broker: Br
     assert value_of(queue, "k799") == b"2"
 
 
+def test_what_was_taken_only_to_be_put_elsewhere_goes_if_a_newer_one_came(prices: Queue) -> None:
+    prices.publish(b"1", key="eur")
+    prices.publish(b"2", key="usd")
+    eur, usd = prices.get_many(2)
+    prices.publish(b"3", key="eur")
+    for each in (eur, usd):
+        each._untake()
+    assert [(each.body, each.deliveries) for each in prices.browse()] == [(b"2", 0), (b"3", 0)]
+    assert prices.statistics().replaced == 1
+
+
 def test_what_there_is_no_memory_to_carry_was_not_delivered(broker: Broker) -> None:
     values = broker.declare_queue(
         "values", slots=16, last_value=True, max_producer_bytes="1MiB", max_deliveries=2

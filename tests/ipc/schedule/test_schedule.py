@@ -554,7 +554,7 @@ def ahead(seconds):
 with shmbroker.connect(f"shm://{vhost}") as broker:
     orders = broker.declare_queue("orders")
     begin = time.monotonic()
-    orders.publish(b"by day", deliver_at=time.time() + 3600)
+    orders.publish(b"by day", deliver_at=time.time() + 3600, ttl=60)
     orders.publish(b"by clock", deliver_after=0.5)
     orders.publish(b"by day, too early", deliver_at=time.time() + 1.0)
     ahead(-60)
@@ -566,8 +566,14 @@ with shmbroker.connect(f"shm://{vhost}") as broker:
         pass
     ahead(3600)
     assert orders.receive(timeout=10) == b"by day, too early"
-    assert orders.receive(timeout=10) == b"by day"
+    message = orders.get(timeout=10)
+    assert message.body == b"by day"
+    assert message.expires_at.timestamp() <= time.time() + 60
     assert time.monotonic() - begin < 60
+    begin = time.time()
+    orders.publish(b"later", deliver_at=time.time() + 0.1, ttl=60)
+    ahead(3600 - 0.3)
+    assert orders.get(timeout=10).expires_at.timestamp() - begin >= 60.05
 """
 
 
