@@ -20,7 +20,7 @@ from typing import Final
 
 from shmbroker.ipc.base.errors import Error, InvalidArgument
 from shmbroker.ipc.base.trust import make_folder
-from shmbroker.ipc.instance import process
+from shmbroker.ipc.instance import process, reloading
 from shmbroker.ipc.instance.config import config as instance
 from shmbroker.ipc.instance.config import masking
 from shmbroker.ipc.instance.config.config import FILE, toml_of
@@ -39,6 +39,7 @@ FOLDER: Final = "colocated"
 """In the folder of who runs them."""
 HOST: Final = "host"
 """In the folder of the backup: who runs it, and for whom."""
+RELOAD_SECONDS: Final = 5.0
 STOP_SECONDS: Final = 20.0
 """A backup that has taken over writes what is there; then it is killed."""
 PROGRAM: Final = "import sys; from shmbroker.cli.main import main; sys.exit(main())"
@@ -81,6 +82,14 @@ class Child:
     def why(self) -> str:
         """Its last words."""
         return str(read_whole(self.folder / RUN / "status").get("why") or "")
+
+    def reload(self, given: Mapping[str, object]) -> None:
+        """Its configuration from now on.  InvalidArgument: it does not take it."""
+        write_text(self.folder / FILE, toml_of(dict(given)))
+        answer = reloading.asked(self.folder, RELOAD_SECONDS)
+        why = "it does not answer" if answer is None else answer.get("why")
+        if why:
+            raise InvalidArgument(str(why))
 
     def stop(self) -> None:
         self._process.send_signal(signal.SIGTERM)

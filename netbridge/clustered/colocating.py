@@ -63,8 +63,8 @@ class Colocating:
         terms = Terms(most, config.policy, setup.group_name, config.vhost)
         self._hosting = Hosting(terms, hosted.numbers(config.folder) if most else {})
         self._children: dict[Node, Child] = {}
-        self._for: dict[Node, str] = {}
-        """Names of those for whom they run."""
+        self._for: dict[Node, Begin] = {}
+        """What was wanted of those that run here, or did."""
         self._refused: dict[Node, str] = {}
         """Why, as the log has it: there is no line for each attempt."""
         self._lives: Mapping[Node, End] = {}
@@ -94,6 +94,13 @@ class Colocating:
             anew = {node for node, end in lives.items() if former.get(node, end) is not end}
             self._does(self._asking.reaches(lives.keys(), time.monotonic(), anew))
         self._show()
+
+    def reload(self, setup: Setup) -> None:
+        """Backups that run here have other credentials, too; a secret may be in a file."""
+        self._setup = setup
+        for node, child in self._children.items():
+            again = partial(self._again, child, self._for[node])
+            self._worker.do(again, partial(self._reloaded, node))
 
     def tick(self, now: float) -> None:
         if self._asking is not None and now >= self._asking.due:
@@ -162,7 +169,7 @@ class Colocating:
     def _requested(self, end: End, at: Announcement, what: Requests) -> None:
         answer = self._hosting.requested(at.node, what)
         if isinstance(answer, Begin):
-            self._for[at.node] = what.name
+            self._for[at.node] = answer
             work = partial(self._begin, answer)
             self._worker.do(work, partial(self._begun, end, answer))
         else:
@@ -177,16 +184,18 @@ class Colocating:
 
     def _begin(self, wanted: Begin) -> Child:
         """In the worker."""
-        setup, name = self._setup, name_of(wanted.number)
-        found, folder = setup.colocated, setup.config.folder
-        assert found is not None, "it runs none otherwise"
-        host = Host(folder, setup.cluster.connector, self._node)
-        given = given_of(found, host, wanted.number, wanted.wanted)
+        folder, name = self._setup.config.folder, name_of(wanted.number)
 
         def ended(code: int) -> None:
             self._thread.call(lambda: self._ended(wanted.node, code))
 
-        return hosted.begin(folder, name, wanted.node, given, ended)
+        return hosted.begin(folder, name, wanted.node, self._given(wanted), ended)
+
+    def _given(self, wanted: Begin) -> Mapping[str, object]:
+        setup = self._setup
+        assert setup.colocated is not None, "it runs none otherwise"
+        host = Host(setup.config.folder, setup.cluster.connector, self._node)
+        return given_of(setup.colocated, host, wanted.number, wanted.wanted)
 
     def _begun(self, end: End, wanted: Begin, child: Child | Exception) -> None:
         node, whom = wanted.node, wanted.wanted.name
@@ -208,6 +217,19 @@ class Colocating:
         if child.code is not None:  # it was told when it was not known here yet
             self._ended(node, child.code)
 
+    def _again(self, child: Child, wanted: Begin) -> None:
+        """In the worker."""
+        child.reload(self._given(wanted))
+
+    def _reloaded(self, node: Node, failed: Exception | None) -> None:
+        if failed is None:
+            return
+        if not isinstance(failed, (Error, OSError, ValueError)):
+            raise failed
+        why = told(failed) if isinstance(failed, (Error, OSError)) else str(failed)
+        whom = self._for[node].wanted.name
+        self._log("warning", "does not reload a backup", f"that of {whom}: {why}", node)
+
     def _release(self, node: Node) -> None:
         child = self._children.get(node)
         if child is not None:
@@ -223,7 +245,7 @@ class Colocating:
         if code and child.why:
             why += f": {child.why}"
         self._log("warning" if code else "info", "runs a backup no more",
-                  f"{name} of {self._for[node]}: {why}", node)  # fmt: skip
+                  f"{name} of {self._for[node].wanted.name}: {why}", node)  # fmt: skip
         self._tell(node, BackupEnds(name, _short(why)))
         self._show()
 
@@ -247,7 +269,8 @@ class Colocating:
         shown: dict[str, Any] = {
             "process": os.getpid(),
             "runs": [
-                {"name": name_of(each.number), "for": self._for[node], "node": node.hex()}
+                {"name": name_of(each.number), "for": self._for[node].wanted.name,
+                 "node": node.hex()}
                 for node, each in sorted(self._hosting.hosted.items()) if each.runs
             ],
         }  # fmt: skip

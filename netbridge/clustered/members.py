@@ -152,6 +152,7 @@ class Members(Closable):
         wanted = self._setup
         if (wanted.discovery, wanted.credential) != (former.discovery, former.credential):
             self._discovers_by(wanted.discovery)
+        self._thread.call(partial(self.colocating.reload, wanted))
         self._worker.do(partial(self._goes_by, wanted), self._served)
 
     def _discovers_by(self, discovery: Discovery | None) -> None:

@@ -18,7 +18,7 @@ from shmbroker.netbridge.cluster.grouping import Grouping
 from shmbroker.netbridge.cluster.option import Cluster
 from shmbroker.netbridge.cluster.said import Left
 from shmbroker.netbridge.clustered import options
-from shmbroker.netbridge.config.colocated import Colocated
+from shmbroker.netbridge.config.colocated import Colocated, known_by
 from shmbroker.netbridge.config.config import Network
 from shmbroker.netbridge.discovery.option import Discovery
 from shmbroker.netbridge.election.threshold import Quorum
@@ -116,6 +116,7 @@ def reloaded(running: Setup, given: Given) -> Setup:
         credential=known.named(cluster.credentials) or running.credential,
         credentials=known,
         discovery=network.discoveries.get(cluster.discovery_group or "", running.discovery),
+        colocated=known_by(running.colocated, network.colocated),
     )
 
 

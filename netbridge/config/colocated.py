@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from shmbroker.ipc.instance.config.kind import FLAG, MEMBERS, Kind, count, duration
 from shmbroker.ipc.instance.config.option import OPTIONS, Default, Option
-from shmbroker.netbridge.cluster.option import Cluster, Refused
+from shmbroker.netbridge.cluster.option import ROOT, Cluster, Refused
 from shmbroker.netbridge.cluster.scale_down import SCALE_DOWN, scale_down
 from shmbroker.netbridge.member.option import REPLICATION
 from shmbroker.netbridge.plan.uri import Single
@@ -135,6 +135,21 @@ class Colocated:
     """Options of the backups that it runs, by key."""
     inherited: Mapping[str, object] = field(default_factory=dict, repr=False)
     """All options of this broker as they were given: the backups that it runs begin with them."""
+
+
+def known_by(running: Colocated | None, found: Colocated | None) -> Colocated | None:
+    """With the credentials that were found; all else needs a restart."""
+    if running is None or found is None:
+        return running
+    own = {key: each for key, each in running.inherited.items() if not _is_of_credentials(key)}
+    now = {key: each for key, each in found.inherited.items() if _is_of_credentials(key)}
+    return replace(running, inherited=own | now)
+
+
+def _is_of_credentials(key: str) -> bool:
+    table, _, name = key.partition(".")
+    is_own = table == ROOT and name.rpartition(".")[2] in ("user", "password")
+    return is_own or table == "credentials"
 
 
 def merged(given: Mapping[str, object]) -> dict[str, object]:

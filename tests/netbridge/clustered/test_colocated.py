@@ -17,7 +17,7 @@ import pytest
 import shmbroker
 from shmbroker.cli.console import supervised
 from shmbroker.cli.console.server import running
-from shmbroker.ipc.instance import status
+from shmbroker.ipc.instance import reloading, status
 from shmbroker.ipc.instance.config import config as instance
 from shmbroker.ipc.instance.watch import Watch
 from shmbroker.ipc.instance.whole import read_whole
@@ -261,6 +261,24 @@ def test_a_backup_inherits_the_environment_and_cannot_be_started_by_hand(cluster
     done = Shell("")("run", str(there))
     assert done.code == 1
     assert "is a backup that the broker 'west' runs, which is not there" in done.said
+
+
+def test_a_backup_follows_a_password_that_is_changed_while_it_runs(cluster: Cluster) -> None:
+    """Else nobody of its cluster would know it once its links are lost."""
+    add(cluster, "east", "west", asks=["east"])
+    started(cluster, "east", "west")
+    shows(cluster, "east", is_hosted)
+    backup = child(cluster, "west")
+    becomes(cluster, backup, "passive")
+    file = cluster["west"].folder / instance.FILE
+    file.write_text(file.read_text().replace(PASSWORD, "a newer password"))
+    assert reloading.asked(cluster["west"].folder, PATIENCE) is not None
+
+    def applied() -> list[object]:
+        lines = log_lines(backup / "log" / "shmbroker.log")
+        return [line["applied"] for line in lines if line["event"] == "reloaded"]
+
+    eventually(lambda: applied() == [["cluster.town.password"]])
 
 
 def test_a_backup_that_crashes_takes_nobody_with_it_and_is_asked_for_anew(cluster: Cluster) -> None:

@@ -39,7 +39,7 @@ class Host:
         begin = self.colocating._hosting.requested(WEST, WANTED)
         assert isinstance(begin, Begin)
         self.begin = begin
-        self.colocating._for[WEST] = "west"
+        self.colocating._for[WEST] = begin
 
 
 def test_one_that_ends_before_it_is_known_here_has_ended(
