@@ -31,6 +31,7 @@ from shmbroker.cli.console.reader import Reader
 from shmbroker.cli.console.refusal import Refusals, Refused
 from shmbroker.cli.console.session import Session, Sessions
 from shmbroker.cli.console.standing import Mode, Standing
+from shmbroker.cli.console.supervised import reloaded
 from shmbroker.cli.console.users import OF_USERS
 from shmbroker.cli.metrics.exposition import CONTENT_TYPE, text
 from shmbroker.ipc.base.errors import Error, InvalidArgument, NotFound
@@ -39,7 +40,7 @@ from shmbroker.ipc.instance.log import Log
 from shmbroker.netbridge.clustered.shown import FILE as CLUSTER_FILE
 from shmbroker.netbridge.config.config import Network
 from shmbroker.netbridge.config.console import Console
-from shmbroker.netbridge.config.users import Users, reload
+from shmbroker.netbridge.config.users import Users
 from shmbroker.netbridge.security.credential import Credentials
 from shmbroker.netbridge.serving.programs import PROGRAMS
 
@@ -65,7 +66,7 @@ class Application:
         self._ha = panels.Told(config, "ha", "pair" if config.policy == "pair" else "ha")
         self._cluster = panels.Told(config, "cluster", CLUSTER_FILE)
         self._programs = panels.Told(config, PROGRAMS, PROGRAMS)
-        self._users = Users(config.folder, reload)
+        self._users = Users(config.folder, reloaded)
         self._examined = panels.Examined(config)
         self._files = files()
         self._version = version("shmbroker")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import http.client
+import signal
 import socket
 import ssl
 import threading
@@ -240,6 +241,22 @@ def test_a_changed_password_holds_from_a_reload_on(own_site: Site) -> None:
     assert operator.get("/api/state").status == 200, "its own has not changed"
     refused(Visitor(own_site.url).log_in(user="guest", password=VIEWER), 401, "credentials")
     assert guest.log_in(user="guest", password="another one altogether").status == 200
+
+
+def test_users_who_change_while_the_broker_is_dead(own_site: Site) -> None:
+    with_credentials(own_site.folder)
+    own_site.start()
+    guest, operator = Visitor(own_site.url), Visitor(own_site.url)
+    assert guest.log_in(user="guest", password=VIEWER).status == 200
+    assert operator.log_in(user="operator", password=ADMIN).status == 200
+    own_site.signal(signal.SIGKILL)
+    own_site.shell.does("user", "password", str(own_site.folder), "guest", stdin=b"a second one\n")
+    eventually(lambda: guest.get("/api/state").status == 401)
+    refused(Visitor(own_site.url).log_in(user="guest", password=VIEWER), 401, "credentials")
+    assert guest.log_in(user="guest", password="a second one").status == 200
+    operator.does("remove-user", name="guest")
+    eventually(lambda: guest.get("/api/state").status == 401)
+    assert operator.get("/api/state").status == 200
 
 
 def test_over_tls(own_site: Site) -> None:
