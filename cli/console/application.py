@@ -148,13 +148,15 @@ class Application:
         if not all(isinstance(each, str) for each in (link, user, password)):
             raise Refused(400, "request", "user, password and link are text")
         address = "" if request.client is None else request.client.host
+        endings = None
         if link:
             user, role = await run_in_threadpool(self._login.by_link, address, link)
         else:
+            endings = self._sessions.endings(user)
             role = await run_in_threadpool(self._login.by_password, address, user, password)
         if (former := request.cookies.get(cookie_of(self._port))) is not None:
             self._sessions.end(former)
-        token, session = self._sessions.begin(user, role)
+        token, session = self._sessions.begin(user, role, endings)
         self._log.write("console login", user=user, role=role, address=address)
         answer = JSONResponse({"user": user, "role": role, "csrf": session.csrf})
         answer.set_cookie(
