@@ -34,6 +34,7 @@ from shmbroker.cli.console.standing import Mode, Standing
 from shmbroker.cli.console.supervised import reloaded
 from shmbroker.cli.console.users import OF_USERS
 from shmbroker.cli.metrics.exposition import CONTENT_TYPE, text
+from shmbroker.cli.output import json_of
 from shmbroker.ipc.base.errors import Error, InvalidArgument, NotFound
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.log import Log
@@ -315,10 +316,7 @@ class Application:
 
 def _json(content: object) -> Response:
     """Bytes, and what else JSON has not, are shown as Python writes them."""
-    import json
-
-    text = json.dumps(content, ensure_ascii=True, default=repr)
-    return Response(text, media_type="application/json")
+    return Response(json_of(content, default=repr), media_type="application/json")
 
 
 def _asked(request: Request, name: str) -> str:
