@@ -35,7 +35,7 @@ from shmbroker.cli.console.supervised import reloaded
 from shmbroker.cli.console.users import OF_USERS
 from shmbroker.cli.metrics.exposition import CONTENT_TYPE, text
 from shmbroker.cli.output import json_of
-from shmbroker.ipc.base.errors import Error, InvalidArgument, NotFound
+from shmbroker.ipc.base.errors import Error, InvalidArgument, NotFound, shortened
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.log import Log
 from shmbroker.netbridge.clustered.shown import FILE as CLUSTER_FILE
@@ -308,10 +308,26 @@ class Application:
             with taking_part(self._config.vhost, session.user) as broker:
                 return ACTIONS[verb](broker, given)
 
-        answer = await run_in_threadpool(done)
         names = {key: str(given[key])[:200] for key in NAMES if key in given}
-        self._log.write("audit", verb=f"console {verb}", user=session.user, **names)
+
+        def audit(**more: str) -> None:
+            self._log.write("audit", verb=f"console {verb}", user=session.user, **names, **more)
+
+        try:
+            answer = await run_in_threadpool(done)
+        except (Error, Refused) as error:
+            if not _is_refused_at_once(error):
+                audit(why=shortened(str(error)))
+            raise
+        audit()
         return _json(answer)
+
+
+def _is_refused_at_once(error: Error | Refused) -> bool:
+    """Nothing was done, not even a part of it."""
+    if isinstance(error, Refused):
+        return error.status < 500
+    return isinstance(error, InvalidArgument | NotFound)
 
 
 def _json(content: object) -> Response:
