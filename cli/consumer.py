@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -25,18 +24,17 @@ if TYPE_CHECKING:
 
 @contextmanager
 def source(broker: Broker, destination: Destination) -> Iterator[Queue]:
-    """The queue; for an exchange a temporary queue that is bound to it while the block runs."""
+    """The queue; for an exchange a temporary queue that is bound to it.
+
+    It vanishes however we end: one that stayed would be full some day, and nobody could publish.
+    """
     if destination.kind == "queue":
         yield queue_named(broker, destination.name)
         return
     exchange_named(broker, destination.name)
-    name = f"consumer-{os.getpid()}-{os.urandom(4).hex()}"
-    queue = broker.declare_queue(name)
-    try:
-        broker.bind(destination.name, name, destination.key)
-        yield queue
-    finally:
-        broker.delete_queue(name, force=True)
+    queue = broker.temporary_queue()
+    broker.bind(destination.name, queue.name, destination.key)
+    yield queue
 
 
 @click.command(

@@ -126,11 +126,18 @@ def verify(ctx: click.Context, folder: Path, as_json: bool) -> None:
 @json_option
 def print_(folder: Path, queue: int | None, count: int, as_json: bool) -> None:
     """Print the records of a journal, oldest first, with segment and offset."""
-    from shmbroker.ipc.journal.replay import Replay, frame_text
+    from shmbroker.ipc.base.errors import JournalDamaged
+    from shmbroker.ipc.journal.replay import Record, Replay, frame_text
 
-    with Replay(folder, salvage=True, noted=say) as replay:
-        wanted = (each for each in replay if queue is None or each.queue == queue)
-        found = list(islice(wanted, count))
+    def first(*, salvage: bool) -> list[Record]:
+        with Replay(folder, salvage=salvage, noted=say) as replay:
+            wanted = (each for each in replay if queue is None or each.queue == queue)
+            return list(islice(wanted, count))
+
+    try:
+        found = first(salvage=False)
+    except JournalDamaged:
+        found = first(salvage=True)
     if as_json:
         print_json(
             [

@@ -127,7 +127,8 @@ CONSOLE: Final = (
     Event("console login", "Somebody has logged in: `user`, `role`, `address`."),
     Event("console refused", "A login or a request was refused: `why`.",
           "if there are many: who tries it"),
-    Event("audit", "Somebody has changed something: `verb`, `user`."),
+    Event("audit", "Somebody has changed something: `verb`, `user`. With `why`, it failed, and a "
+          "part of it may be done."),
 )  # fmt: skip
 PARTS: Final = {
     "States": STATES,

@@ -122,6 +122,14 @@ def root(vhost: str | None) -> None:
     """A message broker for one host, in shared memory."""
 
 
+def open_streams() -> None:
+    """One that was closed (`>&-`) is a stream from or to nowhere: there is none in Python then, and
+    its number would be that of the next file that is opened."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+
+
 def failed(what: str) -> int:
     click.echo(f"shmbroker: {shortened(what)}", err=True)
     return 1
@@ -129,6 +137,7 @@ def failed(what: str) -> int:
 
 def main() -> int:
     """Run the command line and return the exit code."""
+    open_streams()
     try:
         code: int | None = root.main(prog_name="shmbroker", standalone_mode=False)
     except (click.Abort, KeyboardInterrupt):

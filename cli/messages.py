@@ -228,22 +228,25 @@ def move(
     Each message is published to TO before it leaves FROM.  A crash in between can leave one message
     in both queues.  No message is lost.
     """
-    moved = 0
+    moved, has_no_room = 0, False
     with connected(vhost) as broker:
         taken_from, given_to = two_queues(broker, source, target)
         most = matching(taken_from, selector) if count is None else count
         try:
             while moved < most:
                 # what was moved is known before we wait for room: Ctrl-C may end that
-                batch = taken_from.move_to(given_to, min(BATCH, most - moved), selector)
+                limit = min(BATCH, most - moved)
+                batch, _ = passed(taken_from, given_to, limit, selector, 0, copies=False)
                 if batch == 0:
-                    batch = taken_from.move_to(given_to, 1, selector, timeout=timeout)
+                    batch, has_no_room = passed(
+                        taken_from, given_to, 1, selector, timeout, copies=False
+                    )
                 if batch == 0:
                     break
                 moved += batch
         finally:
             say(f"{format_count(moved, 'message')} moved from {source!r} to {target!r}")
-        if moved < most and is_full(given_to):
+        if moved < most and has_no_room:
             raise click.ClickException(f"queue {target!r} is full; the others stay in {source!r}")
 
 
@@ -268,9 +271,11 @@ def copy(
     with connected(vhost) as broker:
         copied_from, given_to = two_queues(broker, source, target)
         most = matching(copied_from, selector) if count is None else count
-        copied = copied_from.copy_to(given_to, count, selector, timeout=timeout)
+        copied, has_no_room = passed(
+            copied_from, given_to, count, selector, timeout, copies=True
+        )
         say(f"{format_count(copied, 'message')} copied from {source!r} to {target!r}")
-        if copied < most and is_full(given_to):
+        if copied < most and has_no_room:
             raise click.ClickException(f"queue {target!r} is full")
 
 
@@ -287,7 +292,22 @@ def matching(queue: Queue, selector: Selector | None) -> int:
     return sum(selects(selector, message) for message in queue.browse())
 
 
+def passed(
+    source: Queue, target: Queue, limit: int | None, selector: Selector | None,
+    timeout: float | None, *, copies: bool,
+) -> tuple[int, bool]:  # fmt: skip
+    """How many were moved or copied, and whether it stopped for want of room."""
+    if is_over_link():
+        passes = source.copy_to if copies else source.move_to
+        return passes(target, limit, selector, timeout=timeout), is_full(target)
+    from shmbroker.ipc.queue.moving import pass_over
+
+    found = pass_over(source, target, limit, selector, timeout, copies=copies)
+    return found.messages, found.is_full
+
+
 def is_full(target: Queue) -> bool:
+    """As far as its slots and `max_messages` tell."""
     most = target.explain()["max_messages"].value
     return target.statistics().depth >= min(target.slots, most or target.slots)
 

@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from math import isfinite
 from typing import Any, TypeVar
 
 import click
@@ -35,8 +36,24 @@ def encodable(value: object) -> object:
     raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
+def json_of(value: object, **options: Any) -> str:
+    """What is no finite number is null, as JavaScript has it: JSON has no form for it."""
+    try:
+        return json.dumps(value, allow_nan=False, **options)
+    except ValueError:
+        return json.dumps(_finite(value), **options)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
 def print_json(value: object, indent: int | None = 2) -> None:
-    text = json.dumps(value, indent=indent, ensure_ascii=False, default=encodable)
+    text = json_of(value, indent=indent, ensure_ascii=False, default=encodable)
     click.echo(text.encode("utf-8", "surrogateescape"))
 
 

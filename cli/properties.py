@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from math import isfinite
 
 import click
 
 
 def parse_value(text: str) -> object:
-    """Parse a JSON number, true, false, null or quoted string.  Anything else is text."""
+    """Parse a JSON number, true, false, null or quoted string.  Anything else is text, as is what
+    Python alone takes for a number (NaN), and what is too large to be one (1e400)."""
     try:
         value: object = json.loads(text)
     except ValueError:
         return text
-    return text if isinstance(value, dict | list) else value
+    is_no_number = isinstance(value, float) and not isfinite(value)
+    return text if is_no_number or isinstance(value, dict | list) else value
 
 
 class Property(click.ParamType[tuple[str, object]]):

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from shmbroker.cli.connection import ordered_far
+from shmbroker.cli.console.supervised import reloaded
 from shmbroker.ipc.instance.config.config import load
 from shmbroker.ipc.instance.log import Log
-from shmbroker.netbridge.config import users
-from shmbroker.netbridge.config.users import Change, User
+from shmbroker.netbridge.config.users import Change, User, Users
 from shmbroker.netbridge.serving.orders import LOOKS, USERS
 
 
@@ -30,7 +30,7 @@ class Here:
     """Of the instance in a folder, whether it runs or not."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._users = folder, users.Users(folder, users.reload)
+        self._folder, self._users = folder, Users(folder, reloaded)
 
     def listed(self) -> list[User]:
         return self._users.listed()

@@ -31,15 +31,17 @@ from shmbroker.cli.console.reader import Reader
 from shmbroker.cli.console.refusal import Refusals, Refused
 from shmbroker.cli.console.session import Session, Sessions
 from shmbroker.cli.console.standing import Mode, Standing
+from shmbroker.cli.console.supervised import reloaded
 from shmbroker.cli.console.users import OF_USERS
 from shmbroker.cli.metrics.exposition import CONTENT_TYPE, text
-from shmbroker.ipc.base.errors import Error, InvalidArgument, NotFound
+from shmbroker.cli.output import json_of
+from shmbroker.ipc.base.errors import Error, InvalidArgument, NotFound, shortened
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.log import Log
 from shmbroker.netbridge.clustered.shown import FILE as CLUSTER_FILE
 from shmbroker.netbridge.config.config import Network
 from shmbroker.netbridge.config.console import Console
-from shmbroker.netbridge.config.users import Users, reload
+from shmbroker.netbridge.config.users import Users
 from shmbroker.netbridge.security.credential import Credentials
 from shmbroker.netbridge.serving.programs import PROGRAMS
 
@@ -65,7 +67,7 @@ class Application:
         self._ha = panels.Told(config, "ha", "pair" if config.policy == "pair" else "ha")
         self._cluster = panels.Told(config, "cluster", CLUSTER_FILE)
         self._programs = panels.Told(config, PROGRAMS, PROGRAMS)
-        self._users = Users(config.folder, reload)
+        self._users = Users(config.folder, reloaded)
         self._examined = panels.Examined(config)
         self._files = files()
         self._version = version("shmbroker")
@@ -147,13 +149,15 @@ class Application:
         if not all(isinstance(each, str) for each in (link, user, password)):
             raise Refused(400, "request", "user, password and link are text")
         address = "" if request.client is None else request.client.host
+        endings = None
         if link:
             user, role = await run_in_threadpool(self._login.by_link, address, link)
         else:
+            endings = self._sessions.endings(user)
             role = await run_in_threadpool(self._login.by_password, address, user, password)
         if (former := request.cookies.get(cookie_of(self._port))) is not None:
             self._sessions.end(former)
-        token, session = self._sessions.begin(user, role)
+        token, session = self._sessions.begin(user, role, endings)
         self._log.write("console login", user=user, role=role, address=address)
         answer = JSONResponse({"user": user, "role": role, "csrf": session.csrf})
         answer.set_cookie(
@@ -304,18 +308,31 @@ class Application:
             with taking_part(self._config.vhost, session.user) as broker:
                 return ACTIONS[verb](broker, given)
 
-        answer = await run_in_threadpool(done)
         names = {key: str(given[key])[:200] for key in NAMES if key in given}
-        self._log.write("audit", verb=f"console {verb}", user=session.user, **names)
+
+        def audit(**more: str) -> None:
+            self._log.write("audit", verb=f"console {verb}", user=session.user, **names, **more)
+
+        try:
+            answer = await run_in_threadpool(done)
+        except (Error, Refused) as error:
+            if not _is_refused_at_once(error):
+                audit(why=shortened(str(error)))
+            raise
+        audit()
         return _json(answer)
+
+
+def _is_refused_at_once(error: Error | Refused) -> bool:
+    """Nothing was done, not even a part of it."""
+    if isinstance(error, Refused):
+        return error.status < 500
+    return isinstance(error, InvalidArgument | NotFound)
 
 
 def _json(content: object) -> Response:
     """Bytes, and what else JSON has not, are shown as Python writes them."""
-    import json
-
-    text = json.dumps(content, ensure_ascii=True, default=repr)
-    return Response(text, media_type="application/json")
+    return Response(json_of(content, default=repr), media_type="application/json")
 
 
 def _asked(request: Request, name: str) -> str:

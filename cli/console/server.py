@@ -91,11 +91,11 @@ def run(folder: Path, flags: Mapping[str, object]) -> None:
             from shmbroker.cli.console.application import Application
 
             application = Application(config, network, console, known, port, log)
+            reads = partial(_read_again, folder, flags, application, log)
+            signal.signal(RELOAD, lambda *_: threading.Thread(target=reads, daemon=True).start())
             shown = {"process": asdict(process.this()), "url": url}
             write_whole(config.folder / RUN / SHOWN, shown)
             log.write("console", url=url)
-            reads = partial(_read_again, folder, flags, application, log)
-            signal.signal(RELOAD, lambda *_: threading.Thread(target=reads, daemon=True).start())
             _serve(application, console, made)
             application.refusals.close()
     except SystemRefused as error:

@@ -10,9 +10,12 @@ import hashlib
 import hmac
 import secrets
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
+
+from shmbroker.cli.console.refusal import Refused
 
 IDLE_SECONDS: Final = 3600.0
 AGE_SECONDS: Final = 12 * 3600.0
@@ -46,12 +49,23 @@ class Sessions:
         self._clock = clock
         self._lock = threading.Lock()
         self._all: dict[bytes, Session] = {}
+        self._endings: Counter[str] = Counter()
 
-    def begin(self, user: str, role: str) -> tuple[str, Session]:
-        """Its token, for the cookie.  Of too many the one goes that was not used for longest."""
+    def endings(self, user: str) -> int:
+        """How often all sessions of a user were ended: to be read before a password is checked."""
+        with self._lock:
+            return self._endings[user]
+
+    def begin(self, user: str, role: str, endings: int | None = None) -> tuple[str, Session]:
+        """Its token, for the cookie.  Of too many the one goes that was not used for longest.
+
+        Refused: the user's sessions were ended since there had been so many `endings`.
+        """
         token, now = secrets.token_urlsafe(TOKEN_BYTES), self._clock()
         made = Session(user, role, secrets.token_urlsafe(TOKEN_BYTES), now, now)
         with self._lock:
+            if endings is not None and endings != self._endings[user]:
+                raise Refused(401, "credentials", "the password was changed just now")
             self._drop_old(now)
             if len(self._all) >= SESSIONS_MAX:
                 del self._all[min(self._all, key=lambda each: self._all[each].used)]
@@ -75,6 +89,7 @@ class Sessions:
 
     def end_of(self, users: Collection[str]) -> None:
         with self._lock:
+            self._endings.update(users)
             for key in [key for key, each in self._all.items() if each.user in users]:
                 del self._all[key]
 

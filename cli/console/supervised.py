@@ -14,14 +14,17 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from shmbroker.cli.console.server import RELOAD, running
 from shmbroker.ipc.base.errors import SystemRefused
+from shmbroker.ipc.instance import status
 from shmbroker.ipc.instance.readable import is_readable
 from shmbroker.netbridge.broker.hosted import PROGRAM
+from shmbroker.netbridge.config import users
 
 NEEDED: Final = ("starlette", "uvicorn")
 END_SECONDS: Final = 10.0
@@ -58,6 +61,27 @@ def end(folder: Path) -> bool:
     finally:
         os.close(file)
     return True
+
+
+def reloaded(folder: Path) -> None:
+    """By the broker, and its console with it; by the console alone, if it has outlived the broker.
+    As `users.reload`."""
+    users.reload(folder)
+    if status.read(folder).process is None:
+        _reads_again(folder)
+
+
+def _reads_again(folder: Path) -> None:
+    """Who may log in at the console that runs."""
+    found = running(folder)
+    file = None if found is None else found[0].descriptor()
+    if file is None:
+        return
+    try:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(file, RELOAD)
+    finally:
+        os.close(file)
 
 
 class Supervised:

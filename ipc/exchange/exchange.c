@@ -143,6 +143,8 @@ sb_exchange *exchange_of_agent(sb_exchange *exchange)
     return exchange_for(exchange, FROM_AGENTS);
 }
 
+#define HASH_BEGINS UINT64_C(14695981039346656037)
+
 static uint64_t hash_of(const char *bytes, int64_t length, uint64_t hash)
 {
     for (int64_t each = 0; each < length; each++)
@@ -251,6 +253,7 @@ static int64_t fill(sb_exchange *exchange, kept_route *route, const int64_t *fou
         code = queue_handle(exchange->connection, at[0], queue);
         if (code == SB_OK) {
             route->targets[route->count++] = at[1];
+            route->known_by = hash_of((const char *)at, sizeof *at, route->known_by);
             sb_share_queue(*queue);
         } else if (code == SB_NOT_FOUND) {
             route->lacks = true;
@@ -277,6 +280,7 @@ static int64_t keep(sb_exchange *exchange, const sb_outgoing *message, int64_t p
         code = fail_system("memory for a route");
     if (code >= 0) {
         *route = (kept_route){.hash = hash, .key_length = message->key_length, .users = 1,
+                              .known_by = HASH_BEGINS,
                               .properties_length = properties, .queues = queues,
                               .targets = targets};
         memcpy(route->bytes, message->key, (size_t)message->key_length);
@@ -309,7 +313,7 @@ static int64_t route_of(sb_exchange *exchange, const sb_outgoing *message, kept_
     }
     /* a topic or direct exchange may lead to one that looks at properties */
     int64_t properties = exchange->reference ? message->properties_length : 0;
-    uint64_t hash = hash_of(message->key, message->key_length, UINT64_C(14695981039346656037));
+    uint64_t hash = hash_of(message->key, message->key_length, HASH_BEGINS);
     hash = hash_of(message->properties, properties, hash ^ 0xFF);
     kept_route **place = place_of(exchange, message, properties, hash);
     int64_t code = *place ? SB_OK : keep(exchange, message, properties, hash, place);
@@ -437,9 +441,9 @@ static int64_t publish_to(const sb_exchange *exchange, const kept_route *route, 
     return code;
 }
 
-
+/* `known_by`: by which route *done counts, or NULL if nobody minds. */
 static int64_t publish_routed(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,
-                              int64_t *done, sb_receipts *receipts)
+                              int64_t *done, sb_receipts *receipts, uint64_t *known_by)
 {
     int64_t code = usable_code(exchange->connection);
     if (code != SB_OK)
@@ -461,6 +465,13 @@ static int64_t publish_routed(sb_exchange *exchange, const sb_outgoing *message,
     int64_t count;
 again:
     count = exchange_route_wished(exchange, message, wishes, &route);
+    if (count >= 0 && known_by) {
+        if (*done > 0 && *known_by != 0 && *known_by != route->known_by) {
+            route_leave(route);
+            return SB_INTERRUPTED;
+        }
+        *known_by = route->known_by;
+    }
     was_deleted = count >= 0 && route->lacks;
     code = count < 0 ? count : receipts ? receipts_room(receipts, count) : SB_OK;
     for (; code >= 0 && *done < count; *done += code >= 0) {
@@ -495,14 +506,24 @@ int64_t sb_exchange_publish(sb_exchange *exchange, const sb_outgoing *message, i
                             int64_t *done)
 {
     int64_t code = outgoing_check(message);
-    return code == SB_OK ? publish_routed(exchange, message, timeout_ns, done, NULL) : code;
+    return code == SB_OK ? publish_routed(exchange, message, timeout_ns, done, NULL, NULL) : code;
 }
 
 int64_t sb_exchange_publish_receipts(sb_exchange *exchange, const sb_outgoing *message,
                                      int64_t timeout_ns, int64_t *done, sb_receipts *receipts)
 {
     int64_t code = outgoing_check(message);
-    return code == SB_OK ? publish_routed(exchange, message, timeout_ns, done, receipts) : code;
+    return code == SB_OK ? publish_routed(exchange, message, timeout_ns, done, receipts, NULL)
+                         : code;
+}
+
+int64_t sb_exchange_go_on(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,
+                          sb_progress *progress, sb_receipts *receipts)
+{
+    int64_t code = outgoing_check(message);
+    return code == SB_OK ? publish_routed(exchange, message, timeout_ns, &progress->done, receipts,
+                                          &progress->route)
+                         : code;
 }
 
 int64_t sb_receipts_confirm(const sb_receipts *receipts, int64_t level, int64_t timeout_ns)
@@ -530,11 +551,25 @@ int64_t sb_exchange_publish_with(sb_exchange *exchange, const void *body, int64_
                                  const void *key, int64_t key_length, const void *properties,
                                  int64_t properties_length, int64_t ttl_ns, int64_t priority,
                                  const void *id, int64_t id_length, int64_t timeout_ns,
-                                 int64_t *done)
+                                 sb_progress *progress)
 {
     const sb_outgoing message = {body, length, key, key_length, properties, properties_length,
                                  ttl_ns, priority, id, id_length, 0, 0, 0, 0, 0, 0};
-    return sb_exchange_publish(exchange, &message, timeout_ns, done);
+    return sb_exchange_go_on(exchange, &message, timeout_ns, progress, NULL);
+}
+
+int64_t sb_exchange_route(sb_exchange *exchange, const void *key, int64_t key_length,
+                          const void *properties, int64_t properties_length, uint64_t *route)
+{
+    const sb_outgoing message = {.key = key, .key_length = key_length, .properties = properties,
+                                 .properties_length = properties_length};
+    kept_route *found;
+    pthread_mutex_lock(&exchange->mutex);
+    int64_t code = route_of(exchange, &message, &found);
+    if (code == SB_OK)
+        *route = found->known_by;
+    pthread_mutex_unlock(&exchange->mutex);
+    return code;
 }
 
 int64_t sb_exchange_full(sb_exchange *exchange, const void *key, int64_t key_length,

@@ -15,7 +15,7 @@ int64_t exchange_close(sb_exchange *exchange);
 
 /* Queues that a message goes to; they stay valid until route_leave. */
 typedef struct kept_route {
-    uint64_t hash;
+    uint64_t hash, known_by; /* of its key, and of its queues */
     int64_t key_length, properties_length, count;
     _Atomic int64_t users; /* messages on their way, and 1 while it is kept */
     sb_queue **queues;

@@ -46,12 +46,25 @@ int64_t sb_returns_to(sb_connection *connection, sb_queue *queue);
  * than 0, the same call with the same *done goes on behind those that have it already. */
 int64_t sb_exchange_publish(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,
                             int64_t *done);
+/* How many queues of its route have a message, and by what this route is told from others.  Zeros
+ * at first. */
+struct sb_progress {
+    int64_t done;
+    uint64_t route; /* 0: whichever it is */
+};
+/* The same, and SB_INTERRUPTED, with nothing done, if the route is another one since: count anew
+ * how many of its queues have the message.  receipts: as sb_exchange_publish_receipts, or NULL. */
+int64_t sb_exchange_go_on(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,
+                          sb_progress *progress, sb_receipts *receipts);
 /* The same with each part as an argument: for other languages' bindings. */
 int64_t sb_exchange_publish_with(sb_exchange *exchange, const void *body, int64_t length,
                                  const void *key, int64_t key_length, const void *properties,
                                  int64_t properties_length, int64_t ttl_ns, int64_t priority,
                                  const void *id, int64_t id_length, int64_t timeout_ns,
-                                 int64_t *done);
+                                 sb_progress *progress);
+/* The route that a message has now: SB_OK, or why there is none. */
+int64_t sb_exchange_route(sb_exchange *exchange, const void *key, int64_t key_length,
+                          const void *properties, int64_t properties_length, uint64_t *route);
 /* After SB_FULL: the queue that had no room, opened; NULL if the bindings have changed since. */
 int64_t sb_exchange_full(sb_exchange *exchange, const void *key, int64_t key_length,
                          const void *properties, int64_t properties_length, int64_t done,

@@ -45,13 +45,14 @@ def unroutable(exchange: str, key: str, wished: int) -> Unroutable:
 class Publication:
     """Remembers which queues have the message, so that it can go on where one had no room.
 
-    C counts them, in the order of the bindings.  If these change before it goes on, the count is
-    made that of the queues before the first that lacks the message: none of them is passed over.
+    C counts them, in the order of the bindings.  If these have changed when it goes on, it says so,
+    and the count is made that of the queues before the first that lacks the message: none of them
+    is passed over.
     """
 
     __slots__ = (
-        "_done", "_exchange", "_generation", "_kept", "_lacking", "_lacking_from", "_message",
-        "_outgoing", "_receipts", "_wishes", "is_delayed", "level",
+        "_exchange", "_generation", "_kept", "_lacking", "_lacking_from", "_message", "_outgoing",
+        "_progress", "_receipts", "_wishes", "is_delayed", "level",
     )  # fmt: skip
 
     def __init__(
@@ -83,14 +84,14 @@ class Publication:
             self._wishes = wishes(mandatory=mandatory, immediate=immediate)
         self._message = (*parts(body, key, properties, ttl, priority), *id_bytes(message_id))
         self._outgoing: Any = None
-        self._receipts: Any = None
+        self._receipts: Any = ffi.NULL
         if self.is_delayed or self.is_to_confirm or self._wishes:
             self._outgoing, *self._kept = outgoing(body, key, properties, ttl, priority, message_id)
             schedule(self._outgoing, deliver_after, deliver_at)
             self._outgoing.target = self._wishes
         if self.is_to_confirm:
             self._receipts = exchange._broker._handles.receipts()
-        self._done = ffi.new("int64_t *")
+        self._progress = ffi.new("sb_progress *")
         self._lacking: list[Any] | None = None
         """Queues that had no room, and those behind them, when the catalog had this generation."""
         self._generation = self._lacking_from = 0
@@ -101,7 +102,6 @@ class Publication:
 
     def go_on(self, timeout_ns: int) -> int:
         """Publish to those that are left: how many have it, all told; QueueFull if one is full."""
-        done = self._done
         deadline = Deadline(timeout_ns)
         code = self._attempt(0)  # which bindings there were is known only if it does not take long
         if code < 0 and timeout_ns != 0:
@@ -109,7 +109,8 @@ class Publication:
         while code == INTERRUPTED:
             code = self._attempt(deadline.left())
         if code < 0:
-            had = f" ({done[0]} queues have the message)" if done[0] else ""
+            done = self._progress.done
+            had = f" ({done} queues have the message)" if done else ""
             raise self._error(code, had)
         if code == 0 and self._wishes:
             key = self._message[2].decode(errors="surrogatepass")
@@ -119,50 +120,64 @@ class Publication:
     def _attempt(self, timeout_ns: int) -> int:
         self._catch_up()
         code = self._publish(timeout_ns)
-        if code < 0 and self._exchange.name and not self._wishes & IMMEDIATE:
+        if code >= 0:
+            return code
+        if self._exchange.name and not self._wishes & IMMEDIATE:
             self._note_lacking()
+        else:
+            self._progress.route = 0
         return code
 
     def _note_lacking(self) -> None:
-        done = self._done[0]
+        progress = self._progress
         if self._lacking is None:
-            self._generation = self._exchange._broker._catalog.generation
-            self._lacking = list(self._route(done))
-        else:
-            del self._lacking[: done - self._lacking_from]
-        self._lacking_from = done
+            counted_by, self._lacking = progress.route, self._routed()
+            if counted_by != progress.route:  # it has changed just now, and who has it is not known
+                progress.done = 0
+        del self._lacking[: progress.done - self._lacking_from]
+        self._lacking_from = progress.done
 
     def _catch_up(self) -> None:
         """Count anew if the catalog has changed."""
         if (lacking := self._lacking) is None:
             return
-        generation = self._exchange._broker._catalog.generation
-        if generation == self._generation:
+        progress = self._progress
+        if self._exchange._broker._catalog.generation == self._generation:
             return
-        route = list(self._route(0))
+        route = self._routed()
         done = next((at for at, queue in enumerate(route) if queue in lacking), len(route))
-        self._done[0] = self._lacking_from = done
-        self._lacking, self._generation = route[done:], generation
+        progress.done = self._lacking_from = done
+        self._lacking = route[done:]
 
-    def _route(self, begin: int) -> Iterator[Any]:
-        """The queues that its bindings lead to now, as C knows them, from one of them on."""
+    def _routed(self) -> list[Any]:
+        """Its route as it is now, by which the progress counts from now on."""
+        catalog, route = self._exchange._broker._catalog, list[Any]()
+        known_by = ffi.new("uint64_t *")
+        self._generation = -1
+        while self._generation != catalog.generation:
+            self._generation = catalog.generation
+            lib.sb_exchange_route(self._exchange._exchange, *self._message[2:6], known_by)
+            route = list(self._route())
+        self._progress.route = known_by[0]
+        return route
+
+    def _route(self) -> Iterator[Any]:
+        """The queues that its bindings lead to now, as C knows them."""
         queue = ffi.new("sb_queue **")
-        for each in count(begin):
+        for each in count():
             code = lib.sb_exchange_full(self._exchange._exchange, *self._message[2:6], each, queue)
             if code < 0 or queue[0] == ffi.NULL:
                 return
             yield self._exchange._broker._handles.opened(queue[0])
 
     def _publish(self, timeout_ns: int) -> int:
-        exchange, done = self._exchange._exchange, self._done
-        if self._receipts is not None:
-            code: int = lib.sb_exchange_publish_receipts(
-                exchange, self._outgoing, timeout_ns, done, self._receipts
+        exchange, progress = self._exchange._exchange, self._progress
+        if self._outgoing is not None:
+            code: int = lib.sb_exchange_go_on(
+                exchange, self._outgoing, timeout_ns, progress, self._receipts
             )
-        elif self._outgoing is not None:
-            code = lib.sb_exchange_publish(exchange, self._outgoing, timeout_ns, done)
         else:
-            code = _publish(exchange, *self._message, timeout_ns, done)
+            code = _publish(exchange, *self._message, timeout_ns, progress)
         return code
 
     def receipts(self) -> list[tuple[Any, int]]:
@@ -201,7 +216,7 @@ class Publication:
         """After QueueFull: the queue, as C knows it, that had no room."""
         queue = ffi.new("sb_queue **")
         code = lib.sb_exchange_full(
-            self._exchange._exchange, *self._message[2:6], self._done[0], queue
+            self._exchange._exchange, *self._message[2:6], self._progress.done, queue
         )
         if code < 0:
             raise self._error(code, "")

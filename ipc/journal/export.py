@@ -12,10 +12,10 @@ import struct
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from shmbroker.core import layout
-from shmbroker.ipc.base.errors import InvalidArgument
+from shmbroker.ipc.base.errors import InvalidArgument, JournalDamaged
 from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.journal import ALL_POSITIONS, Journal
 from shmbroker.ipc.journal.replay import KIND_NAMES, Record, Replay, Report, frame_text
@@ -23,6 +23,8 @@ from shmbroker.ipc.journal.replay import KIND_NAMES, Record, Replay, Report, fra
 KINDS = {name: value for value, name in KIND_NAMES.items()}
 STEP_BYTES = 1 << 20
 OF_A_QUEUE = (records.QUEUE, records.RETIRED, records.PRODUCERS)
+OF_WHOLE_FRAMES: Final = (records.RETIRED, records.QUEUES, records.QUEUE_GONE)
+"""What messages that were confirmed are not needed for any more."""
 NUMBER = (1 << 63) - 1
 """Of a queue: its lists of ids are kept by the same with the sign bit."""
 
@@ -43,9 +45,45 @@ def line_of(record: Record) -> str:
 
 
 def exported(folder: str | Path, noted: Callable[[str], object]) -> Iterator[str]:
-    """All records that check, as lines; `noted` is told of what does not."""
-    with Replay(folder, salvage=True, noted=noted) as replay:
-        yield from (line_of(record) for record in replay if record.kind != records.SEGMENTS)
+    """Of a damaged journal all records that check, as lines; `noted` is told of what does not."""
+    told = _salvaged if _is_damaged(folder) else _sound
+    yield from (line_of(each) for each in told(folder, noted) if each.kind != records.SEGMENTS)
+
+
+def _is_damaged(folder: str | Path) -> bool:
+    try:
+        _report(folder, lambda text: None)
+    except JournalDamaged:
+        return True
+    return False
+
+
+def _sound(folder: str | Path, noted: Callable[[str], object]) -> Iterator[Record]:
+    with Replay(folder, noted=noted) as replay:
+        yield from replay
+
+
+def _salvaged(folder: str | Path, noted: Callable[[str], object]) -> Iterator[Record]:
+    """A crash may have torn the last frame: unless it is whole, nobody was told that it is there,
+    and what is in it takes away nothing that was confirmed before."""
+    notes, sound = 0, 0
+    frame: list[Record] = []
+
+    def counted(text: str) -> None:
+        nonlocal notes
+        notes += 1
+        noted(text)
+
+    with Replay(folder, salvage=True, noted=counted) as replay:
+        before = 0
+        for record in replay:
+            if frame and record.frame != frame[0].frame:
+                yield from frame
+                frame, before = [], sound
+            frame.append(record)
+            sound = notes
+    is_whole = sound == before and all(record.last for record in frame[-1:])
+    yield from (each for each in frame if is_whole or each.kind not in OF_WHOLE_FRAMES)
 
 
 def _number(fields: dict[str, Any], name: str) -> int:
@@ -222,13 +260,23 @@ class Needed:
 
 def verified(folder: str | Path, noted: Callable[[str], object]) -> Report:
     """Read all of it: what was found; `noted` is told of ends that were cut, and of damage."""
-    with Replay(folder, salvage=True, noted=noted) as replay:
-        for _ in replay:
-            pass
-        salvaged = replay.report()
-    if salvaged.damages:
-        return salvaged
-    with Replay(folder, noted=noted) as replay:
+    notes: list[str] = []
+    try:
+        report = _report(folder, notes.append)
+    except JournalDamaged:
+        report = _report(folder, noted, salvage=True)
+        if not report.damages:
+            raise
+        return report
+    for note in notes:
+        noted(note)
+    return report
+
+
+def _report(
+    folder: str | Path, noted: Callable[[str], object], *, salvage: bool = False
+) -> Report:
+    with Replay(folder, salvage=salvage, noted=noted) as replay:
         for _ in replay:
             pass
         return replay.report()

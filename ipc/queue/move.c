@@ -142,6 +142,12 @@ static bool has_room(passage *over, const sb_outgoing *copy)
     return used < to->slots && (to->max_messages == 0 || used < to->max_messages);
 }
 
+/* Until it is worth trying again. */
+static int64_t await_more(passage *over)
+{
+    return wait_in(over->to, &over->in->port, wait_kernel(over->to), over->told->deadline);
+}
+
 /* No message is taken that has no room there, unless another producer is faster: who looks
  * meanwhile gets what is behind it.  What is to be in a transaction is copied before it is taken:
  * that it could be taken says that it was whole. */
@@ -153,8 +159,7 @@ static int64_t await_room(passage *over, const sb_message *message)
             continue;
         if (!over->told->waits)
             return SB_FULL;
-        int64_t code = wait_in(over->to, &over->in->port, wait_kernel(over->to),
-                               over->told->deadline);
+        int64_t code = await_more(over);
         if (code != SB_OK)
             return code;
     }
@@ -167,17 +172,20 @@ static int64_t move_one(passage *over, int64_t position)
 {
     sb_message message;
     sb_port *port = &over->out->port;
-    int64_t code = sb_port_look(port, position, &message);
-    if (code == SB_EMPTY)
-        return SB_EMPTY;
-    if (code != SB_OK || is_expired(&message) || !is_chosen(over, &message))
-        return SB_GONE;
-    code = await_room(over, &message);
-    if (code != SB_OK)
-        return code;
-    int64_t chunk = over->is_whole ? reserve_there(over, &message) : 0;
+    int64_t code, chunk;
+    do { /* anew after each wait: nobody holds the message meanwhile */
+        code = sb_port_look(port, position, &message);
+        if (code == SB_EMPTY)
+            return SB_EMPTY;
+        if (code != SB_OK || is_expired(&message) || !is_chosen(over, &message))
+            return SB_GONE;
+        code = await_room(over, &message);
+        if (code != SB_OK)
+            return code;
+        chunk = over->is_whole ? reserve_there(over, &message) : 0;
+    } while (chunk == SB_FULL && over->told->waits && (code = await_more(over)) == SB_OK);
     if (chunk < 0)
-        return chunk;
+        return code < 0 ? code : chunk;
     if (sb_port_take_seen(port, &message) != SB_OK) {
         if (over->is_whole)
             sb_port_unreserve(&over->in->port, chunk);

@@ -185,12 +185,14 @@ class Users:
             written = {each: text for each, text in files.items() if text is not None}
             try:
                 _write(written)
-                _write({place: edit.text} if edit.text != before else {})
+                if edit.text != before:
+                    _write({place: edit.text})
                 _check_admins(network, load(self.folder)[1])
                 self._reload(self.folder)
             except BaseException as error:
-                _write({place: before})
-                _write({each: former[each] for each in written})
+                _write({each: former[each] for each in written})  # the disk may be full by now
+                if edit.text != before:
+                    _write({place: before})
                 if isinstance(error, NoAnswer):
                     reloading.asked(self.folder, 0.0)  # it may have read what was taken back
                 raise

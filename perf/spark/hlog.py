@@ -142,7 +142,8 @@ class Log:
             if self.lines.is_full or self.lines.known_bytes > UNPACK_BYTES:
                 yield from self.flush()
             elif at < len(text):
-                line = text[at:].partition(b"\n")[0]
+                end = text.find(b"\n", at)
+                line = text[at : end if end >= 0 else len(text)]
                 self.at = offset + at
                 if line.startswith(b"#[shmbroker"):
                     yield from self.flush()  # what comes may be of another host

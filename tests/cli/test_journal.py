@@ -62,6 +62,18 @@ def test_print(person: Shell, folder: Path) -> None:
     assert "message 0" in person.does(*command).out
 
 
+def test_print_cuts_off_the_frame_that_a_crash_has_torn(person: Shell, folder: Path) -> None:
+    last = person.does("journal", "print", str(folder), "--json").json[-1]
+    file = folder / last["segment"]
+    data = bytearray(file.read_bytes())
+    data[last["offset"]] ^= 1
+    file.write_bytes(data)
+    (folder / "reached").unlink(missing_ok=True)
+    said = person.does("journal", "print", str(folder)).said
+    assert "half written when a crash came" in said
+    assert "damaged" not in said
+
+
 def test_the_folder_of_an_instance_or_a_store_will_do(
     person: Shell, folder: Path, tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+import shmbroker
 from tests.cli.command import Shell, eventually
 
 KEYS = [
@@ -80,5 +81,19 @@ def test_an_exchange(shell: Shell, start: Callable[..., subprocess.Popen[bytes]]
     out, _ = consumer.communicate(timeout=60)
     assert consumer.returncode == 0
     assert b"consumed 3 messages" in out
+    assert shell.does("queue", "list", "--names").lines == []
+    assert shell.does("exchange", "bindings", "prices", "--json").json == []
+
+
+def test_a_consumer_that_is_ended_leaves_no_queue_at_its_exchange(
+    shell: Shell, start: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    shell.does("exchange", "declare", "prices", "topic")
+    consumer = start("consumer", "--destination", "exchange://prices/eu.#")
+    eventually(lambda: shell.does("exchange", "bindings", "prices", "--json").json)
+    consumer.terminate()
+    assert consumer.wait(60) != 0
+    with shmbroker.connect(f"shm://{shell.vhost}") as broker:
+        broker.repair()
     assert shell.does("queue", "list", "--names").lines == []
     assert shell.does("exchange", "bindings", "prices", "--json").json == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -45,6 +46,17 @@ def test_properties_are_what_they_look_like(orders: Shell) -> None:
     assert found["properties"] == {
         "n": 1, "x": 1.5, "urgent": True, "none": None, "region": "eu", "code": "007", "eq": "a=b",
     }  # fmt: skip
+
+
+def test_what_json_has_no_number_for(orders: Shell) -> None:
+    orders.does("pub", "orders", "x", "--property", "n=NaN", "--property", "m=-1e400")
+    with shmbroker.connect(f"shm://{orders.vhost}") as broker:
+        broker.queue("orders").publish(b"y", properties={"n": math.nan, "m": math.inf, "k": 0.5})
+    typed, sent = json.loads(
+        orders.does("queue", "browse", "orders", "--json").out, parse_constant=pytest.fail
+    )
+    assert typed["properties"] == {"n": "NaN", "m": "-1e400"}
+    assert sent["properties"] == {"n": None, "m": None, "k": 0.5}
 
 
 def test_stdin_whole_and_by_lines(orders: Shell) -> None:

@@ -209,6 +209,15 @@ def test_move_into_a_full_queue_loses_nothing(orders: Shell) -> None:
     assert (orders.bodies("orders"), orders.bodies("small")) == (["c"], ["a", "b"])
 
 
+def test_a_queue_that_is_full_by_bytes_says_so(orders: Shell) -> None:
+    orders.does("queue", "declare", "small", "--max-bytes", "200B")
+    for verb in ("move", "copy"):
+        answer = orders("queue", verb, "orders", "small", "--timeout", "10ms")
+        assert answer.code == 1
+        assert "queue 'small' is full" in answer.said
+    assert (orders.bodies("orders"), orders.bodies("small")) == (["c"], ["a", "b"])
+
+
 def test_pause_and_resume(orders: Shell) -> None:
     orders.does("queue", "pause", "orders")
     assert orders.does("queue", "stat", "orders", "--json").json["paused"] is True

@@ -12,7 +12,7 @@ import pytest
 
 from shmbroker.cli.main import root
 from shmbroker.ipc.journal.journal import Journal
-from tests.cli.command import Shell
+from tests.cli.command import COMMAND, Shell
 
 
 def every_command(
@@ -285,6 +285,15 @@ def test_what_nobody_means_is_said_in_short(
     assert says in answer.said
     assert len(answer.said) < 3000
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_stream_that_is_closed_leads_nowhere(shell: Shell, closed: str) -> None:
+    shell.does("queue", "declare", "orders")
+    line = f"{COMMAND} pub orders coffee {closed} && {COMMAND} browse orders {closed}"
+    done = subprocess.run(["sh", "-c", line], env=shell.environment, capture_output=True)
+    assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done
+    assert shell.bodies("orders") == ["coffee"]
 
 
 def test_a_journal_in_a_folder_whose_name_is_no_text(tmp_path: Path) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import http.client
+import json
+import signal
 import socket
 import ssl
 import threading
@@ -13,8 +16,10 @@ from urllib.parse import urlsplit
 
 import pytest
 import trustme
+from starlette.requests import Request
 
 from shmbroker.cli.console import session
+from shmbroker.cli.console.application import Application
 from shmbroker.cli.console.attempts import (
     ADDRESS_PAUSE_MAX,
     FREE,
@@ -25,6 +30,7 @@ from shmbroker.cli.console.attempts import (
 from shmbroker.cli.console.login import Login
 from shmbroker.cli.console.refusal import LINES_MAX, Refusals, Refused
 from shmbroker.cli.console.session import AGE_SECONDS, IDLE_SECONDS, SESSIONS_MAX, Sessions
+from shmbroker.ipc.instance.log import Log
 from shmbroker.netbridge.security.credential import Credentials
 from tests.cli.command import eventually
 from tests.cli.console.conftest import ADMIN, VIEWER, Site, with_credentials
@@ -93,6 +99,33 @@ def test_sessions_end_by_themselves() -> None:
     assert sessions.of(token, looks=True) is not None  # a page that only listens does not count
     clock.now += IDLE_SECONDS / 2 + 1
     assert sessions.of(token) is None
+
+
+def test_a_password_that_is_changed_while_it_is_checked_begins_no_session(tmp_path: Path) -> None:
+    sessions, ends = Sessions(Clock()), ["operator"]
+    application = Application.__new__(Application)
+
+    class Checks:
+        def by_password(self, *_given: str) -> str:
+            sessions.end_of(ends)
+            return "admin"
+
+    async def received() -> dict[str, object]:
+        body = json.dumps({"user": "operator", "password": ADMIN}).encode()
+        return {"type": "http.request", "body": body}
+
+    def log_in() -> None:
+        request = Request({"type": "http", "client": None, "headers": []}, received)
+        asyncio.run(application._log_in(request))
+
+    vars(application).update(_sessions=sessions, _login=Checks(), _port=1, _is_secure=False)
+    application._log = Log(tmp_path / "log", "one")
+    with pytest.raises(Refused):
+        log_in()
+    assert not sessions._all
+    ends[:] = ["guest"]
+    log_in()
+    assert len(sessions._all) == 1
 
 
 def test_sessions_have_a_limit() -> None:
@@ -240,6 +273,22 @@ def test_a_changed_password_holds_from_a_reload_on(own_site: Site) -> None:
     assert operator.get("/api/state").status == 200, "its own has not changed"
     refused(Visitor(own_site.url).log_in(user="guest", password=VIEWER), 401, "credentials")
     assert guest.log_in(user="guest", password="another one altogether").status == 200
+
+
+def test_users_who_change_while_the_broker_is_dead(own_site: Site) -> None:
+    with_credentials(own_site.folder)
+    own_site.start()
+    guest, operator = Visitor(own_site.url), Visitor(own_site.url)
+    assert guest.log_in(user="guest", password=VIEWER).status == 200
+    assert operator.log_in(user="operator", password=ADMIN).status == 200
+    own_site.signal(signal.SIGKILL)
+    own_site.shell.does("user", "password", str(own_site.folder), "guest", stdin=b"a second one\n")
+    eventually(lambda: guest.get("/api/state").status == 401)
+    refused(Visitor(own_site.url).log_in(user="guest", password=VIEWER), 401, "credentials")
+    assert guest.log_in(user="guest", password="a second one").status == 200
+    operator.does("remove-user", name="guest")
+    eventually(lambda: guest.get("/api/state").status == 401)
+    assert operator.get("/api/state").status == 200
 
 
 def test_over_tls(own_site: Site) -> None:

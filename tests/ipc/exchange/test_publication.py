@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -80,6 +81,40 @@ def test_it_may_be_stuck_several_times(x: Broker) -> None:
     x.queue("d").purge()
     publication.go_on(0)
     assert has(x) == {"a": 0, "b": 1, "c": 1, "d": 1}
+
+
+def just_before(patch: pytest.MonkeyPatch, method: str, does: Callable[[], None]) -> None:
+    """It is done once, before this method of a publication."""
+    real = getattr(Publication, method)
+
+    def first(publication: Publication, *rest: int) -> Any:
+        patch.setattr(Publication, method, real)
+        does()
+        return real(publication, *rest)
+
+    patch.setattr(Publication, method, first)
+
+
+def test_it_passes_over_no_queue_when_one_goes_just_before_the_call(
+    x: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publication = stuck(x)
+    x.queue("c").purge()
+    just_before(monkeypatch, "_publish", lambda: x.unbind("x", "a"))
+    assert publication.go_on(0) == 3
+    assert has(x) == {"a": 1, "b": 1, "c": 1, "d": 1}
+
+
+def test_it_passes_over_no_queue_when_one_goes_just_after_the_call(
+    x: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    just_before(monkeypatch, "_route", lambda: x.unbind("x", "a"))
+    publication = Publication(x.exchange("x"), b"x")
+    with pytest.raises(QueueFull):
+        publication.go_on(0)
+    x.queue("c").purge()
+    assert publication.go_on(0) == 3
+    assert has(x) == {"a": 1, "b": 2, "c": 1, "d": 1}, "rather twice than not at all"
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from shmbroker.ipc.journal.journal import ALL_POSITIONS, Journal
 from shmbroker.ipc.journal.replay import Record, Replay, frame_text
 
 SEGMENT_BYTES = 32 << 10
+PAGE = 4096
 
 
 def read(folder: Path) -> list[Record]:
@@ -321,3 +322,40 @@ def test_verify_tells_of_damage(tmp_path: Path) -> None:
     notes: list[str] = []
     assert verified(tmp_path, notes.append).damages == 1
     assert f"{first}, offset " in notes[0]
+
+
+def torn(folder: Path) -> Path:
+    """Two messages are confirmed.  The power has failed while a frame that moves one of them from
+    queue 1 to 2 was written: its second page is not on the disk."""
+    with Journal(folder, segment_bytes=SEGMENT_BYTES) as journal:
+        for queue, body in ((3, b"tea"), (1, b"coffee")):
+            journal.message(queue, 0, body)
+            journal.commit()
+        journal.message(2, 0, b"x" * 9000)
+        journal.stage(records.RETIRED, 1, 1)
+        journal.commit()
+        file = folder / read(folder)[0].segment
+    (folder / "reached").unlink(missing_ok=True)
+    data = bytearray(file.read_bytes())
+    page = (data.index(b"x" * 100) // PAGE + 1) * PAGE
+    data[page : page + PAGE] = bytes(PAGE)
+    file.write_bytes(data)
+    return file
+
+
+def test_a_frame_that_a_crash_has_torn_is_neither_damage_nor_exported(tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    there.mkdir()
+    torn(tmp_path)
+    notes: list[str] = []
+    report = verified(tmp_path, notes.append)
+    assert (report.damages, report.torn, len(notes)) == (0, 1, 1)
+    imported(there, exported(tmp_path, notes.append), SEGMENT_BYTES)
+    assert [(r.queue, r.body) for r in read(there)] == [(3, b"tea"), (1, b"coffee")]
+
+
+def test_a_torn_frame_of_a_damaged_journal_takes_away_no_message(tmp_path: Path) -> None:
+    file = torn(tmp_path)
+    file.write_bytes(file.read_bytes().replace(b"tea", b"ash"))
+    lines = [json.loads(line) for line in exported(tmp_path, print)]
+    assert [(each["kind"], each["queue"]) for each in lines] == [("message", 1)]

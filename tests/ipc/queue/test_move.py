@@ -112,6 +112,19 @@ def test_it_may_wait_for_room(broker: Broker, source: Queue) -> None:
     assert received == [b"%d" % number for number in range(20)]
 
 
+def test_it_may_wait_for_bytes(broker: Broker, source: Queue) -> None:
+    small = broker.declare_queue("small", max_bytes="64KiB")
+    source.publish_many([b"x" * 8000] * 20)
+    moved = source.move_to(small)
+    assert 0 < moved < 20
+    assert source.move_to(small, timeout=0.01) == 0
+    room = threading.Timer(0.1, small.receive_many, (moved,))
+    room.start()
+    assert source.move_to(small, 1, timeout=30) == 1
+    room.join()
+    assert source.get_nowait().deliveries == 0
+
+
 def test_one_that_drops_the_oldest_takes_all(broker: Broker, source: Queue) -> None:
     small = broker.declare_queue("small", slots=2, when_full="drop-oldest")
     source.publish_many([b"1", b"2", b"3"])

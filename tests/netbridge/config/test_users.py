@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import tomllib
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import pytest
 from shmbroker import InvalidArgument, NotFound
 from shmbroker.ipc.instance.config.config import ConfigError
 from shmbroker.ipc.instance.config.edit import Edit
+from shmbroker.ipc.instance.whole import write_text
 from shmbroker.netbridge.config import config
+from shmbroker.netbridge.config import users as module
 from shmbroker.netbridge.config.users import Change, LastAdmin, Users
 
 FILE = """\
@@ -161,6 +164,25 @@ def test_what_the_broker_refuses_is_taken_back(users: Users) -> None:
     assert not (users.folder / "eve.password").exists()
     with pytest.raises(AssertionError):
         Users(users.folder, refuses).change("olga", Change(password=GOOD))
+    assert revealed(users, "olga") == "staple staple staple"
+
+
+@pytest.mark.parametrize("roles", [None, ("admin", "client")])
+def test_a_disk_that_is_full_for_the_file_leaves_the_password_as_it_was(
+    users: Users, monkeypatch: pytest.MonkeyPatch, roles: tuple[str, ...] | None
+) -> None:
+    def fills(place: Path, content: str, *, synced: bool) -> None:
+        if place.name == "shmbroker.toml":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write_text(place, content, synced=synced)
+
+    def refuses(folder: Path) -> None:
+        raise InvalidArgument("not now")
+
+    monkeypatch.setattr(module, "write_text", fills)
+    with pytest.raises((OSError, InvalidArgument)):
+        Users(users.folder, refuses).change("olga", Change(roles, None, GOOD))
+    assert text(users) == FILE
     assert revealed(users, "olga") == "staple staple staple"
 
 

@@ -417,6 +417,21 @@ def test_a_time_is_the_same_both_ways(at: int, time: bytes) -> None:
     both_ways(OURS.encode() + good + b"\n" + odd + b"\n" + good)
 
 
+def test_irregular_lines_are_copied_once() -> None:
+    copied = 0
+
+    class Text(bytes):
+        def __getitem__(self, part: Any) -> Any:
+            nonlocal copied
+            found = super().__getitem__(part)
+            copied += len(found) if isinstance(found, bytes) else 0
+            return found
+
+    text = Text(b"what is this\n" * 1000)
+    assert [*hlog.Log("some-host.hlog", Journal("some-host.hlog")).add(0, text)] == []
+    assert copied < len(text)
+
+
 def test_regular_lines_go_the_fast_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All but the first, which says whether times are relative."""
     slow = []
