@@ -344,8 +344,9 @@ class Members(Closable):
     def _serve(self) -> bool:
         """False: an address, or the ledgers, are somebody else's, who may be just ending."""
         is_voting = self._ledgers is None or self._made is not None or self._vote(self._ledgers)
-        # before anybody comes: their messages go into our queues
-        return self._messages.open() and self._listen() and is_voting
+        is_open = self._messages.open()  # before anybody comes: their messages go into our queues
+        may_come = is_open or not self._setup.cluster.hops
+        return may_come and self._listen() and is_voting and is_open
 
     def _vote(self, ledgers: Callable[[], Ledgers]) -> bool:
         try:
