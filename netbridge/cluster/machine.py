@@ -366,6 +366,11 @@ class Membership:
         live = self.lives.get(node)
         return live is not None and live.incarnation in self._here_now
 
+    @property
+    def there(self) -> list[Announcement]:
+        """Lives of which that holds."""
+        return [each for node, each in self.lives.items() if self.is_there(node)]
+
     def live_at(self, link: Link) -> Announcement | None:
         """The live that is at the other end, if it is the one that counts of its node."""
         at = self.present[link]

@@ -24,6 +24,7 @@ from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.listener import Listener
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
+from shmbroker.netbridge.cluster.arrivals import Arrivals
 from shmbroker.netbridge.cluster.codec import decode, encode
 from shmbroker.netbridge.cluster.machine import Action, KeepLeft, KeepLives, Membership
 from shmbroker.netbridge.cluster.programs import Other, others
@@ -105,6 +106,7 @@ class Members(Closable):
         self._accepted: set[End] = set()
         self._dials: dict[str, Dialled | None] = {}
         """By uri; None: it is being made, or ends."""
+        self._arrivals = Arrivals()
         self._voters: dict[str, End] = {}
         self._told = Electorate((), 0)
         self._shown: dict[str, Any] = {}
@@ -203,11 +205,7 @@ class Members(Closable):
 
     def reached(self) -> list[tuple[Node, str]]:
         """Lives that are up, and their addresses."""
-        machine = self.machine
-        return self._thread.ask(
-            lambda: [(node, each.uri) for node, each in machine.lives.items()
-                     if machine.is_there(node)]
-        )  # fmt: skip
+        return self._thread.ask(lambda: [(each.node, each.uri) for each in self.machine.there])
 
     def name_of(self, node: Node) -> str:
         live = self.machine.lives.get(node)
@@ -499,6 +497,9 @@ class Members(Closable):
                 self._dials[uri] = None
                 dial.over = partial(self._thread.call, partial(self._undialled, uri))
                 dial.stop()
+        for live in self._arrivals.see(self.machine.there):
+            if (dial := self._dials.get(live.uri)) is not None:
+                dial.start()  # nothing, if it is up or being tried
         self._look_at_voters()
         self._show()
 

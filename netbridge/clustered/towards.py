@@ -34,6 +34,7 @@ from shmbroker.netbridge.carrier.link import Link
 from shmbroker.netbridge.carrier.source import Shipped
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
+from shmbroker.netbridge.cluster.arrivals import Arrivals
 from shmbroker.netbridge.cluster.machine import Membership
 from shmbroker.netbridge.clustered import options
 from shmbroker.netbridge.clustered.anew import Anew
@@ -107,6 +108,7 @@ class Ways:
         self._broker, self._tell, self._changed = broker, tell, changed
         self._ours = replace(setup.ours, node=node, epoch=0)
         self._ways: dict[Node, _Way] = {}
+        self._arrivals = Arrivals()
         self._hops = _read(setup.ways)
         """By nodes: neighbours over which messages for them were sent last."""
         self._homes: dict[Node, Home | None] = {}
@@ -174,6 +176,10 @@ class Ways:
                 self._goes_home(node)
         for node in self._ways.keys() - machine.lives.keys() - machine.left.keys() - orphans:
             self._end_then(self._ways.pop(node), lambda _: None)
+        came = {each.node for each in self._arrivals.see(machine.there)}
+        for way in self._ways.values():
+            if way.hop in came and way.link is not None:
+                way.link.start()  # nothing, if it is up or being tried
 
     # --- nodes that have left -----------------------------------------------------------------
 
