@@ -139,7 +139,7 @@ class Messages:
         waits, is_new = self._succession.waits, self._succession.is_new
         routes_anew = self._ways.routes_anew
         known = (self._looks, machine.adverts.known, up, made, len(machine.forgotten), heirs, waits,
-                 is_new, routes_anew)  # fmt: skip
+                 is_new, routes_anew, self._ways.orphans)  # fmt: skip
         if known == self._known and now < min(self._redistributes_at, self._carries_at):
             return  # many frames say nothing that matters here
         self._known, self._carries_at = known, math.inf
@@ -153,7 +153,7 @@ class Messages:
         if not waits:
             gone = {node: leavers[node].copy for node in leavers.keys() - copies.keys()}
             there = self._as_now(machine, copies) | gone
-            told = settled(machine, copies)
+            told = settled(machine, copies) | self._ways.orphans
             heard = told | machine.lives.keys() if is_new else None
             self._carry(there, heirs, up, told, heard)
         if self._giving is not None and self._setup.cluster.balancing in REDISTRIBUTES:
