@@ -377,6 +377,12 @@ class Membership:
         live = None if at is None else self.lives.get(at.node)
         return live if at and live and live.incarnation == at.incarnation else None
 
+    def parted_by(self, link: Link) -> bytes:
+        """The process to which there is no other link than this one; empty: there is one, or it has
+        not said who it is."""
+        at = self.present[link]
+        return at.incarnation if at is not None and self._here_now[at.incarnation] == 1 else b""
+
     def next_hop(self, node: Node) -> Node | None:
         """Over whose link messages for this live go; None: there is no way there now."""
         if not self.terms.is_chain or self.is_there(node):

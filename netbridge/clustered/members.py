@@ -417,7 +417,7 @@ class Members(Closable):
             if isinstance(frame, Talk):
                 what = decode(frame.body)
                 if isinstance(what, Leaving):
-                    self.successor.heard(end, what)
+                    self.successor.heard(end, self.machine.present[link], what)
                 elif isinstance(what, Grouped):
                     self._messages.of_groups(self.machine.present[link], what)
                     self._look()
@@ -445,7 +445,7 @@ class Members(Closable):
         if link is None:
             return
         del self._end_of[link]
-        self.successor.gone(end)
+        self.successor.gone(end, self.machine.parted_by(link))
         if end in self._accepted:
             self._accepted.discard(end)
             if self._witness is not None:
