@@ -78,6 +78,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/clustered/balancing.py": set(),
     "netbridge/clustered/colocating.py": {"time"},
     "netbridge/clustered/departure.py": {"threading", "time"},
+    "netbridge/clustered/former.py": set(),
     "netbridge/clustered/giving.py": {"threading"},
     "netbridge/clustered/groups.py": {"time"},
     "netbridge/clustered/home.py": {"threading", "time"},

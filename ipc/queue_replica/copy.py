@@ -127,6 +127,7 @@ def detach(queue: Queue) -> int:
             checked(lib.sb_port_latest_repair(port), queue.name)
         lib.sb_port_replica_open(port)
         lib.sb_expiry_unknown(ffi.cast("void *", ring_at(port)))
+        lib.sb_catalog_changed(queue._broker._catalog._catalog)  # who looks at queues looks again
         if not lib.sb_is_durable(queue._queue):
             return 0
         # the journaler declares it anew, in the next frame (ipc/broker/snapshot.c)

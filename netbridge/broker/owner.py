@@ -31,6 +31,7 @@ from shmbroker.netbridge.broker.group import Group, OfStore
 from shmbroker.netbridge.broker.invitation import INVITE, invited
 from shmbroker.netbridge.broker.lines import Lines
 from shmbroker.netbridge.broker.operators import Operators
+from shmbroker.netbridge.clustered.former import forget
 from shmbroker.netbridge.config.config import Network as Wanted
 from shmbroker.netbridge.discovered.broadcasts import Broadcasts, signed
 from shmbroker.netbridge.link.peer import Identity
@@ -69,6 +70,7 @@ class Owner:
         self._config, self._log = config, log
         self._group = group or OfStore(config)
         self._wanted, self._credentials = wanted, credentials
+        self._is_in_cluster = bool(wanted.between)
         self._incarnation = os.urandom(16)
         self._ours: Identity | None = None
         """Who the broker is that is live, or waits for a live that is there."""
@@ -338,11 +340,21 @@ class Owner:
 
     def _begin(self, ours: Identity) -> None:
         self._ours = ours
+        if not self._is_in_cluster:
+            self._forget_cluster()  # before programs on other hosts come
         if self._has_tables(ours) and (self._network is None or not self._network.is_live):
             self._serve(ours)
         elif ours.standing is Standing.LIVE and not self._has_tables(ours):
             self._drop()
         self._announce(ours)  # whoever hears it comes at once
+
+    def _forget_cluster(self) -> None:
+        """Of a former file.  They come also if it fails."""
+        try:
+            with connect(f"shm://{self._config.vhost}", name="former cluster") as broker:
+                forget(broker)
+        except Error as error:
+            self._lines.tell({"event": "network", "level": "error", "what": told(error)})
 
     def _drop(self) -> None:
         """What bridges and agents of a former file have left; with a network, that drops gates."""

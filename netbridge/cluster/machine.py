@@ -366,11 +366,22 @@ class Membership:
         live = self.lives.get(node)
         return live is not None and live.incarnation in self._here_now
 
+    @property
+    def there(self) -> list[Announcement]:
+        """Lives of which that holds."""
+        return [each for node, each in self.lives.items() if self.is_there(node)]
+
     def live_at(self, link: Link) -> Announcement | None:
         """The live that is at the other end, if it is the one that counts of its node."""
         at = self.present[link]
         live = None if at is None else self.lives.get(at.node)
         return live if at and live and live.incarnation == at.incarnation else None
+
+    def parted_by(self, link: Link) -> bytes:
+        """The process to which there is no other link than this one; empty: there is one, or it has
+        not said who it is."""
+        at = self.present[link]
+        return at.incarnation if at is not None and self._here_now[at.incarnation] == 1 else b""
 
     def next_hop(self, node: Node) -> Node | None:
         """Over whose link messages for this live go; None: there is no way there now."""

@@ -19,7 +19,6 @@ from shmbroker.core.layout import CONFIRM_EFFECTIVE, GROUP_BYTES_MAX, NAME_BYTES
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import Empty, Error, QueueFull
 from shmbroker.ipc.connection.broker import Broker
-from shmbroker.ipc.instance.leaving import delete_own
 from shmbroker.ipc.queue.grouped import ASKED, ROUTES, SEPARATOR, TIMEOUT, USES
 from shmbroker.ipc.queue.queue import Queue as Ring
 from shmbroker.netbridge.broker.gates import TOWARDS
@@ -44,6 +43,7 @@ from shmbroker.netbridge.cluster.handler import Handler
 from shmbroker.netbridge.cluster.machine import Line, Membership
 from shmbroker.netbridge.cluster.proposer import USES_TOLD
 from shmbroker.netbridge.cluster.said import Grouped
+from shmbroker.netbridge.clustered.former import KEPT
 from shmbroker.netbridge.clustered.last_values import last_values, newest
 from shmbroker.netbridge.clustered.looking import Looked, is_shared
 from shmbroker.netbridge.clustered.setup import Setup
@@ -52,7 +52,6 @@ from shmbroker.netbridge.election.question import Node
 from shmbroker.netbridge.serving.confirms import Confirms
 from shmbroker.netbridge.wire.frame import ID_BYTES, Talk
 
-KEPT: Final = f"{ROUTES}.kept"
 ASKED_SLOTS: Final = 1 << 10
 ASKED_TOGETHER: Final = 256
 GONE_SECONDS: Final = 1.0
@@ -64,14 +63,6 @@ A_MESSAGE: int = lib.SB_A_MESSAGE
 
 def key_of(group: Group) -> str:
     return f"{group.queue}{SEPARATOR}{group.name}"
-
-
-def forget_routes(broker: Broker) -> None:
-    """There is no grouping handler here any more."""
-    there = set(broker._catalog.queue_names().values())
-    for name in (ROUTES, ASKED, KEPT):  # the first one says that there is a handler
-        if name in there:
-            delete_own(broker, name)
 
 
 class Groups:

@@ -43,6 +43,8 @@ class Looking(Closable):
         self._undeliverable, self._addresses = undeliverable, addresses
         self._known: dict[tuple[str, int], Here] = {}
         """By name and reference: settings stay, as long as the patterns do."""
+        self._follow: set[str] = set()
+        """Replicas: they may be detached, and then they are queues like any other."""
         self._patterns: tuple[Pattern, ...] = ()
 
     def look(self) -> Looked | None:
@@ -67,12 +69,14 @@ class Looking(Closable):
     def _here(self, outline: Outline) -> list[Here]:
         own = [each for each in outline.queues if is_shared(each.name, self._addresses)]
         former, self._known = self._known, {}
+        followed, self._follow = self._follow, set()
         if outline.patterns != self._patterns:
             former, self._patterns = {}, outline.patterns
         for each in own:
             which = each.name, each.reference
             with suppress(NotFound):  # it was deleted: the next look tells
-                self._known[which] = former.get(which) or self._looked_at(each)
+                known = None if each.name in followed else former.get(which)
+                self._known[which] = known or self._looked_at(each)
         return [
             replace(known, is_consumed=each.is_consumed, selectors=each.selectors)
             for each in own
@@ -82,12 +86,14 @@ class Looking(Closable):
     def _looked_at(self, queue: QueueOutline) -> Here:
         opened = self._outlook.queue(queue.name)
         settings = opened.explain()
+        if follows := bool(followed_by(opened)):
+            self._follow.add(queue.name)
         is_kept = queue.is_temporary or queue.name == self._undeliverable
         is_of_one_place = (
             is_kept
             or any(settings[each].value for each in OF_ONE_PLACE)
             or settings["when_full"].value == "page"
-            or bool(followed_by(opened))
+            or follows
         )
         is_kept |= any(settings[each].value for each in ("last_value", "non_destructive"))
         delay = None if is_kept else settings["redistribution_delay"].value

@@ -23,6 +23,7 @@ from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.listener import Listener
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
+from shmbroker.netbridge.cluster.arrivals import Arrivals
 from shmbroker.netbridge.cluster.codec import decode, encode
 from shmbroker.netbridge.cluster.machine import Action, KeepLeft, KeepLives, Membership
 from shmbroker.netbridge.cluster.programs import Other, others
@@ -103,6 +104,7 @@ class Members(Closable):
         self._accepted: set[End] = set()
         self._dials: dict[str, Dialled | None] = {}
         """By uri; None: it is being made, or ends."""
+        self._arrivals = Arrivals()
         self._voters: dict[str, End] = {}
         self._told = Electorate((), 0)
         self._shown: dict[str, Any] = {}
@@ -202,11 +204,7 @@ class Members(Closable):
 
     def reached(self) -> list[tuple[Node, str]]:
         """Lives that are up, and their addresses."""
-        machine = self.machine
-        return self._thread.ask(
-            lambda: [(node, each.uri) for node, each in machine.lives.items()
-                     if machine.is_there(node)]
-        )  # fmt: skip
+        return self._thread.ask(lambda: [(each.node, each.uri) for each in self.machine.there])
 
     def name_of(self, node: Node) -> str:
         live = self.machine.lives.get(node)
@@ -347,8 +345,9 @@ class Members(Closable):
     def _serve(self) -> bool:
         """False: an address, or the ledgers, are somebody else's, who may be just ending."""
         is_voting = self._ledgers is None or self._made is not None or self._vote(self._ledgers)
-        # before anybody comes: their messages go into our queues
-        return self._messages.open() and self._listening.listen() and is_voting
+        is_open = self._messages.open()  # before anybody comes: their messages go into our queues
+        may_come = is_open or not self._setup.cluster.hops
+        return may_come and self._listening.listen() and is_voting and is_open
 
     def _vote(self, ledgers: Callable[[], Ledgers]) -> bool:
         try:
@@ -409,7 +408,7 @@ class Members(Closable):
             if isinstance(frame, Talk):
                 what = decode(frame.body)
                 if isinstance(what, Leaving):
-                    self.successor.heard(end, what)
+                    self.successor.heard(end, self.machine.present[link], what)
                 elif isinstance(what, Grouped):
                     self._messages.of_groups(self.machine.present[link], what)
                     self._look()
@@ -437,7 +436,7 @@ class Members(Closable):
         if link is None:
             return
         del self._end_of[link]
-        self.successor.gone(end)
+        self.successor.gone(end, self.machine.parted_by(link))
         if end in self._accepted:
             self._accepted.discard(end)
             if self._witness is not None:
@@ -489,6 +488,9 @@ class Members(Closable):
                 self._dials[uri] = None
                 dial.over = partial(self._thread.call, partial(self._undialled, uri))
                 dial.stop()
+        for live in self._arrivals.see(self.machine.there):
+            if (dial := self._dials.get(live.uri)) is not None:
+                dial.start()  # nothing, if it is up or being tried
         self._look_at_voters()
         self._show()
 

@@ -31,8 +31,9 @@ from shmbroker.netbridge.cluster.said import Announcement, Grouped
 from shmbroker.netbridge.cluster.succession import Succession
 from shmbroker.netbridge.cluster.topics import Topics
 from shmbroker.netbridge.clustered.balancing import Balancing
+from shmbroker.netbridge.clustered.former import forget, forget_routes
 from shmbroker.netbridge.clustered.giving import Giving
-from shmbroker.netbridge.clustered.groups import Groups, forget_routes
+from shmbroker.netbridge.clustered.groups import Groups
 from shmbroker.netbridge.clustered.looking import Looked
 from shmbroker.netbridge.clustered.setup import Setup
 from shmbroker.netbridge.clustered.stand_ins import Holders, StandIns, holders
@@ -77,6 +78,8 @@ class Messages:
         self._succession = Succession()
         self._redistributes_at = self._carries_at = math.inf
         self._has_complained = False
+        self._has_forgotten = False
+        """What this broker carried before `max-hops` was 0."""
 
     # --- of the network thread ----------------------------------------------------------------
 
@@ -136,7 +139,7 @@ class Messages:
         waits, is_new = self._succession.waits, self._succession.is_new
         routes_anew = self._ways.routes_anew
         known = (self._looks, machine.adverts.known, up, made, len(machine.forgotten), heirs, waits,
-                 is_new, routes_anew)  # fmt: skip
+                 is_new, routes_anew, self._ways.orphans)  # fmt: skip
         if known == self._known and now < min(self._redistributes_at, self._carries_at):
             return  # many frames say nothing that matters here
         self._known, self._carries_at = known, math.inf
@@ -150,7 +153,7 @@ class Messages:
         if not waits:
             gone = {node: leavers[node].copy for node in leavers.keys() - copies.keys()}
             there = self._as_now(machine, copies) | gone
-            told = settled(machine, copies)
+            told = settled(machine, copies) | self._ways.orphans
             heard = told | machine.lives.keys() if is_new else None
             self._carry(there, heirs, up, told, heard)
         if self._giving is not None and self._setup.cluster.balancing in REDISTRIBUTES:
@@ -253,7 +256,7 @@ class Messages:
     def open(self) -> bool:
         """False: the vhost is not there yet, or refuses something that is needed."""
         node = self._node
-        if not self._carries or self._broker is not None or not node:
+        if self._broker is not None or self._has_forgotten or not node:
             return True
         setup = self._setup
         try:
@@ -263,9 +266,14 @@ class Messages:
             return False
         except Error:
             return False
-        self._broker = broker
         try:
-            self._prepare(broker, node)
+            if self._carries:
+                self._broker = broker
+                self._prepare(broker, node)
+            else:
+                with broker:
+                    forget(broker)
+                self._has_forgotten = True
         except (Error, OSError) as error:
             self.close()
             self._complain(error)
@@ -299,6 +307,7 @@ class Messages:
     def close(self) -> None:
         """After nobody can come any more."""
         broker, self._broker = self._broker, None
+        self._has_forgotten = False
         if broker is None:
             return
         if self._giving is not None:

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, Final
 
 from shmbroker.ipc._native import lib
-from shmbroker.ipc.base.errors import Error
+from shmbroker.ipc.base.errors import DeclaredDifferently, Error
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.sink.target import target_of
@@ -31,7 +31,10 @@ from shmbroker.netbridge.clustered.giving import Giving
 from shmbroker.netbridge.election.question import Node
 
 STANDS_IN: Final = "$turns."
-SLOTS: Final = 1024
+SLOTS: Final = 1 << 13
+"""So many may wait until it is known who has the queue; then whoever publishes to an exchange that
+leads to it waits, too.  There may be thousands of stand-ins, and each has memory for all of its
+slots: with those of a queue towards a node, of which there are few, it would be 4 MiB."""
 A_MESSAGE: int = lib.SB_A_MESSAGE
 
 Holders = Mapping[str, tuple[Node, ...]]
@@ -82,9 +85,14 @@ class StandIns:
     def _made(self, name: str) -> Queue:
         """There, whoever has made it: a former broker, or a journal."""
         if name not in self._queues:
-            self._queues[name] = self._broker.declare_queue(
-                stand_in(name), slots=SLOTS, durable=True, max_deliveries=None, replicate="all"
-            )
+            declare = partial(
+                self._broker.declare_queue, stand_in(name), durable=True, max_deliveries=None,
+                replicate="all",
+            )  # fmt: skip
+            try:
+                self._queues[name] = declare(slots=SLOTS)
+            except DeclaredDifferently:  # by a former version, with fewer
+                self._queues[name] = declare()
         return self._queues[name]
 
     def passes_on(

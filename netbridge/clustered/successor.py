@@ -15,7 +15,15 @@ from shmbroker.ipc.connection.broker import Broker
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.cluster.codec import WHY_BYTES_MAX, encode
-from shmbroker.netbridge.cluster.said import Answers, Holds, Leaving, Makes, Offers, Replaces
+from shmbroker.netbridge.cluster.said import (
+    Announcement,
+    Answers,
+    Holds,
+    Leaving,
+    Makes,
+    Offers,
+    Replaces,
+)
 from shmbroker.netbridge.clustered.looking import Looked, Looking
 from shmbroker.netbridge.clustered.rows import made
 from shmbroker.netbridge.clustered.setup import Setup
@@ -34,14 +42,18 @@ class Successor:
         self._setup, self._worker, self._broker = setup, worker, broker
         self._holds, self._replaces = holds, replaces
         self._looking, self._looked = looking, looked
-        self._held_for: set[End] = set()
-        """Nodes that leave, and for which programs wait."""
+        self._held_for: set[bytes] = set()
+        """Processes of nodes that leave, and for which programs wait."""
+        self._lost: set[bytes] = set()
+        """Those that were lost meanwhile: programs came before they had told all."""
         self.is_leaving = False
         """This node leaves itself."""
         self._numbers = count(1)
         self._asked: dict[int, tuple[End, Future[Answers]]] = {}
 
-    def heard(self, end: End, what: Leaving) -> None:
+    def heard(self, end: End, at: Announcement | None, what: Leaving) -> None:
+        """`at`: who is at the other end; it may say the next over another link."""
+        process = b"" if at is None else at.incarnation
         match what:
             case Offers():
                 self.answer(end, what.number, self._why_not(what))
@@ -49,17 +61,22 @@ class Successor:
                 broker = self._broker()
                 if broker is None or self.is_leaving:
                     self.answer(end, what.number, "it is live no more")
+                elif process in self._lost:
+                    self.answer(end, what.number, "all links to it were lost, and programs go on")
                 else:
                     work = partial(made, broker, what.rows)
                     self._worker.do(work, partial(self._made, end, what.number))
+            case Holds() if not process:
+                self.answer(end, what.number, "it is not known yet who asks")
             case Holds():
                 answer = partial(self.answer, end, what.number, "")
+                self._lost.discard(process)
                 if what.is_held:
-                    self._held_for.add(end)
+                    self._held_for.add(process)
                     self._holds(True)
                     answer()
                 else:
-                    self._release(end, answer)
+                    self._release(process, answer)
             case Replaces():
                 # who hears that it has left knows by then what is bound here
                 answer = partial(self.answer, end, what.number)
@@ -70,14 +87,14 @@ class Successor:
                     del self._asked[what.number]
                     asked[1].set_result(what)
 
-    def _release(self, end: End, then: Callable[[], None] = lambda: None) -> None:
+    def _release(self, process: bytes, then: Callable[[], None] = lambda: None) -> None:
         """Programs go on when what they publish to exchanges goes to the queues that were made."""
 
+        self._held_for.discard(process)
+
         def released() -> None:
-            if end in self._held_for:
-                self._held_for.discard(end)
-                if not self._held_for:
-                    self._holds(False)
+            if not self._held_for:
+                self._holds(False)
             then()
 
         self._looks(released)
@@ -129,10 +146,11 @@ class Successor:
         except TimeoutError:
             return Answers(0, f"no answer in {patience:g} s (call-timeout)", "")
 
-    def gone(self, end: End) -> None:
-        """Nobody answers over it any more, or has anything to tell."""
-        if end in self._held_for:
-            self._release(end)
+    def gone(self, end: End, process: bytes) -> None:
+        """Nobody answers over it any more.  `process`: it was the last link to this one."""
+        if process in self._held_for:
+            self._lost.add(process)
+            self._release(process)
         for number, (asked, answer) in list(self._asked.items()):
             if asked is end:
                 del self._asked[number]

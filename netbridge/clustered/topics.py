@@ -33,8 +33,6 @@ class TopicBindings:
         self, broker: Broker, cluster: str, tell: Callable[[Mapping[str, Any]], None]
     ) -> None:
         self._broker, self._cluster, self._tell = broker, cluster, tell
-        self._begin = f"{TOWARDS}{cluster}."
-        """Of the names of queues towards other nodes."""
         self._told: set[OwnBinding] = set()
         self._done: object = None
 
@@ -45,10 +43,13 @@ class TopicBindings:
         if done == self._done:
             return
         there = own_bindings(self._broker)
-        settled_ways = {towards(self._cluster, node) for node in settled}
-        if led_to(self._broker, self._cluster) <= settled:
-            settled_ways |= {each.queue for each in there if each.target == BINDING_HERE}
-        ended = {each for each in there - asked if each.queue in settled_ways}
+        known = led_to(self._broker, self._cluster)
+        kept_ways = {towards(self._cluster, node) for node in known - settled}
+        ended = {
+            each for each in there - asked
+            if (each.target == BINDING_HERE and not kept_ways)
+            or (each.queue.startswith(TOWARDS) and each.queue not in kept_ways)
+        }  # fmt: skip
         self._done = done  # what is changed now moves the generation, and is looked at once more
         for together in _together(asked - there, ended):
             self._change(*together)
@@ -62,8 +63,8 @@ class TopicBindings:
 
     def leads_to(self) -> frozenset[Node]:
         """Nodes that have bindings here."""
-        queues = self._bound(self._begin)
-        return frozenset(bytes.fromhex(each.removeprefix(self._begin)) for each in queues)
+        bound, known = self._bound(TOWARDS), led_to(self._broker, self._cluster)
+        return frozenset(node for node in known if towards(self._cluster, node) in bound)
 
     def _bound(self, begin: str) -> set[str]:
         """Queues with names that begin so, to which own bindings lead."""

@@ -34,6 +34,7 @@ from shmbroker.netbridge.carrier.link import Link
 from shmbroker.netbridge.carrier.source import Shipped
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
+from shmbroker.netbridge.cluster.arrivals import Arrivals
 from shmbroker.netbridge.cluster.machine import Membership
 from shmbroker.netbridge.clustered import options
 from shmbroker.netbridge.clustered.anew import Anew
@@ -107,6 +108,7 @@ class Ways:
         self._broker, self._tell, self._changed = broker, tell, changed
         self._ours = replace(setup.ours, node=node, epoch=0)
         self._ways: dict[Node, _Way] = {}
+        self._arrivals = Arrivals()
         self._hops = _read(setup.ways)
         """By nodes: neighbours over which messages for them were sent last."""
         self._homes: dict[Node, Home | None] = {}
@@ -119,8 +121,8 @@ class Ways:
         """Nodes that were scaled down, perhaps back since: of these it is kept by whom, always."""
         self._left_before: dict[Node, int] | None = None
         """Up to which epoch, of each of these, as it was known when this live began."""
-        self._orphans: frozenset[Node] = frozenset()
-        """Nodes that were forgotten."""
+        self.orphans: frozenset[Node] = frozenset()
+        """Nodes that were forgotten, also in a former run of this broker: they want nothing."""
         self._no_way: set[Node] = set()
         """A link to these could not be made, and that was told."""
         self._is_chain = setup.cluster.hops > 1 and setup.cluster.allow_direct_connections_only
@@ -164,7 +166,7 @@ class Ways:
             else:
                 way.is_open, way.has_left = hop is not None, False
                 self._goes_by(node, way, way.hop if hop is None else hop, machine)
-        orphans = self._orphans = self._forgotten(machine)
+        orphans = self.orphans = self._forgotten(machine)
         for node in () if self._is_chain else self._left - machine.lives.keys() - orphans:
             heir = machine.heir(node)
             if heir is not None and node != self._ours.node and self._is_known(node):
@@ -174,6 +176,10 @@ class Ways:
                 self._goes_home(node)
         for node in self._ways.keys() - machine.lives.keys() - machine.left.keys() - orphans:
             self._end_then(self._ways.pop(node), lambda _: None)
+        came = {each.node for each in self._arrivals.see(machine.there)}
+        for way in self._ways.values():
+            if way.hop in came and way.link is not None:
+                way.link.start()  # nothing, if it is up or being tried
 
     # --- nodes that have left -----------------------------------------------------------------
 
@@ -245,7 +251,7 @@ class Ways:
             self._broker, node, towards(self._cluster, node), self._ours,
             lambda node: self._thread.call(lambda: self._emptied(node)), self._tell,
         )  # fmt: skip
-        if node not in self._orphans:
+        if node not in self.orphans:
             home = Home(*given)
         else:
             home = Anew(

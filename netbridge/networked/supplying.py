@@ -239,9 +239,8 @@ class Supplying(Closable):
         reference = int(lib.sb_queue_reference(queue._queue))
         if reference not in self._may_go:
             settings = queue.explain()
-            is_of_one_place = any(settings[each].value for each in OF_ONE_PLACE)
-            self._may_go[reference] = not is_of_one_place and not followed_by(queue)
-        return self._may_go[reference]
+            self._may_go[reference] = not any(settings[each].value for each in OF_ONE_PLACE)
+        return self._may_go[reference] and not followed_by(queue)
 
     def _supply(self, source: Queue, waiting: dict[str, int]) -> None:
         now = changes(source)

@@ -256,6 +256,17 @@ def test_the_copy_is_taken_when_the_first_one_is_gone() -> None:
     assert not town.members["a"].duplicates
 
 
+def test_a_process_is_parted_from_by_the_last_link_to_it() -> None:
+    town = Town()
+    town.add("a")
+    there = town.add("b").me
+    assert there is not None
+    first, second = town.link("a", "b"), town.link("a", "b")
+    assert [town.members["a"].parted_by(each) for each in (first, second)] == [b"", b""]
+    town.cut(first)
+    assert town.members["a"].parted_by(second) == there.incarnation
+
+
 # --- forgetting, and counting -----------------------------------------------------------------
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import pytest
 
+from shmbroker.ipc.exchange.own_binding import own_bindings
+from shmbroker.ipc.instance.whole import read_whole
 from shmbroker.ipc.queue.moving import pass_over
 from shmbroker.ipc.sink.target import target_of, target_of_exchange
+from shmbroker.netbridge.clustered.setup import WAYS
 from tests.netbridge.clustered.conftest import Cluster
 from tests.netbridge.clustered.test_redirect import until, waits
 from tests.netbridge.clustered.test_scale_down import HOPS, at, bodies, numbers, taken
@@ -15,10 +18,11 @@ NAMES = ("east", "north", "west")
 UNDELIVERABLE = "town.undeliverable"
 
 
-def started(cluster: Cluster) -> str:
+def started(cluster: Cluster, mode: str = "off") -> str:
     """Three nodes, and `west` is killed: the name of a queue towards it."""
     for name in NAMES:
-        cluster.add(name, **HOPS).start().becomes("live")
+        more = HOPS | {"cluster__town__message_load_balancing": mode}
+        cluster.add(name, **more).start().becomes("live")
     for name in NAMES:
         cluster.sees(name, *(each for each in NAMES if each != name))
     way = f"$sf.town.{cluster.told('west')['node']}"
@@ -137,6 +141,25 @@ def test_one_that_nobody_has_met_since_all_were_started_anew(cluster: Cluster) -
     with at(cluster, "east") as east:
         until(cluster, lambda: waits(cluster, "east", way) == 0)
         assert bodies(east.queue("orders")) == numbers(0, 5)
+
+
+def test_bindings_follow_the_others_when_all_were_started_anew(cluster: Cluster) -> None:
+    node = started(cluster, "strict").rpartition(".")[2]
+    assert cluster.order("east", verb="forget", node="west") == ""
+    for name in ("east", "north"):
+        ways = cluster[name].folder / "data" / WAYS
+        until(cluster, lambda ways=ways: node in read_whole(ways))  # type: ignore[misc]
+        cluster[name].kill()
+    for name in ("east", "north"):
+        cluster[name].start().becomes("live")
+    with at(cluster, "east") as east, at(cluster, "north") as north:
+        for broker in (east, north):
+            broker.declare_exchange("news", "topic")
+            broker.declare_queue("orders", durable=True)
+        north.bind("news", "orders", "eu")
+        until(cluster, lambda: own_bindings(east))
+        north.unbind("news", "orders", "eu")
+        until(cluster, lambda: not own_bindings(east))
 
 
 def test_a_queue_that_is_full_does_not_keep_the_node_from_coming_back(cluster: Cluster) -> None:

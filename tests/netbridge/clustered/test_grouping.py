@@ -12,7 +12,7 @@ import pytest
 import shmbroker
 from shmbroker import Broker, GroupingTimeout, InvalidArgument, Queue, aio
 from shmbroker.ipc.queue.grouped import ASKED, ROUTES
-from shmbroker.netbridge.clustered.groups import KEPT
+from shmbroker.netbridge.clustered.former import KEPT
 from tests.cli.command import Shell
 from tests.netbridge.clustered.conftest import PATIENCE, Cluster
 from tests.netbridge.clustered.test_balancing import consumes, on_their_way, until

@@ -15,7 +15,8 @@ from shmbroker.netbridge.cluster.address import Addresses
 from shmbroker.netbridge.cluster.group import Drop, Group, Holder, Keep, Routed, Unrouted
 from shmbroker.netbridge.cluster.grouping import Grouping
 from shmbroker.netbridge.cluster.option import ON_DEMAND
-from shmbroker.netbridge.clustered.groups import KEPT, Groups, key_of
+from shmbroker.netbridge.clustered.former import KEPT
+from shmbroker.netbridge.clustered.groups import Groups, key_of
 
 ME = b"m" * 16
 ANNA = Group("orders", "anna")

@@ -8,6 +8,7 @@ import shmbroker
 from shmbroker.core.codes import OK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.exchange.binding import binding_for_c
+from shmbroker.ipc.queue_replica.copy import declare, detach
 from shmbroker.netbridge.cluster.address import Addresses
 from shmbroker.netbridge.cluster.advert import Binding
 from shmbroker.netbridge.clustered.looking import Looked, Looking
@@ -48,3 +49,15 @@ def test_values_and_what_is_kept_are_given_to_nobody(broker: shmbroker.Broker, v
     seen = seen_of(vhost, "town.undeliverable")
     assert {each.name for each in seen.here if each.gives} == {"orders"}
     assert own.name in {each.name for each in broker.queues()}
+
+
+def test_a_replica_is_balanced_when_it_is_detached(broker: shmbroker.Broker, vhost: str) -> None:
+    broker.declare_queue("orders")
+    declare(broker, "orders", 0, b"tcp://far")
+    looking = Looking(vhost, "", Addresses())
+    for is_detached in (False, True):
+        found = looking.look()
+        assert found is not None
+        assert [each.may_be_balanced for each in found.here] == [is_detached]
+        detach(broker.queue("orders"))
+    looking.close()

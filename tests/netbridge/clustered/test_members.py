@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from tests.cli.command import Shell
 from tests.netbridge.clustered.conftest import Cluster
+from tests.netbridge.clustered.test_balancing import until
 
 NAMES = ("east", "north", "west")
 
@@ -47,6 +50,30 @@ def test_one_that_is_killed_is_missing_and_comes_back(three: Cluster) -> None:
     three["west"].start()
     told = three.sees("north", "east", "west")
     assert told["lives"] == 3
+
+
+def test_one_that_was_given_up_is_reached_when_it_comes_by_itself(cluster: Cluster) -> None:
+    more = {"cluster__town__max_hops": 1, "cluster__town__reconnect_attempts": 1}
+    for name in ("east", "west"):
+        cluster.add(name, **more).start()
+    [node] = [each for each in cluster.sees("east", "west")["nodes"] if each["hops"]]
+    links = {f"cluster town: {cluster.uri('west')}", f"forwarding {node['node']}"}
+
+    def became(state: str, times: int) -> None:
+        """Each of these links, so often."""
+        def counts() -> Counter[str]:
+            lines = cluster["east"].said()
+            return Counter(
+                each["link"] for each in lines if each["event"] == "link" and each["state"] == state
+            )
+
+        until(lambda: all(counts()[each] >= times for each in links))
+
+    became("up", 1)
+    cluster["west"].kill()
+    became("lost", 1)
+    cluster["west"].start()
+    became("up", 2)
 
 
 def test_a_node_is_forgotten_by_command(three: Cluster) -> None:

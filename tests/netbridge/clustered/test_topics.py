@@ -13,16 +13,18 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import count
 from threading import Thread
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from shmbroker import Broker, Exchange, Queue, Unroutable
 from shmbroker.core.layout import BINDING_HERE
 from shmbroker.ipc.exchange.own_binding import OwnBinding, bind_own, own_bindings
-from shmbroker.netbridge.clustered.stand_ins import stand_in
+from shmbroker.netbridge.clustered.stand_ins import StandIns, stand_in
 from shmbroker.netbridge.clustered.topics import TopicBindings
 from shmbroker.netbridge.clustered.towards import towards
-from tests.netbridge.clustered.conftest import Cluster
+from tests.netbridge.clustered.conftest import PATIENCE, Cluster
 from tests.netbridge.clustered.test_balancing import consumes, on_their_way, sets_in, until
 from tests.netbridge.clustered.test_redistribution import at, numbers, started, taken
 from tests.support.trace import TRACE
@@ -397,6 +399,26 @@ def test_a_stand_in_counts_until_all_nodes_were_read(broker: Broker) -> None:
     bound = TopicBindings(broker, "town", lambda line: pytest.fail(str(line)))
     for read, kept in ((nodes[:1], {"orders"}), (nodes, set())):
         assert bound.kept_in_turn({"orders", "bills"}, frozenset(read)) == kept
+
+
+def test_a_stand_in_has_room_while_nobody_has_its_queue(broker: Broker) -> None:
+    exchange = broker.declare_exchange("prices", "topic")
+    broker.declare_queue("here", slots=1 << 13)
+    broker.bind("prices", "here", "#")
+    own: Any = SimpleNamespace(emptied=None, stands_for={})
+    stand_ins = StandIns(own, broker, own, own, lambda line: pytest.fail(str(line)))
+    assert len(stand_ins.sets({"orders": ()})) == 1
+    bind_own(broker, OwnBinding("prices", stand_in("orders"), "#", b"", False, BINDING_HERE))
+    for _ in range(3000):
+        exchange.publish(b"", key="eu", timeout=PATIENCE)
+
+
+def test_a_stand_in_of_a_former_version_stays(broker: Broker) -> None:
+    declared = {"durable": True, "max_deliveries": None, "replicate": "all"}
+    broker.declare_queue(stand_in("orders"), slots=1024, **declared)  # type: ignore[arg-type]
+    own: Any = SimpleNamespace(emptied=None, stands_for={})
+    stand_ins = StandIns(own, broker, own, own, lambda line: pytest.fail(str(line)))
+    assert len(stand_ins.sets({"orders": ()})) == 1
 
 
 def test_both_are_started_anew_and_what_is_published_before_they_meet_is_not_lost(

@@ -28,8 +28,11 @@ class Linked:
     state = "up"
 
     def __init__(self, uri: str) -> None:
-        self.uri, self.is_stopped = uri, False
+        self.uri, self.is_stopped, self.starts = uri, False, 0
         self.over: Callable[[], None] = lambda: None
+
+    def start(self) -> None:
+        self.starts += 1
 
     def stop(self) -> None:
         self.is_stopped = True
@@ -45,7 +48,7 @@ class Scene:
         self.hops: dict[bytes, bytes] = {}
         self.machine: Any = SimpleNamespace(
             lives={}, left={}, forgotten={}, paths={}, orphans=frozenset(), heir=lambda node: None,
-            next_hop=lambda node: self.hops.get(node, node),
+            next_hop=lambda node: self.hops.get(node, node), there=[],
         )  # fmt: skip
         self.setup: Any = SimpleNamespace(
             ours=Identity(bytes(16), bytes(16), "east", Standing.NONE, 0), ways=folder / "ways",
@@ -97,6 +100,24 @@ def test_a_live_that_moves_while_its_link_is_made_is_reached_where_it_is(scene: 
     scene.looks(west=NEW)
     scene.works()
     assert (scene.link().uri, scene.link().is_stopped) == (NEW, False)
+
+
+def test_a_link_that_has_given_up_is_tried_again_when_its_node_has_come(scene: Scene) -> None:
+    scene.looks(west=OLD, north=NEW)
+    scene.works()
+
+    def starts(*there: tuple[bytes, bytes]) -> list[int]:
+        """Who is there, in which process; how often each link was started."""
+        scene.machine.there = [SimpleNamespace(node=node, incarnation=process)
+                               for node, process in there]  # fmt: skip
+        scene.looks(west=OLD, north=NEW)
+        return [scene.link(WEST).starts, scene.link(NORTH).starts]
+
+    assert starts((WEST, b"1")) == [1, 0]
+    assert starts((WEST, b"1")) == [1, 0]
+    assert starts((WEST, b"2"), (NORTH, b"3")) == [2, 1]
+    assert starts((NORTH, b"3")) == [2, 1]
+    assert starts((WEST, b"2"), (NORTH, b"3")) == [3, 1]
 
 
 def test_a_way_that_cannot_be_made_is_told_once_and_tried_again(

@@ -10,6 +10,7 @@ import pytest
 
 from shmbroker import Broker, Queue
 from shmbroker.ipc.follower.follower import Follower
+from shmbroker.ipc.queue_replica.copy import declare, detach
 from shmbroker.netbridge.network.supply import Way
 from shmbroker.netbridge.networked import supplying as module
 from shmbroker.netbridge.networked.supplying import Supplying
@@ -197,3 +198,16 @@ def test_a_queue_that_is_declared_or_goes_on_is_looked_at(
     eventually(lambda: supplying._awaited.absent == {"late"})
     broker.declare_queue("late", slots=64).publish(b"z")
     eventually(lambda: len(ring) == 3)
+
+
+def test_a_replica_goes_when_it_is_detached(
+    broker: Broker, ring: Queue, supplying: Supplying
+) -> None:
+    broker.declare_queue("copy", slots=64)
+    declare(broker, "copy", 0, b"tcp://far")
+    supplying.goes((way("copy"),))
+    eventually(lambda: supplying._awaited.absent == {"copy"})
+    copy = broker.queue("copy")
+    detach(copy)
+    copy.publish(b"x")
+    eventually(lambda: len(ring) == 1)

@@ -12,7 +12,7 @@ from shmbroker import InvalidArgument
 from shmbroker.ipc.queue.grouped import ASKED, ROUTES
 from shmbroker.ipc.queue.inherited import INHERITED
 from shmbroker.netbridge.clustered import streams
-from shmbroker.netbridge.clustered.groups import KEPT
+from shmbroker.netbridge.clustered.former import KEPT
 from shmbroker.netbridge.clustered.stand_ins import stand_in
 from shmbroker.netbridge.serving import commit
 from shmbroker.netbridge.serving.travelling import WHOLE
