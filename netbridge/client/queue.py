@@ -225,7 +225,10 @@ class Queue:
     ) -> tuple[Pending, Outcome]:
         said = asked(queue=self.name, selector=selector)
         what = f"taking from queue {self.name!r}"
-        taking = self._session.begin(what, Verb.GET, count=count, body=said, waits=timeout)
+        taking = self._session.begin(
+            what, Verb.GET, target=next(self._session.targets), count=count, body=said,
+            waits=timeout,
+        )  # fmt: skip
         done = await taking
         if not done.code:
             raise Empty(f"{what}: there is nothing to take")

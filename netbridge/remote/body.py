@@ -25,8 +25,8 @@ Fields of the maps, by verb; `->` is the result.
     request          queue, body, key, properties, ttl, priority, group -> body, properties (as
                      they are packed)
     reply            queue, correlation, body, properties
-    get              count: at most; queue, selector -> code: how many, value: first delivery,
-                     records
+    get              target: to leave it; count: at most; queue, selector -> code: how many,
+                     value: first delivery, records
     ack, give-back,  value: first delivery, count; queue, positions (a list, for a later session)
     reject
     browse           count: at most; queue, position, unconfirmed, scheduled, selector -> code: how

@@ -424,7 +424,7 @@ class Served:
         self.service.orders.do(fields | who, came)
 
     def leave(self, command: Command) -> None:
-        """Behind what the worker still opens."""
+        """Behind what the worker still opens; what waits for a message waits no longer at once."""
         target = command.target
 
         def left() -> None:
@@ -437,9 +437,15 @@ class Served:
             self._unopened.pop(target, None)
             if consumer := self.consumers.pop(target, None):
                 consumer.close()
+            self._leave_gets(target)
             self.done(command)
 
+        self._leave_gets(target)
         self.in_worker(command, left, came)
+
+    def _leave_gets(self, target: int) -> None:
+        for get in tuple(self.gets):
+            get.leave(target)
 
     def close(self, *, forgets: bool) -> None:
         self.service.requests.forget(self)
