@@ -22,6 +22,7 @@ from shmbroker.ipc.base.errors import (
 )
 from shmbroker.ipc.connection.broker import Broker, connect
 from shmbroker.ipc.message.confirm import level_of
+from shmbroker.ipc.message.room import Room
 from shmbroker.ipc.queue.consuming import Consuming
 from shmbroker.ipc.queue.publishing import checked_position
 from shmbroker.ipc.queue.queue import Queue
@@ -313,16 +314,21 @@ class Served:
             self.refuse(command, error_for(REVOKED, "settling deliveries"))
 
     def _settle_again(self, command: Command) -> None:
-        """What a former session was given, and has settled perhaps: by its place."""
+        """What a former session was given, and has settled perhaps: by its place.  If the queue was
+        made anew, there may be a message that nobody has seen."""
         fields = told(command.body)
         positions = named(fields, "positions", list)
+        published = fields.get("published") or [None] * len(positions)
         settle = lib.sb_ack if command.verb is Verb.ACK else lib.sb_reject
 
         def settled() -> bool:
             queue = self.own().queue(queue_named(fields))
             message = ffi.new("sb_message *")
             codes = []
-            for position in positions:
+            for position, time in zip(positions, published, strict=True):
+                if _is_another(queue, position, time):
+                    codes.append(REVOKED)
+                    continue
                 code = lib.sb_take_at(queue._queue, position, message)
                 codes.append(settle(queue._queue, message) if code == OK else code)
             return all(code in (OK, GONE) for code in codes)
@@ -473,6 +479,15 @@ def _give_back(batch: Batch, start: int, count: int) -> int:
 
 def _reject(batch: Batch, start: int, count: int) -> int:
     return batch.reject(start, count)
+
+
+def _is_another(queue: Queue, position: int, published: int | None) -> bool:
+    """The message there, than the one that was published then; None: not told, by a program of an
+    earlier version."""
+    if published is None:
+        return False
+    found = queue._look(queue._queue, checked_position(position), Room(), unconfirmed=True)
+    return found is not None and found[0].published_at != published
 
 
 def _only_looks(command: Command) -> bool:
