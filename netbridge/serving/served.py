@@ -18,6 +18,7 @@ from shmbroker.ipc.base.errors import (
     Error,
     InvalidArgument,
     NotAllowed,
+    NotFound,
     error_for,
 )
 from shmbroker.ipc.connection.broker import Broker, connect
@@ -229,7 +230,7 @@ class Served:
             return producer
         if command.target in self._unopened:
             raise self._unopened[command.target].with_traceback(None)
-        raise InvalidArgument(f"there is no producer {command.target}")
+        raise NotFound(f"producer {command.target} was left, and publishes nothing more")
 
     # --- requests -------------------------------------------------------------------------------
 
@@ -439,7 +440,7 @@ class Served:
 
         def came(_: object) -> None:
             if producer := self.producers.pop(target, None):
-                producer.close(forgets=False)
+                producer.leave()
             self._unopened.pop(target, None)
             if consumer := self.consumers.pop(target, None):
                 consumer.close()
