@@ -90,7 +90,8 @@ class Consumer:
         if inbox is None or self._session.is_closed:
             return
         with suppress(Error):
+            # first, or what is given back comes here once more
+            self._session.begin("ending a consumer", Verb.LEAVE, inbox.target)
             if last is not None and last.is_in_hand:
                 last._settle(Verb.GIVE_BACK)
-            self._session.begin("ending a consumer", Verb.LEAVE, inbox.target)
             inbox.close()

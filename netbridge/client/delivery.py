@@ -162,7 +162,7 @@ class Message:
         if self._dealt:
             self._was_dealt_with()
         self._dealt = DONE[verb]
-        body = asked(queue=self.queue, positions=[self.position])
+        body = asked(queue=self.queue, positions=[self.position], published=[self.published_at])
         return self._session.begin(
             f"message {self.position} of queue {self.queue!r}", verb,
             value=self._delivery, body=body, generation=self._generation,
@@ -171,7 +171,9 @@ class Message:
     def _ack_soon(self) -> None:
         """Of a loop: it does not wait for the answer."""
         self._dealt = DONE[Verb.ACK]
-        self._session.ack_soon(self.queue, self._generation, self._delivery, self.position)
+        self._session.ack_soon(
+            self.queue, self._generation, self._delivery, (self.position, self.published_at)
+        )
 
     def _waits(self, pending: Pending) -> Any:
         if not self._session.way.is_blocking:

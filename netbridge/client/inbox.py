@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,16 @@ if TYPE_CHECKING:
 
 Arrived = tuple[CopiedMessage, int, int]
 """With the generation of its session, and its number there."""
+
+
+def runs(deliveries: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
+    """Generation, first number and how many: of those that follow each other."""
+    start = 0
+    for end in range(1, len(deliveries) + 1):
+        generation, first = deliveries[start]
+        if deliveries[end : end + 1] != [(generation, first + end - start)]:
+            yield generation, first, end - start
+            start = end
 
 
 class Inbox:
@@ -82,11 +93,14 @@ class Inbox:
                 return None
 
     def give_back(self) -> None:
-        """What nobody has asked for.  Any thread; each message is in one hand only."""
+        """What nobody has asked for, in order.  Any thread; each message is in one hand only."""
+        left: list[tuple[int, int]] = []
         with suppress(IndexError):
             while True:
-                _copy, generation, number = self._arrived.pop()
-                self._session.give_back(generation, number)
+                _copy, generation, number = self._arrived.popleft()
+                left.append((generation, number))
+        for generation, first, count in runs(left):
+            self._session.give_back(generation, first, count)
 
     def close(self) -> None:
         self.is_closed = True

@@ -225,7 +225,10 @@ class Queue:
     ) -> tuple[Pending, Outcome]:
         said = asked(queue=self.name, selector=selector)
         what = f"taking from queue {self.name!r}"
-        taking = self._session.begin(what, Verb.GET, count=count, body=said, waits=timeout)
+        taking = self._session.begin(
+            what, Verb.GET, target=next(self._session.targets), count=count, body=said,
+            waits=timeout,
+        )  # fmt: skip
         done = await taking
         if not done.code:
             raise Empty(f"{what}: there is nothing to take")
@@ -249,11 +252,11 @@ class Queue:
         have acknowledged what nobody has.
         """
         taking, done = await self._taken(count, None, timeout)
-        positions, bodies = contents(done.body)
+        positions, published, bodies = contents(done.body)
         acking = self._session.begin(
             f"{len(positions)} messages of queue {self.name!r}", Verb.ACK, value=done.value,
-            count=len(positions), body=asked(queue=self.name, positions=positions),
-            generation=taking.generation,
+            count=len(positions), generation=taking.generation,
+            body=asked(queue=self.name, positions=positions, published=published),
         )  # fmt: skip
         if self._session.way.is_blocking:
             with suppress(Unconfirmed):  # they are handed out, and at worst they come again

@@ -152,24 +152,25 @@ def delivered(records: Body) -> Iterator[CopiedMessage]:
         yield copy
 
 
-def contents(records: Body) -> tuple[list[int], list[bytes]]:
-    """Positions and bodies of it, and nothing else; Malformed if it is torn."""
+def contents(records: Body) -> tuple[list[int], list[int], list[bytes]]:
+    """Positions, times of publishing, and bodies; Malformed if it is torn."""
     memory = bytes(records)
-    positions, bodies = [], []
+    positions, times, bodies = [], [], []
     at = 0
     try:
         while at < len(memory):
             _, _, length, _, _, where = _HEAD.unpack_from(memory, at)
             at += RECORD_HEAD_BYTES
-            (shape,) = _WHERE.unpack_from(memory, at)
+            shape, _origin, published, _mark = _CHUNK.unpack_from(memory, at)
             positions.append(where & POSITION_MASK)
+            times.append(published)
             bodies.append(memory[at + length - (shape >> SHAPE_BODY_SHIFT) : at + length])
             at += length + 7 & -8
     except StructError as error:
         raise Malformed(TORN) from error
     if at > len(memory):
         raise Malformed(TORN)
-    return positions, bodies
+    return positions, times, bodies
 
 
 def _copied(position: int, deliveries: int, state: int, chunk: bytes) -> CopiedMessage:

@@ -105,7 +105,7 @@ class Session:
         self._failure = ""
         self._why_lost = ""
         """What the broker has said when it closed the link."""
-        self._acks: deque[tuple[str, int, int, int]] = deque()
+        self._acks: deque[tuple[str, int, int, tuple[int, int]]] = deque()
         self._is_acking = False
         self._thread = NetworkThread()
         node, incarnation = secrets.token_bytes(ID_BYTES), secrets.token_bytes(ID_BYTES)
@@ -293,9 +293,14 @@ class Session:
         body = asked(positions=[])
         self.begin(what, Verb.GIVE_BACK, 0, first, messages, body, generation=generation)
 
-    def ack_soon(self, queue: str, generation: int, delivery: int, position: int) -> None:
-        """Nobody waits for that: what has gathered when the network thread comes is one command."""
-        self._acks.append((queue, generation, delivery, position))
+    def ack_soon(
+        self, queue: str, generation: int, delivery: int, which: tuple[int, int]
+    ) -> None:
+        """Nobody waits for that: what has gathered when the network thread comes is one command.
+
+        `which`: its position, and when it was published.
+        """
+        self._acks.append((queue, generation, delivery, which))
         if not self._is_acking:
             self._is_acking = True
             self._soon(self._ack)
@@ -304,12 +309,13 @@ class Session:
         self._is_acking = False  # before we look: what comes later calls again
         acks = self._acks
         while acks:
-            queue, generation, first, position = acks.popleft()
-            positions = [position]
-            while acks and acks[0][:3] == (queue, generation, first + len(positions)):
-                positions.append(acks.popleft()[3])
-            body = asked(queue=queue, positions=positions)
-            call = Call(0, Verb.ACK, 0, first, len(positions), body, generation=generation)
+            queue, generation, first, which = acks.popleft()
+            those = [which]
+            while acks and acks[0][:3] == (queue, generation, first + len(those)):
+                those.append(acks.popleft()[3])
+            positions, published = zip(*those, strict=True)
+            body = asked(queue=queue, positions=positions, published=published)
+            call = Call(0, Verb.ACK, 0, first, len(those), body, generation=generation)
             self._call(Pending(self, "acknowledging"), call, None)
 
     def retries(self, token: Token, what: str) -> Callable[[Seconds | None], object]:

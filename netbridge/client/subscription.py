@@ -13,7 +13,7 @@ from shmbroker.ipc.exchange import named_subscription as local_named
 from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.queue import subscription as local
 from shmbroker.netbridge.client.closing import Closing
-from shmbroker.netbridge.client.inbox import Inbox
+from shmbroker.netbridge.client.inbox import Inbox, runs
 from shmbroker.netbridge.client.queue import Queue
 from shmbroker.netbridge.remote.body import asked
 from shmbroker.netbridge.wire.words import Verb
@@ -75,16 +75,11 @@ class Subscription(Closing):
 
     def _settle(self) -> None:
         shown, self._shown = self._shown, []
-        while shown:
-            generation, first = shown[0]
-            count = 1
-            while count < len(shown) and shown[count] == (generation, first + count):
-                count += 1
+        for generation, first, count in runs(shown):
             self._session.begin(
                 "passing on", Verb.ACK, 0, first, count,
                 asked(queue=self._name, positions=[]), generation=generation,
             )  # fmt: skip
-            del shown[:count]
 
     @twin(local.Subscription.close)
     def close(self) -> None:

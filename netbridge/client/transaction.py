@@ -181,7 +181,7 @@ class Transaction:
         if self._operations:
             with suppress(ConnectionClosed):
                 self._session.no_work(self._number)
-        for message in reversed(self._acked):
+        for message in self._acked:
             message._dealt = ""
             with suppress(Error):
                 message._settle(Verb.GIVE_BACK)

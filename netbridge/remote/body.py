@@ -25,10 +25,10 @@ Fields of the maps, by verb; `->` is the result.
     request          queue, body, key, properties, ttl, priority, group -> body, properties (as
                      they are packed)
     reply            queue, correlation, body, properties
-    get              count: at most; queue, selector -> code: how many, value: first delivery,
-                     records
-    ack, give-back,  value: first delivery, count; queue, positions (a list, for a later session)
-    reject
+    get              target: to leave it; count: at most; queue, selector -> code: how many,
+                     value: first delivery, records
+    ack, give-back,  value: first delivery, count; queue and, for a later session, lists: positions,
+    reject           published (when each was)
     browse           count: at most; queue, position, unconfirmed, scheduled, selector -> code: how
                      many, value: where to go on, records; code 0: that is all
     commit           value: number of the transaction; a list of [queue or exchange, name, records],

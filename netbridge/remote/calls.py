@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Callable
 
 from shmbroker.netbridge.link.deadlines import Deadlines
-from shmbroker.netbridge.remote.call import UNSENT, Call
+from shmbroker.netbridge.remote.call import OF_DELIVERIES, UNSENT, Call
+from shmbroker.netbridge.wire.words import Verb
 
 
 class Calls:
@@ -97,6 +98,16 @@ class Calls:
     def wait_again(self, call: Call, until: float) -> None:
         call.until, call.is_abandoned = until, False
         self._deadlines.look(call)
+
+    @property
+    def is_awaited(self) -> bool:
+        """Something that was sent is to be answered before the session ends; what nobody waits for
+        may wait at the broker for ever."""
+        sent = self.sent.values()
+        return any(not each.is_abandoned or each.verb in OF_DELIVERIES for each in sent)
+
+    def of(self, verb: Verb) -> list[Call]:
+        return [call for call in (*self.waiting, *self.sent.values()) if call.verb is verb]
 
     def find(self, id: int) -> Call | None:
         for call in (*self.waiting, *self.sent.values()):

@@ -161,6 +161,7 @@ class Client:
         if self.phase in OVER:
             self.phase = Phase.CLOSED
         else:
+            self.voided.takes_no_more()
             self._call(Call(self.next_id(), Verb.END, is_internal=True), now)
         return self._done()
 
@@ -425,7 +426,7 @@ class Client:
             return call.is_internal and call.verb in MADE_AGAIN
         if self.moving.holds(call):
             return False
-        if call.verb is Verb.END and self.calls.sent and not self.moving.is_leaving:
+        if call.verb is Verb.END and self.calls.is_awaited and not self.moving.is_leaving:
             return False
         producing = self.producers.get(call.target)
         if call.verb is not Verb.PUBLISH or producing is None:
@@ -532,9 +533,8 @@ class Client:
         if not self.travelling.is_ours(call):
             return
         self.settling.difference_update(call.numbers)
-        if code < OK and code != REVOKED:  # it is in hand still
-            return
-        self._dealt_with(call.numbers)
+        if code >= OK or code == REVOKED:  # else it is in hand still
+            self._dealt_with(call.numbers)
 
     def _dealt_with(self, numbers: Iterable[int]) -> None:
         for number in numbers:

@@ -1,6 +1,7 @@
 """Calls that are not done, because they were refused or the program waits no longer.
 
-The numbers of such a publish will not come, and the broker is told.  What is behind it in the same
+The numbers of such a publish will not come, and the broker is told; so it is of a take, which would
+have the next message at the broker for nobody.  What is behind it in the same
 `publish_many` is not done either: what was published has no holes.
 """
 
@@ -46,6 +47,12 @@ class Voided:
         for each in (call, *behind):
             if not each.is_abandoned:
                 self._abandon(each, why)
+        self._client.pump()
+
+    def takes_no_more(self) -> None:
+        """The session is to end."""
+        for call in self._client.calls.of(Verb.GET):
+            self.abandon(call, Why.CLOSED)
 
     def _abandon(self, call: Call, why: Why) -> None:
         client = self._client
@@ -57,6 +64,9 @@ class Voided:
             # a former session may have said it, but nobody asks what became of it, or answers
             client.doubt.forgets([call])
             self._decide(call, call.value)
+        elif call.verb is Verb.GET and call.was_sent:
+            leave = Call(client.next_id(), Verb.LEAVE, call.target, is_internal=True)
+            client.calls.put(leave)
 
     def _decide(self, call: Call, first: int) -> None:
         """The broker need not keep its numbers."""

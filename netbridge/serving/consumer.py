@@ -150,6 +150,14 @@ class Get:
         if self._alarm is None:
             self._alarm = self._served.service.alarms.at(self._until, self.go_on)
 
+    def leave(self, target: int) -> None:
+        """Its program waits no longer, if it is this one."""
+        if target == self._command.target:
+            self.close()
+            self._served.refuse(
+                self._command, error_for(EMPTY, f"taking from queue {self._queue.name!r}")
+            )
+
     def close(self) -> None:
         self._news.forget()
         if self._alarm is not None:

@@ -46,17 +46,14 @@ class TakenBatch:
         return max(0, ours)
 
     def give_back(self, start: int, count: int) -> int:
-        """The last first, so that they come again in their order."""
+        """The first first: somebody may wait for them."""
         return self._each(lib.sb_give_back, start, count)
 
     def reject(self, start: int, count: int) -> int:
         return self._each(lib.sb_reject, start, count)
 
     def _each(self, settle: Callable[[Any, Any], int], start: int, count: int) -> int:
-        codes = [
-            settle(self.queue._queue, self.at(each))
-            for each in reversed(range(start, start + count))
-        ]
+        codes = [settle(self.queue._queue, self.at(each)) for each in range(start, start + count)]
         return codes.count(OK)
 
 
@@ -98,8 +95,8 @@ class Hands:
         return ours
 
     def give_back(self, deliveries: Iterable[int]) -> None:
-        """The last first."""
-        for each in sorted(deliveries, reverse=True):
+        """In the order in which they were taken."""
+        for each in sorted(deliveries):
             self.settle(lambda batch, start, count: batch.give_back(start, count), each, 1)
 
     def dealt_with(self, hand: Hand, count: int) -> None:

@@ -22,7 +22,7 @@ from shmbroker.core.layout import (
 )
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.detail import detail_of
-from shmbroker.ipc.base.errors import Error, InvalidArgument, error_for
+from shmbroker.ipc.base.errors import Error, InvalidArgument, NotFound, error_for
 from shmbroker.ipc.message.confirm import LEVELS, level_name
 from shmbroker.ipc.sink.sink import Poured
 from shmbroker.netbridge.carrier.sleeper import ANY, ROOM
@@ -226,6 +226,14 @@ class Producer:
         seen = PASSED_OVER if publish.passed_over else SEEN
         code = OK if publish.position >= 0 else seen
         self._served.done(command, code, max(0, publish.position), LEVEL_WORDS[level])
+
+    def leave(self) -> None:
+        """Its program has left it, to delete what it publishes to: what waits for room is told."""
+        waiting = tuple(self._waiting)
+        self.close(forgets=False)
+        for each in waiting:
+            error = NotFound(f"publishing to {self._to}: its program has left it")
+            self._served.refuse(each.command, error, published=each.done)
 
     def close(self, *, forgets: bool) -> None:
         self._forget_room()

@@ -18,10 +18,12 @@ from shmbroker.ipc.base.errors import (
     Error,
     InvalidArgument,
     NotAllowed,
+    NotFound,
     error_for,
 )
 from shmbroker.ipc.connection.broker import Broker, connect
 from shmbroker.ipc.message.confirm import level_of
+from shmbroker.ipc.message.room import Room
 from shmbroker.ipc.queue.consuming import Consuming
 from shmbroker.ipc.queue.publishing import checked_position
 from shmbroker.ipc.queue.queue import Queue
@@ -228,7 +230,7 @@ class Served:
             return producer
         if command.target in self._unopened:
             raise self._unopened[command.target].with_traceback(None)
-        raise InvalidArgument(f"there is no producer {command.target}")
+        raise NotFound(f"producer {command.target} was left, and publishes nothing more")
 
     # --- requests -------------------------------------------------------------------------------
 
@@ -313,16 +315,21 @@ class Served:
             self.refuse(command, error_for(REVOKED, "settling deliveries"))
 
     def _settle_again(self, command: Command) -> None:
-        """What a former session was given, and has settled perhaps: by its place."""
+        """What a former session was given, and has settled perhaps: by its place.  If the queue was
+        made anew, there may be a message that nobody has seen."""
         fields = told(command.body)
         positions = named(fields, "positions", list)
+        published = fields.get("published") or [None] * len(positions)
         settle = lib.sb_ack if command.verb is Verb.ACK else lib.sb_reject
 
         def settled() -> bool:
             queue = self.own().queue(queue_named(fields))
             message = ffi.new("sb_message *")
             codes = []
-            for position in positions:
+            for position, time in zip(positions, published, strict=True):
+                if _is_another(queue, position, time):
+                    codes.append(REVOKED)
+                    continue
                 code = lib.sb_take_at(queue._queue, position, message)
                 codes.append(settle(queue._queue, message) if code == OK else code)
             return all(code in (OK, GONE) for code in codes)
@@ -424,7 +431,7 @@ class Served:
         self.service.orders.do(fields | who, came)
 
     def leave(self, command: Command) -> None:
-        """Behind what the worker still opens."""
+        """Behind what the worker still opens; what waits for a message waits no longer at once."""
         target = command.target
 
         def left() -> None:
@@ -433,13 +440,19 @@ class Served:
 
         def came(_: object) -> None:
             if producer := self.producers.pop(target, None):
-                producer.close(forgets=False)
+                producer.leave()
             self._unopened.pop(target, None)
             if consumer := self.consumers.pop(target, None):
                 consumer.close()
+            self._leave_gets(target)
             self.done(command)
 
+        self._leave_gets(target)
         self.in_worker(command, left, came)
+
+    def _leave_gets(self, target: int) -> None:
+        for get in tuple(self.gets):
+            get.leave(target)
 
     def close(self, *, forgets: bool) -> None:
         self.service.requests.forget(self)
@@ -467,6 +480,15 @@ def _give_back(batch: Batch, start: int, count: int) -> int:
 
 def _reject(batch: Batch, start: int, count: int) -> int:
     return batch.reject(start, count)
+
+
+def _is_another(queue: Queue, position: int, published: int | None) -> bool:
+    """The message there, than the one that was published then; None: not told, by a program of an
+    earlier version."""
+    if published is None:
+        return False
+    found = queue._look(queue._queue, checked_position(position), Room(), unconfirmed=True)
+    return found is not None and found[0].published_at != published
 
 
 def _only_looks(command: Command) -> bool:

@@ -1,4 +1,4 @@
-"""Closing without a limit of calls."""
+"""Closing: without a limit of calls, and while a call waits for a message."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 import shmbroker
-from shmbroker import aio
+from shmbroker import ConnectionClosed, aio
 from shmbroker.netbridge.client import session as module
+from tests.support.client_api import Api, it
 from tests.support.serving import Site
 
 LOGIN = {"user": "site", "password": "correct horse battery"}
@@ -61,6 +62,22 @@ def test_a_loop_goes_on_while_a_connection_is_closed(served: Site) -> None:
         assert thread.failure is None
 
     asyncio.run(program())
+
+
+def test_a_close_ends_a_take_that_waits(api: Api) -> None:
+    async def program(api: Api, broker: Any) -> None:
+        queue = await it(broker.declare_queue("q"))
+        is_sync = api.style == "sync"
+        get = asyncio.to_thread(queue.get, timeout=None) if is_sync else queue.get(timeout=None)
+        taking = asyncio.ensure_future(get)
+        await asyncio.sleep(0)
+        while api.is_over_link and not broker._session._pending:
+            await asyncio.sleep(0.001)
+        await it(broker.close())
+        with pytest.raises(ConnectionClosed):
+            await asyncio.wait_for(taking, PATIENCE)
+
+    api.run(program)
 
 
 @pytest.fixture

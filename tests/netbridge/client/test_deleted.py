@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,27 @@ def test_who_subscribes_is_told(api: Api) -> None:
             await it(reading.get(timeout=20))
 
     api.run(subscribe)
+
+
+@pytest.mark.parametrize("is_many", [False, True])
+def test_who_waits_for_room_is_told(api: Api, is_many: bool) -> None:
+    """The same connection deletes it."""
+
+    async def publish(api: Api, broker: Any) -> None:
+        queue = await it(broker.declare_queue("q", slots=8))
+        await it(queue.publish_many([b"x"] * 8))
+        verb, said = (queue.publish_many, [b"more"]) if is_many else (queue.publish, b"more")
+        is_sync = api.style == "sync"
+        begun = asyncio.to_thread(verb, said, timeout=None) if is_sync else verb(said, timeout=None)
+        waiting = asyncio.ensure_future(begun)
+        await asyncio.sleep(0)
+        while api.is_over_link and not broker._session._client.calls.sent:
+            await asyncio.sleep(0.001)
+        await it(broker.delete_queue("q", force=True))
+        with pytest.raises(NotFound):
+            await asyncio.wait_for(waiting, 60)
+
+    api.run(publish)
 
 
 def test_a_producer_goes_on_when_there_is_another_of_its_name(api: Api) -> None:

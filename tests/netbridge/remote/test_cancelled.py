@@ -1,4 +1,5 @@
-"""Publishes that are cancelled: nobody has a token of them, so none stays open for ever."""
+"""Publishes that are cancelled: nobody has a token of them, so none stays open for ever.  Of takes
+that are cancelled the broker is told.  Neither holds up a close."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import pytest
 
 from shmbroker.netbridge.remote.numbers import OPEN_MAX
 from shmbroker.netbridge.remote.options import Mode
-from shmbroker.netbridge.remote.outcome import End
+from shmbroker.netbridge.remote.outcome import End, Why
 from shmbroker.netbridge.remote.phase import Phase
 from shmbroker.netbridge.wire.frame import Attached
 from shmbroker.netbridge.wire.words import Verb
@@ -119,3 +120,52 @@ def test_the_broker_is_told_that_one_will_not_be_said_again() -> None:
     outcome = of.outcome(last)
     assert outcome is not None
     assert outcome.end is End.OK
+
+
+def test_the_broker_is_told_that_nobody_waits_for_a_message_any_more() -> None:
+    of = ends()
+    taking, late = of.call(Verb.GET, target=3), of.call(Verb.GET, timeout=1.0, target=4)
+    of.does(of.client.cancel(taking, of.now))
+    of.now += 1.0
+    of.does(of.client.tick(of.now))
+    assert [(each.verb, each.target) for each in of.performed] == [
+        (Verb.GET, 3), (Verb.GET, 4), (Verb.LEAVE, 3), (Verb.LEAVE, 4),
+    ]  # fmt: skip
+    assert of.outcome(late) is not None
+
+
+def test_a_take_that_was_not_said_is_not_left() -> None:
+    of = ends()
+    of.is_up = False
+    of.does(of.client.lost(of.now))
+    of.does(of.client.cancel(of.call(Verb.GET, target=3), of.now))
+    of.connect()
+    assert of.performed == []
+
+
+def test_a_close_ends_takes_and_waits_for_no_call_that_nobody_waits_for() -> None:
+    of = ends()
+    of.call(Verb.PRODUCER, target=1)
+    cancelled(of, 1)
+    of.does(of.client.cancel(of.call(Verb.REQUEST), of.now))
+    taking, awaited = of.call(Verb.GET, target=3), of.call(Verb.DECLARE)
+    of.does(of.client.close(of.now))
+    outcome = of.outcome(taking)
+    assert outcome is not None
+    assert (outcome.end, outcome.why) == (End.FAILED, Why.CLOSED)
+    for each in of.performed:
+        if each.verb in (Verb.DECLARE, Verb.LEAVE):
+            assert of.client.phase is Phase.UP, "what somebody waits for goes first"
+            of.answer(each)
+    assert of.outcome(awaited) is not None
+    assert of.client.phase is Phase.CLOSED
+
+
+def test_a_call_that_is_cancelled_while_a_close_waits_for_it_lets_it_go_on() -> None:
+    of = ends()
+    of.call(Verb.PRODUCER, target=1)
+    call = publish(of)
+    of.does(of.client.close(of.now))
+    assert of.client.phase is Phase.UP
+    of.does(of.client.cancel(call, of.now))
+    assert of.client.phase is Phase.CLOSED

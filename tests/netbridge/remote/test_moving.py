@@ -153,6 +153,7 @@ def test_its_consumers_ask_there_for_as_much_as_at_first() -> None:
 def test_who_waits_no_longer_does_not_wait_there() -> None:
     of = ends()
     of.does(of.client.cancel(of.call(Verb.GET), of.now))
+    of.answer(of.performed[-1])
     assert invite(of) is Stage.ARRIVES
     follow(of)
     assert of.performed == []

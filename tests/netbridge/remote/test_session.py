@@ -469,8 +469,9 @@ def test_a_cancelled_publish_is_unknown() -> None:
 def test_a_cancelled_get_gives_the_message_back() -> None:
     of = ends()
     call = of.call(Verb.GET)
+    taking = of.performed[-1]
     of.does(of.client.cancel(call, 0.0))
-    of.answer(of.performed[-1], takes=1)
+    of.answer(taking, takes=1)
     back = of.performed[-1]
     assert (back.verb, back.value, back.count) == (Verb.GIVE_BACK, 0, 1)
 

@@ -333,6 +333,16 @@ def test_a_reply_with_properties_that_cannot_be_read_is_passed_over(
     assert ok(program.outcome(call)).body
 
 
+def test_a_producer_that_was_left_is_not_found(at: Site) -> None:
+    """So who publishes by it, while another thread deletes its queue, opens the next one."""
+    at.broker.declare_queue("q")
+    program = at.program()
+    producer = program.producer(queue="q")
+    ok(program.call(Verb.LEAVE, target=producer))
+    with pytest.raises(NotFound):
+        program.publish(producer, b"x")
+
+
 def test_a_viewer_only_looks(at: Site) -> None:
     queue = at.broker.declare_queue("q")
     queue.publish(b"there")
