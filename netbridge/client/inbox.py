@@ -23,8 +23,8 @@ Arrived = tuple[CopiedMessage, int, int]
 class Inbox:
     """Filled by the network thread, emptied by one consumer."""
 
-    def __init__(self, session: Session, prefetch: int) -> None:
-        self._session = session
+    def __init__(self, session: Session, prefetch: int, *, takes: bool = True) -> None:
+        self._session, self.takes = session, takes
         self._arrived: deque[Arrived] = deque()
         self._signal = session.way.signal()
         self._error: Error | None = None

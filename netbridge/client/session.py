@@ -63,6 +63,9 @@ NOBODY_KNOWS = Outcome(End.UNKNOWN, Why.CLOSED)
 class Receiver(Protocol):
     """Of what is delivered to a consumer; called in the network thread."""
 
+    takes: bool
+    """What it gets is in its hand, and not only shown."""
+
     def take(self, generation: int, first: int, messages: int, body: Body) -> None: ...
 
     def drop(self) -> None:
@@ -181,6 +184,19 @@ class Session:
     @property
     def is_up(self) -> bool:
         return self._client.phase is Phase.UP
+
+    @property
+    def in_hand(self) -> int:
+        """So many messages nobody has dealt with."""
+        shown = {target for target, each in tuple(self.receivers.items()) if not each.takes}
+        whose = tuple(self._client.in_hand.values())
+        return sum(each is None or each.target not in shown for each in whose)
+
+    def ends_loops(self) -> None:
+        """That take messages: those that wait for one."""
+        for receiver in tuple(self.receivers.values()):
+            if receiver.takes:
+                receiver.unmade(ConnectionClosed("the connection is being drained"))
 
     @property
     def member(self) -> Single | None:

@@ -42,7 +42,7 @@ class Subscription(Closing):
         self._name = queue
         self.timeout = timeout
         self.position = 0
-        self._inbox = Inbox(self._session, AHEAD)
+        self._inbox = Inbox(self._session, AHEAD, takes=False)
         self._shown: list[tuple[int, int]] = []
         body = asked(queue=queue, looks=True, start=start)
         self._opening = self._session.begin(
