@@ -64,8 +64,7 @@ class Client:
         self.was_up = self.is_recovering = False
         self.until = NEVER
         """Of a recovery."""
-        window = options.confirmation_window
-        self.calls = Calls(WAITING_MEMORY if window == NO_LIMIT else min(window, WAITING_MEMORY))
+        self.calls = Calls(options.confirmation_window, WAITING_MEMORY)
         self.standing: dict[int, Call] = {}
         self.producers: dict[int, Producing] = {}
         self.doubt = Doubt(self.producers)

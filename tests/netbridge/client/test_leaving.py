@@ -3,41 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import Future
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 import shmbroker
 from shmbroker import ConnectionClosed, Unconfirmed
-from tests.support.client_api import Api, each, it
-
-PATIENCE = 60.0
-
-
-def beside(api: Api, work: Coroutine[Any, Any, Any]) -> Future[Any] | asyncio.Task[Any]:
-    """In a thread of its own, or a task."""
-    if api.style == "asyncio":
-        return asyncio.create_task(work)
-    begun: Future[Any] = Future()
-
-    def works() -> None:
-        try:
-            begun.set_result(asyncio.run(work))
-        except BaseException as error:  # noqa: BLE001  # it is told where it is waited for
-            begun.set_exception(error)
-
-    threading.Thread(target=works, daemon=True).start()
-    return begun
-
-
-async def result(begun: Future[Any] | asyncio.Task[Any]) -> Any:
-    if isinstance(begun, Future):
-        return begun.result(PATIENCE)
-    return await asyncio.wait_for(begun, PATIENCE)
+from tests.support.client_api import PATIENCE, Api, Begun, beside, each, it, result
 
 
 async def until(happens: Callable[[], bool]) -> None:
@@ -75,7 +49,7 @@ def in_each_way(program: Callable[[Api, Any, Any], Awaitable[None]]) -> Callable
     return test
 
 
-async def waiting_loop(api: Api, broker: Any, there: Any) -> Future[Any] | asyncio.Task[Any]:
+async def waiting_loop(api: Api, broker: Any, there: Any) -> Begun:
     """It has acknowledged what came first."""
     queue = await it(broker.queue("q"))
     await it(queue.publish(b"first"))
