@@ -47,6 +47,7 @@ from shmbroker.netbridge.remote.client import Client
 from shmbroker.netbridge.remote.options import NO_LIMIT, SessionOptions
 from shmbroker.netbridge.remote.outcome import End, Outcome, Token, Why
 from shmbroker.netbridge.remote.phase import Phase
+from shmbroker.netbridge.remote.place import Place
 from shmbroker.netbridge.remote.topology import Node
 from shmbroker.netbridge.security.credential import Credential
 from shmbroker.netbridge.wire.frame import Body, Frame
@@ -261,6 +262,7 @@ class Session:
         generation: int = 0,
         settles: tuple[int, ...] = (),
         many: Many | None = None,
+        place: Place | None = None,
     ) -> Pending:
         """`waits`: for so long the broker may wait for room, or a message; None: for ever.
 
@@ -275,7 +277,7 @@ class Session:
         limit = self.options.call_timeout
         timeout = NEVER if waits_ns < 0 or limit == NO_LIMIT else waits_ns / 1e9 + limit
         call = Call(0, verb, target, value, count, body, demand, generation=generation)
-        call.settles, call.many = settles, many
+        call.settles, call.many, call.place = settles, many, place
         call.wait_ms = NO_LIMIT if waits_ns < 0 else -(-waits_ns // NS_PER_MS)
         pending = Pending(self, what, count)
         pending.takes = verb is Verb.GET

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from shmbroker.netbridge.remote.options import NO_LIMIT
 from shmbroker.netbridge.remote.outcome import Outcome
+from shmbroker.netbridge.remote.place import Place
 from shmbroker.netbridge.wire.frame import Body
 from shmbroker.netbridge.wire.words import Demand, Verb
 
@@ -63,6 +64,8 @@ class Call:
     """That it was said to first."""
     settles: tuple[int, ...] = ()
     """Of a transaction: deliveries that are acknowledged with it."""
+    place: Place | None = None
+    """Of a subscription: its body is said anew by it."""
 
     @property
     def was_sent(self) -> bool:

@@ -554,6 +554,8 @@ class Client:
             flow = Prefetched(call.target, call.value, self.options.prefetch_bytes)
             flow = self.consumers.setdefault(call.target, flow)
             self._say(flow.telling())
+            if call.place is not None:
+                call.place.opened(frame.body)
         elif call.verb is Verb.COMMIT:
             self._dealt_with(call.settles)
         elif call.verb is Verb.DECLARE and call.is_internal and self.moving.has_found():

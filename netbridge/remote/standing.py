@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 def made_again(client: Client, waiting: list[Call]) -> Iterator[Call]:
     """Before what waits to be said."""
     for call in sorted(client.standing.values(), key=lambda call: STANDING.index(call.verb)):
-        made = Call(client.next_id(), call.verb, call.target, call.value, body=call.body)
+        body = call.body if call.place is None else call.place.asks()
+        made = Call(client.next_id(), call.verb, call.target, call.value, body=body)
+        made.place = call.place
         if call.verb is Verb.PRODUCER:
             made.value = client.producers[call.target].floor(
                 [each for each in waiting if each.target == call.target]
