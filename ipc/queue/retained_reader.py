@@ -102,6 +102,11 @@ class RetainedReader(Subscription):
         self._start = self._seen_to = self.position
         self._seen = bytearray(queue.slots)  # of the positions below _seen_to, of one lap
 
+    def _pass_over(self, position: int) -> None:
+        super()._pass_over(position)
+        self._start, self._seen_to = 0, position
+        self._seen = bytearray(b"\1") * len(self._seen)
+
     def _get(self, timeout_ns: int) -> KeptMessage:
         deadline = Deadline(timeout_ns)
         while True:

@@ -107,6 +107,14 @@ class Subscription(Closable):
             if code < 0:
                 raise self._queue._error(code, "the gate of a subscription to")
 
+    def _pass_over(self, position: int) -> None:
+        """All below it has been seen; it is not before us, and not behind what was published."""
+        if self._cursor.gate >= 0:
+            code: int = lib.sb_gate_move(self._queue._queue, self._cursor.gate, position)
+            if code < 0:
+                raise self._queue._error(code, "the gate of a subscription to")
+        self._cursor.position = position
+
     def close(self) -> None:
         """Give up our place; who waits for a message gets ConnectionClosed."""
         lib.sb_unsubscribe(self._queue._queue, self._cursor)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
-from weakref import WeakValueDictionary, finalize
+from weakref import WeakSet, WeakValueDictionary, finalize
 
 from shmbroker.ipc.aio.verb import twin
-from shmbroker.ipc.base.errors import InvalidArgument, NotLocal
-from shmbroker.ipc.base.timeout import Seconds
+from shmbroker.ipc.base.errors import InvalidArgument, NotFound, NotLocal
+from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.catalog.kinds import KINDS
 from shmbroker.ipc.connection import broker as local
 from shmbroker.ipc.message.serializer import AnySerializer, Codec, codec_of
@@ -64,6 +65,7 @@ class Broker(Closing):
         self._session = session
         self.vhost = vhost
         self._queues: WeakValueDictionary[str, Queue] = WeakValueDictionary()
+        self._opened: WeakSet[Queue] = WeakSet()
         self._producings: dict[tuple[str, str], Producing] = {}
         session.handles = self._producings
         self._draining: list[bool] = []
@@ -382,9 +384,19 @@ class Broker(Closing):
 
     @twin(local.Broker.drain)
     async def drain(self, *, timeout: Seconds | None) -> int:
+        deadline, session = Deadline(nanoseconds(timeout)), self._session
+        session.check_may_wait("draining")
         self._draining.append(True)
-        await self._session.close()
-        return 0
+        try:
+            session.ends_loops()
+            for queue in {each.name: each for each in self._opened if each.is_durable}.values():
+                with suppress(NotFound):  # it was deleted
+                    await queue._operate("confirm", deadline.seconds_left())
+            while (left := session.in_hand) and deadline.left() != 0:
+                await session.way.wait(session.way.signal(), local.DRAIN_NAP_S)
+            return left
+        finally:
+            await session.close()
 
     @twin(local.Broker.close)
     async def close(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from shmbroker.ipc.base.errors import Error
+from shmbroker.ipc.base.errors import ConnectionClosed, Error
 from shmbroker.ipc.base.timeout import Seconds
 from shmbroker.netbridge.client.delivery import Message
 from shmbroker.netbridge.client.inbox import Inbox
@@ -50,6 +50,11 @@ class Consumer:
         try:
             inbox = self._inbox or await self._begin()
             arrived = await inbox.next(self._timeout)
+        except ConnectionClosed:
+            self._end()
+            if self._draining:
+                raise StopAsyncIteration from None
+            raise
         except BaseException:
             self._end()
             raise

@@ -16,6 +16,7 @@ from shmbroker.netbridge.wire.malformed import Malformed
 
 if TYPE_CHECKING:
     from shmbroker.netbridge.client.session import Session
+    from shmbroker.netbridge.remote.place import Place
 
 Arrived = tuple[CopiedMessage, int, int]
 """With the generation of its session, and its number there."""
@@ -34,8 +35,10 @@ def runs(deliveries: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, int]
 class Inbox:
     """Filled by the network thread, emptied by one consumer."""
 
-    def __init__(self, session: Session, prefetch: int) -> None:
-        self._session = session
+    def __init__(self, session: Session, prefetch: int, place: Place | None = None) -> None:
+        """`place`: of one that is shown the messages, and takes none."""
+        self._session, self._place = session, place
+        self.takes = place is None
         self._arrived: deque[Arrived] = deque()
         self._signal = session.way.signal()
         self._error: Error | None = None
@@ -54,12 +57,18 @@ class Inbox:
             self.unmade(error)
             raise
         self._arrived.extend((copy, generation, first + at) for at, copy in enumerate(copies))
+        if self._place is not None and copies:
+            self._place.position = copies[-1].position + 1
         self._signal.set()
         if self.is_closed:  # just now: nobody else looks any more
             self.give_back()
 
     def drop(self) -> None:
-        self._arrived.clear()
+        with suppress(IndexError):  # the consumer may ask just now: each is in one hand only
+            while True:
+                copy, _generation, _number = self._arrived.pop()
+                if self._place is not None:
+                    self._place.position = copy.position
         if self._session.is_closed:
             self._error = self._session.ended()
             self._signal.set()

@@ -75,6 +75,7 @@ class Queue:
         self.serializer = codec
         self.is_durable = bool(told_of_it.get("durable"))
         self._producing = broker._producing("queue", name)
+        broker._opened.add(self)
 
     # --- publishing ---------------------------------------------------------------------------
 

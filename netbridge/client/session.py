@@ -47,6 +47,7 @@ from shmbroker.netbridge.remote.client import Client
 from shmbroker.netbridge.remote.options import NO_LIMIT, SessionOptions
 from shmbroker.netbridge.remote.outcome import End, Outcome, Token, Why
 from shmbroker.netbridge.remote.phase import Phase
+from shmbroker.netbridge.remote.place import Place
 from shmbroker.netbridge.remote.topology import Node
 from shmbroker.netbridge.security.credential import Credential
 from shmbroker.netbridge.wire.frame import Body, Frame
@@ -62,6 +63,9 @@ NOBODY_KNOWS = Outcome(End.UNKNOWN, Why.CLOSED)
 
 class Receiver(Protocol):
     """Of what is delivered to a consumer; called in the network thread."""
+
+    takes: bool
+    """What it gets is in its hand, and not only shown."""
 
     def take(self, generation: int, first: int, messages: int, body: Body) -> None: ...
 
@@ -183,6 +187,19 @@ class Session:
         return self._client.phase is Phase.UP
 
     @property
+    def in_hand(self) -> int:
+        """So many messages nobody has dealt with."""
+        shown = {target for target, each in tuple(self.receivers.items()) if not each.takes}
+        whose = tuple(self._client.in_hand.values())
+        return sum(each is None or each.target not in shown for each in whose)
+
+    def ends_loops(self) -> None:
+        """That take messages: those that wait for one."""
+        for receiver in tuple(self.receivers.values()):
+            if receiver.takes:
+                receiver.unmade(ConnectionClosed("the connection is being drained"))
+
+    @property
     def member(self) -> Single | None:
         return None if self.link is None else self.link.member
 
@@ -245,6 +262,7 @@ class Session:
         generation: int = 0,
         settles: tuple[int, ...] = (),
         many: Many | None = None,
+        place: Place | None = None,
     ) -> Pending:
         """`waits`: for so long the broker may wait for room, or a message; None: for ever.
 
@@ -259,7 +277,7 @@ class Session:
         limit = self.options.call_timeout
         timeout = NEVER if waits_ns < 0 or limit == NO_LIMIT else waits_ns / 1e9 + limit
         call = Call(0, verb, target, value, count, body, demand, generation=generation)
-        call.settles, call.many = settles, many
+        call.settles, call.many, call.place = settles, many, place
         call.wait_ms = NO_LIMIT if waits_ns < 0 else -(-waits_ns // NS_PER_MS)
         pending = Pending(self, what, count)
         pending.takes = verb is Verb.GET

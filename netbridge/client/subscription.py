@@ -16,6 +16,7 @@ from shmbroker.netbridge.client.closing import Closing
 from shmbroker.netbridge.client.inbox import Inbox, runs
 from shmbroker.netbridge.client.queue import Queue
 from shmbroker.netbridge.remote.body import asked
+from shmbroker.netbridge.remote.place import Place
 from shmbroker.netbridge.wire.words import Verb
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ class Subscription(Closing):
     """
 
     __reduce__ = refuse_pickle
-    missed = 0
-    """What is sent over a link has credit."""
 
     def __init__(self, broker: Broker, queue: str, start: str, timeout: Seconds | None) -> None:
         nanoseconds(timeout)
@@ -42,13 +41,19 @@ class Subscription(Closing):
         self._name = queue
         self.timeout = timeout
         self.position = 0
-        self._inbox = Inbox(self._session, AHEAD)
+        self._place = Place(queue, start)
+        self._inbox = Inbox(self._session, AHEAD, self._place)
         self._shown: list[tuple[int, int]] = []
-        body = asked(queue=queue, looks=True, start=start)
         self._opening = self._session.begin(
-            f"subscribing to queue {queue!r}", Verb.CONSUMER, self._inbox.target, AHEAD, body=body
-        )
+            f"subscribing to queue {queue!r}", Verb.CONSUMER, self._inbox.target, AHEAD,
+            body=self._place.asks(), place=self._place,
+        )  # fmt: skip
         self._is_open = self._is_closed = False
+
+    @property
+    def missed(self) -> int:
+        """What left the queue while nobody's session had our place in it."""
+        return self._place.missed
 
     async def _open(self) -> None:
         if not self._is_open:

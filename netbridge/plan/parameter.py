@@ -101,7 +101,8 @@ SESSION: Final = _table(
     ("call-failover-timeout", duration(0.001, 24 * HOUR, is_endless=True), -1,
      "Limit of a call that is made during recovery."),
     ("confirmation-window", size(1, is_endless=True), "1MiB",
-     "Unconfirmed commands kept for re-attaching; -1: no re-attaching."),
+     "Unconfirmed commands kept for re-attaching, to each queue or exchange that is published to; "
+     "-1: no re-attaching."),
     ("load-balancing", Kind("word", _chosen, ", ".join(f"`{each}`" for each in POLICIES)),
      "round-robin", "How a session chooses its broker; also module:callable."),
     ("use-topology-for-load-balancing", FLAG, True, "false: among the given members only."),

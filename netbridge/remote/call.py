@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from shmbroker.netbridge.remote.options import NO_LIMIT
 from shmbroker.netbridge.remote.outcome import Outcome
+from shmbroker.netbridge.remote.place import Place
 from shmbroker.netbridge.wire.frame import Body
 from shmbroker.netbridge.wire.words import Demand, Verb
 
@@ -13,6 +14,7 @@ UNSENT = -1
 NEVER = float("inf")
 OF_DELIVERIES = frozenset({Verb.ACK, Verb.GIVE_BACK, Verb.REJECT})
 TAKES = frozenset({Verb.GET, Verb.CONSUMER})
+ALONE = frozenset({Verb.COMMIT, Verb.REQUEST})
 STANDING = (Verb.TEMPORARY_QUEUE, Verb.PRODUCER, Verb.CONSUMER)
 """What a session has, in the order in which it is made again."""
 MADE_AGAIN = (*STANDING, Verb.DECLARE, Verb.TRANSACTIONS)
@@ -62,6 +64,8 @@ class Call:
     """That it was said to first."""
     settles: tuple[int, ...] = ()
     """Of a transaction: deliveries that are acknowledged with it."""
+    place: Place | None = None
+    """Of a subscription: its body is said anew by it."""
 
     @property
     def was_sent(self) -> bool:
@@ -88,3 +92,9 @@ class Call:
         that.  A consumer that is made again is behind the queue that it takes from."""
         is_free = self.verb in OF_DELIVERIES or (self.verb in TAKES and not self.is_internal)
         return 0 if is_free else len(self.body) + 64
+
+    @property
+    def share(self) -> int | Call:
+        """Whose window it is in: what waits for room in one queue holds up nothing of another one,
+        and a commit, or a request, nothing at all."""
+        return self if self.verb in ALONE else self.target

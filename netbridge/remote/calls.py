@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
+from typing import Final
 
 from shmbroker.netbridge.link.deadlines import Deadlines
 from shmbroker.netbridge.remote.call import OF_DELIVERIES, UNSENT, Call
+from shmbroker.netbridge.remote.options import NO_LIMIT
 from shmbroker.netbridge.wire.words import Verb
+
+TOGETHER: Final = 16 << 20
 
 
 class Calls:
-    def __init__(self, window: int) -> None:
-        self.window = window
+    def __init__(self, window: int, memory: int) -> None:
+        """`window`: bytes that may be sent ahead of the answers by each producer; `memory`: by all
+        of them at most.  No producer has more than half of all."""
+        window = memory if window == NO_LIMIT else window
+        self.together = min(max(2 * window, TOGETHER), memory)
+        self.window = min(window, self.together // 2)
         self.waiting: deque[Call] = deque()
         self.sent: dict[int, Call] = {}
         """By number, in their order: kept until they are answered, to be said again."""
         self.next = 0
         self._bytes = 0
+        self._used: Counter[int | Call] = Counter()
+        """Of these, in each window."""
         self._deadlines: Deadlines[Call] = Deadlines(lambda call: call.until)
 
     def next_to_send(self, may: Callable[[Call], bool]) -> list[Call]:
@@ -43,26 +53,34 @@ class Calls:
                 self._send(call)
                 goes.append(call)
                 continue
-            is_full |= shares and not fits
+            is_full |= shares and not self._has_memory(call)
             held.add(call.target)
             kept.append(call)
         self.waiting = kept
         return goes
 
     def _fits(self, call: Call) -> bool:
-        """One may be larger than the window, or it could never go."""
-        return not self._bytes or self._bytes + call.size <= self.window
+        """One may be larger than its window, or it could never go."""
+        used = self._used[call.share]
+        return (not used or used + call.size <= self.window) and self._has_memory(call)
+
+    def _has_memory(self, call: Call) -> bool:
+        return not self._bytes or self._bytes + call.size <= self.together
 
     def _send(self, call: Call) -> None:
         call.number = self.next
         self.next += 1
         self.sent[call.number] = call
         self._bytes += call.size
+        self._used[call.share] += call.size
 
     def answered(self, number: int) -> Call | None:
         call = self.sent.pop(number, None)
         if call is not None:
             self._bytes -= call.size
+            self._used[call.share] -= call.size
+            if not self._used[call.share]:
+                del self._used[call.share]
             self._deadlines.drop(call)
         return call
 
@@ -74,6 +92,7 @@ class Calls:
         self.waiting = deque()
         self.sent = {}
         self.next = self._bytes = 0
+        self._used.clear()
         return everything
 
     def put(self, call: Call) -> None:

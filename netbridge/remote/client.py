@@ -40,6 +40,7 @@ from shmbroker.netbridge.remote.parts import Assembly, parted
 from shmbroker.netbridge.remote.phase import OVER, RECOVERING, Phase
 from shmbroker.netbridge.remote.prefetched import Prefetched
 from shmbroker.netbridge.remote.producing import Producing
+from shmbroker.netbridge.remote.standing import made_again
 from shmbroker.netbridge.remote.travelling import Travelling
 from shmbroker.netbridge.remote.voided import Voided
 from shmbroker.netbridge.wire.frame import Attach, Attached, Command, Delivery, Frame, Result, Seen
@@ -63,8 +64,7 @@ class Client:
         self.was_up = self.is_recovering = False
         self.until = NEVER
         """Of a recovery."""
-        window = options.confirmation_window
-        self.calls = Calls(WAITING_MEMORY if window == NO_LIMIT else min(window, WAITING_MEMORY))
+        self.calls = Calls(options.confirmation_window, WAITING_MEMORY)
         self.standing: dict[int, Call] = {}
         self.producers: dict[int, Producing] = {}
         self.doubt = Doubt(self.producers)
@@ -352,19 +352,12 @@ class Client:
         self.assembly.clear()
 
     def _make_again(self) -> None:
-        internal = sorted(self.standing.values(), key=lambda call: STANDING.index(call.verb))
         waiting = list(self.calls.waiting)
         self.calls.waiting.clear()
         if (asks := self.travelling.asks()) is not None:
             self.calls.put(asks)
-        for call in internal:
-            made = Call(self.next_id(), call.verb, call.target, call.value, body=call.body)
-            if call.verb is Verb.PRODUCER:
-                made.value = self.producers[call.target].floor(
-                    [each for each in waiting if each.target == call.target]
-                )
-            made.is_internal = made.repeated = True
-            self.calls.put(made)
+        for call in made_again(self, waiting):
+            self.calls.put(call)
         self.calls.waiting.extend(waiting)
         self.pump()
         self._look_whether_made(Event.FAILOVER_COMPLETED)
@@ -388,6 +381,18 @@ class Client:
     # --- giving up ----------------------------------------------------------------------------
 
     def gives_up(self, event: Event, detail: str = "") -> None:
+        self._lets_go()
+        self.standing = {
+            each.target: each for each in self.standing.values() if each.verb is Verb.PRODUCER
+        }
+        if event is Event.FAILOVER_FAILED and not self.is_recovering:
+            event = Event.REFUSED
+        self.is_recovering = self.was_up = False
+        self.phase = Phase.LOST
+        self.did += [StopConnecting(), Disconnect("given up"), Tell(event, detail)]
+
+    def _lets_go(self) -> None:
+        """There is no session any more: whoever waits for something of it is told."""
         for call in self.doubt.forgets(self.calls.withdraw()):
             if not call.is_abandoned:
                 self.finish(call, self.doubt.given_up(call, Why.CLOSED))
@@ -397,14 +402,6 @@ class Client:
         self.travelling.forget()
         self.next_generation()
         self.consumers.clear()
-        self.standing = {
-            each.target: each for each in self.standing.values() if each.verb is Verb.PRODUCER
-        }
-        if event is Event.FAILOVER_FAILED and not self.is_recovering:
-            event = Event.REFUSED
-        self.is_recovering = self.was_up = False
-        self.phase = Phase.LOST
-        self.did += [StopConnecting(), Disconnect("given up"), Tell(event, detail)]
 
     def finish(self, call: Call, outcome: Outcome) -> None:
         self.voided.ended(call, outcome)
@@ -517,6 +514,7 @@ class Client:
         if self.moving.has_left(call, now):
             return
         if call.verb is Verb.END:
+            self._lets_go()
             self.phase = Phase.CLOSED
             self.did.append(Disconnect(""))
         elif frame.code < OK:
@@ -556,6 +554,8 @@ class Client:
             flow = Prefetched(call.target, call.value, self.options.prefetch_bytes)
             flow = self.consumers.setdefault(call.target, flow)
             self._say(flow.telling())
+            if call.place is not None:
+                call.place.opened(frame.body)
         elif call.verb is Verb.COMMIT:
             self._dealt_with(call.settles)
         elif call.verb is Verb.DECLARE and call.is_internal and self.moving.has_found():

@@ -20,13 +20,13 @@ Fields = dict[str, Any]
 CHANGED: Final = Answer(in_journal=True)
 
 
-def described(queue: Queue) -> bytes:
+def described(queue: Queue, **more: object) -> bytes:
     """What a program knows of a queue that it has opened."""
     handle = queue._queue
     return asked(
         name=queue.name, queue=queue.name, slots=queue.slots,
         durable=is_durable(handle),
-        non_destructive=bool(lib.sb_is_non_destructive(handle)),
+        non_destructive=bool(lib.sb_is_non_destructive(handle)), **more,
     )  # fmt: skip
 
 

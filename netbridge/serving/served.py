@@ -260,7 +260,8 @@ class Served:
                 consumer.close()
                 return
             self.consumers[command.target] = consumer
-            self.done(command, body=described(consumer.queue))
+            stands = consumer.stands() if isinstance(consumer, Watcher) else {}
+            self.done(command, body=described(consumer.queue, **stands))
 
         self.in_worker(command, lambda: self._consumer(command, fields), came)
 
@@ -268,8 +269,7 @@ class Served:
         """Of the worker."""
         own, text = self.own(), fields.get("selector")
         if fields.get("looks"):
-            start = fields.get("start", "now")
-            return Watcher(self, command.target, own, queue_named(fields), start, text)
+            return Watcher(self, command.target, own, fields, text)
         by_name = "subscription" in fields
         queue = subscription(own, fields) if by_name else own.queue(queue_named(fields))
         selection = None if text is None else Selection(text)

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from shmbroker.core.codes import EMPTY, OK
+from shmbroker.core.layout import QUEUE_IDENTITY_HIGH_AT
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import Empty, Error
 from shmbroker.ipc.connection.broker import Broker
@@ -20,13 +21,21 @@ from shmbroker.ipc.queue.subscription import Subscription
 from shmbroker.ipc.selector.selection import Selection
 from shmbroker.netbridge.carrier.sleeper import ANY
 from shmbroker.netbridge.serving.answer import too_large
+from shmbroker.netbridge.serving.declaring import Fields
 from shmbroker.netbridge.serving.looking import record
+from shmbroker.netbridge.serving.naming import queue_named
 
 if TYPE_CHECKING:
     from shmbroker.netbridge.serving.served import Served
 
 BATCH = 256
 BATCH_BYTES = 256 << 10
+
+
+def _identity(broker: Broker, name: str) -> int | None:
+    """Of the queue, which one that is made in its place does not have."""
+    found = (each for each in broker._catalog.queues() if each.name == name)
+    return next((each.word(QUEUE_IDENTITY_HIGH_AT) for each in found), None)
 
 
 class ShownBatch:
@@ -45,20 +54,34 @@ class ShownBatch:
 
 class Watcher:
     def __init__(
-        self, served: Served, target: int, broker: Broker, name: str, start: str, text: str | None
+        self, served: Served, target: int, broker: Broker, fields: Fields, text: str | None
     ) -> None:
+        name, stands = queue_named(fields), fields.get("stands")
+        from_now = stands is None and fields.get("start", "now") == "now"
         self.queue = broker.queue(name)
+        self._identity = _identity(broker, name)
         self._served, self._target = served, target
         selection = None if text is None else Selection(text)
         self._keeps = not lib.sb_is_non_destructive(self.queue._queue)
         self._subscription: Subscription = (
-            broker.subscribe(name, start="now" if start == "now" else "earliest", timeout=0)
+            broker.subscribe(name, start="now" if from_now else "earliest", timeout=0)
             if self._keeps
             else RetainedReader(self.queue, selection, 0)
         )
         self._unseen: set[int] = set()
         self._ticket: tuple[int, int] | None = None
         self._comes_again = False
+        if stands is not None:
+            self._go_on(*stands)
+
+    def _go_on(self, identity: int, position: int) -> None:
+        """Where it was in a former session; of another queue of this name it sees all."""
+        is_behind = self._subscription.position < position <= self.queue.published
+        if is_behind and identity == self._identity:
+            self._subscription._pass_over(position)
+
+    def stands(self) -> Fields:
+        return {"identity": self._identity, "position": self._subscription.position}
 
     def offer(self) -> None:
         """Show what has come, as far as the session has room."""

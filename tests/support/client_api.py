@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from concurrent.futures import Future
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,8 @@ from tests.support.serving import Site
 
 TRANSPORTS = ("shm", "tcp")
 STYLES = ("sync", "asyncio")
+PATIENCE = 60.0
+Begun = Future[Any] | asyncio.Task[Any]
 
 
 async def it(answer: Any) -> Any:
@@ -78,6 +82,28 @@ class Api:
                     await it(broker.close())
 
         asyncio.run(whole())
+
+
+def beside(api: Api, work: Coroutine[Any, Any, Any]) -> Begun:
+    """In a thread of its own, or a task."""
+    if api.style == "asyncio":
+        return asyncio.create_task(work)
+    begun: Future[Any] = Future()
+
+    def works() -> None:
+        try:
+            begun.set_result(asyncio.run(work))
+        except BaseException as error:  # noqa: BLE001  # it is told where it is waited for
+            begun.set_exception(error)
+
+    threading.Thread(target=works, daemon=True).start()
+    return begun
+
+
+async def result(begun: Begun) -> Any:
+    if isinstance(begun, Future):
+        return begun.result(PATIENCE)
+    return await asyncio.wait_for(begun, PATIENCE)
 
 
 def ways(vhost: str, folder: Path, transport: str, style: str) -> Iterator[Api]:

@@ -106,6 +106,7 @@ class Program:
             frame_bytes=FRAME_BYTES_MIN,
         )
         self.client = Client(b"program." * 2, options)
+        self.client.calls.together = self.client.calls.window  # calls wait for all others, too
 
     def begin(self) -> None:
         self.does(self.client.start(self.host.clock))

@@ -108,8 +108,8 @@ def test_a_commit_that_is_cancelled_is_not_ok_when_it_is_asked_for_again(served:
 
 def test_what_a_cancelled_commit_would_have_acknowledged_comes_again(served: Site) -> None:
     async def commits() -> None:
-        uri = f"tcp://127.0.0.1:{served.port}?confirmation-window=64KiB"
-        async with aio.connect(uri, **LOGIN) as broker:
+        async with aio.connect(f"tcp://127.0.0.1:{served.port}", **LOGIN) as broker:
+            broker._session._client.calls.together = 64 << 10
             full = await broker.declare_queue("full", slots=8)
             queue = await broker.declare_queue("q")
             await full.publish_many([b"%d" % number for number in range(8)])
@@ -120,7 +120,7 @@ def test_what_a_cancelled_commit_would_have_acknowledged_comes_again(served: Sit
             transaction.ack(message)
             transaction.publish(queue, bytes(10 << 10))
             committing = asyncio.ensure_future(transaction.commit(timeout=None))
-            while len(broker._session._pending) < 2:  # the window has no room for it
+            while len(broker._session._pending) < 2:  # there is no room for it
                 await asyncio.sleep(0.001)
             committing.cancel()
             waiting.cancel()

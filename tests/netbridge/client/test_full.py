@@ -1,0 +1,58 @@
+"""What waits for room in one queue holds up nothing of another one: in each way to connect."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from tests.support.client_api import PATIENCE, Api, Begun, beside, it, result
+
+SLOTS = 8
+LARGE = [bytes(100 << 10)] * 12
+"""More than a window."""
+
+
+async def waiting(api: Api, broker: Any) -> tuple[Any, Begun]:
+    """A queue that is full, and what waits for room in it."""
+
+    async def fills() -> int:
+        published: int = await it(full.publish_many(LARGE, timeout=PATIENCE))
+        return published
+
+    full = await it(broker.declare_queue("full", slots=SLOTS))
+    await it(full.publish_many([b"small"] * SLOTS))
+    begun = beside(api, fills())
+    while api.is_over_link and not broker._session._client.calls.waiting:
+        await asyncio.sleep(0.001)
+    return full, begun
+
+
+async def _goes_on(api: Api, broker: Any) -> None:
+    other = await it(broker.declare_queue("other"))
+    full, begun = await waiting(api, broker)
+    await it(other.publish(b"x", timeout=PATIENCE))
+    assert (await it(other.statistics())).depth == 1
+    assert not begun.done()
+    for _ in range(SLOTS + len(LARGE)):
+        await it(full.receive(timeout=PATIENCE))
+    assert await result(begun) == len(LARGE)
+
+
+def test_other_queues_are_used_while_one_is_full(api: Api) -> None:
+    api.run(_goes_on)
+
+
+async def _commits(api: Api, broker: Any) -> None:
+    full, begun = await waiting(api, broker)
+    left = SLOTS + len(LARGE)
+    while left:
+        transaction = broker.transaction()
+        for message in await it(full.get_many(SLOTS, timeout=PATIENCE)):
+            await it(transaction.ack(message))
+            left -= 1
+        await it(transaction.commit(timeout=PATIENCE))
+    assert await result(begun) == len(LARGE)
+
+
+def test_a_commit_makes_the_room_that_is_waited_for(api: Api) -> None:
+    api.run(_commits)
