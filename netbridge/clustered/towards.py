@@ -129,7 +129,8 @@ class Ways:
         self._cluster = setup.cluster.name
         self._is_closed = False
         self.makes_none = False
-        """This broker leaves, and nothing begins to go to a node that is new to it."""
+        """This broker leaves, and nothing begins to go to a node that is new to it: the journal
+        would not hear of the queue, and what is in it would never be confirmed."""
 
     @property
     def up(self) -> frozenset[Node]:
@@ -161,11 +162,11 @@ class Ways:
                     self._emptied(node)  # it is back, and gets the rest
                 elif home is not None:
                     home.patience = 0.0
-            elif way is None:
-                self._begin(node, hop, machine)
-            else:
+            elif way is not None:
                 way.is_open, way.has_left = hop is not None, False
                 self._goes_by(node, way, way.hop if hop is None else hop, machine)
+            elif not self.makes_none:
+                self._begin(node, hop, machine)
         orphans = self.orphans = self._forgotten(machine)
         for node in () if self._is_chain else self._left - machine.lives.keys() - orphans:
             heir = machine.heir(node)
