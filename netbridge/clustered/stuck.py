@@ -27,18 +27,29 @@ NAMES_MAX: Final = 3
 
 def findings(broker: Broker, folder: Path, told: Mapping[str, Any]) -> Iterator[Finding]:
     """`told`: what `cluster list` shows of the broker in this folder."""
-    if not told:
-        return
-    known = {each["node"]: each for each in told["nodes"]}
-    prefix = f"{TOWARDS}{told['cluster']}."
+    known = {each["node"]: each for each in told.get("nodes", ())}
+    prefix = f"{TOWARDS}{told.get('cluster', '')}."
     names = broker._catalog.queue_names().values()
-    for queue in sorted(each for each in names if each.startswith(prefix)):
+    for queue in sorted(each for each in names if each.startswith(TOWARDS)):
         count, age = waiting(broker, queue)
-        if count:
+        if count and not queue.startswith(prefix):
+            yield _of_another(folder, queue, count, age)
+        elif count:
             node = queue.removeprefix(prefix)
             yield from _behind(folder, known.get(node), queue, count, age)
+    if not told:
+        return
     yield from _orphaned(broker, folder, known, prefix)
     yield from _alone(told)
+
+
+def _of_another(folder: Path, queue: str, count: int, age: float | None) -> Finding:
+    cluster = queue.removeprefix(TOWARDS).rpartition(".")[0]
+    return Finding(
+        "warning", f"queue {queue!r}",
+        f"the broker in {folder} is in no cluster {cluster!r} any more{behind(count, age)}",
+        f"they go on when it is started with [cluster.{cluster}], and max-hops of 1 or more",
+    )  # fmt: skip
 
 
 def _behind(
