@@ -17,6 +17,8 @@ from shmbroker.netbridge.election.question import Node
 
 SETTLE_SECONDS: Final = 1.0
 """Who was just started reaches one after the other, and one of them may run its backup."""
+ANSWER_SECONDS: Final = 30.0
+"""Who has not begun a backup by then counts as one that refuses; it may say yes later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +143,7 @@ class Asking:
             self.due = now  # with the count of now
             yield from self.tick(now)
             return
-        if (node, what.why) not in self._told:
-            self._told.add((node, what.why))
-            yield Line("warning", "backup refused", what.why, node)
-        self.why = what.why
-        self._refuses(node, now)
+        yield from self._refused_by(node, what.why, now)
 
     def ended(self, node: Node, why: str, now: float) -> Actions:
         """The backup there has ended."""
@@ -158,7 +156,10 @@ class Asking:
         self.due = NEVER
         if self._counts is not None:
             yield from self._choose(now)
-        elif self._is_live and self.host is None and self._asked is None and self._up:
+        elif self._asked is not None:
+            node, self._asked = self._asked, None
+            yield from self._refused_by(node, "it has not answered", now)
+        elif self._is_live and self.host is None and self._up:
             self._counts = dict.fromkeys(self._up)
             self.due = now + self._interval
             for node in sorted(self._up):
@@ -176,7 +177,7 @@ class Asking:
         able = [node for node, each in there.items() if not each.why]
         if able:
             node = min(able, key=lambda each: (self._rank(each), there[each].count, each))
-            self._asked = node
+            self._asked, self.due = node, now + ANSWER_SECONDS
             yield Request(node, there[node].count)
             return
         self.why = "; ".join(sorted({each.why for each in there.values()})) or (
@@ -185,6 +186,13 @@ class Asking:
 
     def _rank(self, node: Node) -> int:
         return self._refused.index(node) + 1 if node in self._refused else 0
+
+    def _refused_by(self, node: Node, why: str, now: float) -> Actions:
+        if (node, why) not in self._told:
+            self._told.add((node, why))
+            yield Line("warning", "backup refused", why, node)
+        self.why = why
+        self._refuses(node, now)
 
     def _refuses(self, node: Node, now: float) -> None:
         self._refused = [*(each for each in self._refused if each != node), node]
@@ -198,6 +206,7 @@ class Asking:
             self.due = now + self._interval
         else:
             self.why += "; backup-request-retries are used up"
+            self.due = NEVER
 
     def _hosted(self, node: Node, backup: str) -> Actions:
         self.host, self.backup, self.why = node, backup, ""

@@ -26,19 +26,31 @@ NAMES_MAX: Final = 3
 
 def findings(broker: Broker, folder: Path, told: Mapping[str, Any]) -> Iterator[Finding]:
     """`told`: what `cluster list` shows of the broker in this folder."""
+    from shmbroker.netbridge.clustered.towards import way_of  # and sockets with it
+
+    known = {each["node"]: each for each in told.get("nodes", ())}
+    for queue in sorted(broker._catalog.queue_names().values()):
+        if (way := way_of(queue)) is None:
+            continue
+        (cluster, node), (count, age) = way, waiting(broker, queue)
+        if count and cluster != told.get("cluster"):
+            yield _of_another(folder, cluster, queue, count, age)
+        elif count:
+            yield from _behind(folder, known.get(node.hex()), queue, count, age)
     if not told:
         return
-    from shmbroker.netbridge.clustered.towards import led_to, towards  # and sockets with it
-
-    cluster = told["cluster"]
-    known = {each["node"]: each for each in told["nodes"]}
-    for node in sorted(led_to(broker, cluster)):
-        queue = towards(cluster, node)
-        count, age = waiting(broker, queue)
-        if count:
-            yield from _behind(folder, known.get(node.hex()), queue, count, age)
-    yield from _orphaned(broker, folder, known, towards(cluster, b""))
+    yield from _orphaned(broker, folder, known, f"{TOWARDS}{told['cluster']}.")
     yield from _alone(told)
+
+
+def _of_another(
+    folder: Path, cluster: str, queue: str, count: int, age: float | None
+) -> Finding:
+    return Finding(
+        "warning", f"queue {queue!r}",
+        f"the broker in {folder} is in no cluster {cluster!r} any more{behind(count, age)}",
+        f"they go on when it is started with [cluster.{cluster}], and max-hops of 1 or more",
+    )  # fmt: skip
 
 
 def _behind(

@@ -56,17 +56,21 @@ def towards(cluster: str, node: Node) -> str:
     return f"{TOWARDS}{cluster}.{node.hex()}"
 
 
+def way_of(queue: str) -> tuple[str, Node] | None:
+    """The cluster and the node that a queue of this name leads to; None: it only looks like that,
+    as a program may have named one."""
+    cluster, _, text = queue.removeprefix(TOWARDS).rpartition(".")
+    with suppress(ValueError):
+        node = bytes.fromhex(text)
+        if len(node) == ID_BYTES and towards(cluster, node) == queue:
+            return cluster, node
+    return None
+
+
 def led_to(broker: Broker, cluster: str) -> frozenset[Node]:
-    """There is a queue towards these, whether anybody has met them or not.  A program may have
-    given a queue a name that only looks like that of one."""
-    begin, found = towards(cluster, b""), set()
-    for name in broker._catalog.queue_names().values():
-        if name.startswith(begin):
-            with suppress(ValueError):
-                node = bytes.fromhex(name.removeprefix(begin))
-                if len(node) == ID_BYTES and towards(cluster, node) == name:
-                    found.add(node)
-    return frozenset(found)
+    """There is a queue towards these, whether anybody has met them or not."""
+    ways = map(way_of, broker._catalog.queue_names().values())
+    return frozenset(way[1] for way in ways if way is not None and way[0] == cluster)
 
 
 def undeliverable(cluster: str) -> str:
@@ -129,7 +133,8 @@ class Ways:
         self._cluster = setup.cluster.name
         self._is_closed = False
         self.makes_none = False
-        """This broker leaves, and nothing begins to go to a node that is new to it."""
+        """This broker leaves, and nothing begins to go to a node that is new to it: the journal
+        would not hear of the queue, and what is in it would never be confirmed."""
 
     @property
     def up(self) -> frozenset[Node]:
@@ -161,11 +166,11 @@ class Ways:
                     self._emptied(node)  # it is back, and gets the rest
                 elif home is not None:
                     home.patience = 0.0
-            elif way is None:
-                self._begin(node, hop, machine)
-            else:
+            elif way is not None:
                 way.is_open, way.has_left = hop is not None, False
                 self._goes_by(node, way, way.hop if hop is None else hop, machine)
+            elif not self.makes_none:
+                self._begin(node, hop, machine)
         orphans = self.orphans = self._forgotten(machine)
         for node in () if self._is_chain else self._left - machine.lives.keys() - orphans:
             heir = machine.heir(node)

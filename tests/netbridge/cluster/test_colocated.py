@@ -7,7 +7,14 @@ from random import Random
 
 import pytest
 
-from shmbroker.netbridge.cluster.asking import SETTLE_SECONDS, Asking, Count, Release, Request
+from shmbroker.netbridge.cluster.asking import (
+    ANSWER_SECONDS,
+    SETTLE_SECONDS,
+    Asking,
+    Count,
+    Release,
+    Request,
+)
 from shmbroker.netbridge.cluster.hosting import Begin, Hosting, Terms
 from shmbroker.netbridge.cluster.machine import NEVER, Line
 from shmbroker.netbridge.cluster.said import Counted, Granted, Requests
@@ -112,6 +119,18 @@ def test_who_does_not_answer_is_not_waited_for_longer_than_the_pause() -> None:
     assert answers(made, 1.0, a=there(1)) == []
     assert made.due == SETTLE_SECONDS + 5.0
     assert words(made.tick(made.due)) == [Request(A, 1)]
+
+
+def test_a_request_is_not_waited_for_without_end() -> None:
+    made = asking(A, B)
+    assert answers(made, 1.0, a=there(0), b=there(1)) == [Request(A, 0)]
+    assert words(made.tick(1.0 + ANSWER_SECONDS)) == []
+    assert made.why == "it has not answered"
+    assert words(made.tick(made.due)) == [Count(A), Count(B)]
+    assert answers(made, 37.0, a=there(0), b=there(1)) == [Request(B, 1)]
+    assert words(made.answered(B, GRANTED, 38.0)) == []
+    assert made.host == B
+    assert words(made.answered(A, GRANTED, 39.0)) == [Release(A)]
 
 
 def test_a_link_that_is_lost_is_not_waited_for() -> None:

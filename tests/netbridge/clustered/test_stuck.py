@@ -40,7 +40,10 @@ def test_what_waits_for_a_node(broker: Broker, monkeypatch: pytest.MonkeyPatch) 
     assert problems(broker, told("up"))["west"].startswith("it is up; 1 message waits")
     broker.queue(f"$sf.town.{WEST}").get(timeout=0).ack()
     assert problems(broker, told("missing")).keys() == {forgotten}
-    assert list(findings(broker, Path("d"), {})) == [], "it is in no cluster"
+    for other in ({}, told("up") | {"cluster": "city"}):
+        left = problems(broker, other)
+        assert left.keys() == {forgotten}
+        assert "is in no cluster 'town' any more; 1 message waits" in left[forgotten]
 
 
 def test_a_queue_that_only_looks_like_one_towards_a_node_leads_to_none(broker: Broker) -> None:

@@ -102,6 +102,16 @@ def test_a_live_that_moves_while_its_link_is_made_is_reached_where_it_is(scene: 
     assert (scene.link().uri, scene.link().is_stopped) == (NEW, False)
 
 
+def test_who_leaves_makes_no_way_to_a_node_that_is_new(scene: Scene) -> None:
+    scene.looks(west=OLD)
+    scene.works()
+    scene.ways.makes_none = True
+    scene.looks(west=NEW, north=OLD)
+    scene.works()
+    assert scene.ways.made == {WEST}
+    assert scene.link().uri == NEW
+
+
 def test_a_link_that_has_given_up_is_tried_again_when_its_node_has_come(scene: Scene) -> None:
     scene.looks(west=OLD, north=NEW)
     scene.works()
