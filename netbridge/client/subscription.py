@@ -52,6 +52,8 @@ class Subscription(Closing):
 
     async def _open(self) -> None:
         if not self._is_open:
+            if self._session.may_wait:  # who is cancelled here may come again
+                await self._session.way.wait(self._opening.signal)
             await self._opening
             self._is_open = True
 

@@ -362,6 +362,8 @@ class Session:
                     self.in_hand.pop(number, None)
         if command.verb is Verb.CONSUMER and code >= OK:
             self.flows[command.target] = Flow()
+        elif command.verb is Verb.LEAVE:
+            self._leave(command.target)  # again: it may have been opened meanwhile
         self._answer(Result(self.said, call, code, value, level, False, body))
         self._go_on()
 
