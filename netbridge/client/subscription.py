@@ -120,6 +120,7 @@ class NamedSubscription(Queue, Closing):
 
     @twin(local_named.NamedSubscription.close)
     async def close(self) -> None:
+        self._broker._stands.pop(self._target, None)
         what = f"closing subscription {self.subscription!r}"
         await self._session.begin(what, Verb.LEAVE, self._target)
 
