@@ -211,7 +211,7 @@ class Session:
             )
 
     def _go_on(self) -> None:
-        while self.held and self._has_room:
+        while self.held and self._has_room and not self.is_over:
             command = self.held.popleft()
             self.held_bytes -= _size(command)
             self._step(command)
