@@ -68,6 +68,8 @@ class Broker(Closing):
         self._opened: WeakSet[Queue] = WeakSet()
         self._producings: dict[tuple[str, str], Producing] = {}
         session.handles = self._producings
+        self._stands: dict[int, tuple[str, str]] = {}
+        """Temporary queues and subscriptions, by target: made again with the session."""
         self._draining: list[bool] = []
         finalize(self, session.drop)  # who forgets to close leaves no thread behind
 
@@ -127,6 +129,7 @@ class Broker(Closing):
             body=asked(slots=slots, settings=plain(settings)),
         )  # fmt: skip
         made = told(done.body)
+        self._stands[target] = "queue", made["name"]
         return self._queue_of(made["name"], made, codec)
 
     @twin(local.Broker.declare_exchange)
@@ -223,6 +226,10 @@ class Broker(Closing):
             producing.forget()
         body = asked(force=force or None, **{noun: name})
         await self._session.begin(f"deleting {noun} {name!r}", Verb.DELETE, body=body)
+        for target, what in tuple(self._stands.items()):
+            if what == (noun, name):
+                self._stands.pop(target, None)
+                self._session.begin(f"leaving {noun} {name!r}", Verb.LEAVE, target)
 
     # --- using --------------------------------------------------------------------------------
 
@@ -300,6 +307,7 @@ class Broker(Closing):
             slots=slots, settings=plain(settings),
         )  # fmt: skip
         done = await self._session.begin(f"subscription {name!r}", Verb.CONSUMER, target, body=body)
+        self._stands[target] = "subscription", name
         return opened(self, told(done.body), name, target, codec)
 
     # --- looking ------------------------------------------------------------------------------

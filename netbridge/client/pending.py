@@ -32,7 +32,8 @@ class Pending:
     """Await it once; whoever does not still has it done."""
 
     __slots__ = (
-        "_session", "count", "generation", "id", "is_refused", "outcome", "signal", "takes", "what"
+        "_session", "count", "generation", "id", "is_refused", "opens", "outcome", "signal",
+        "takes", "what",
     )  # fmt: skip
 
     def __init__(self, session: Session, what: str, count: int = 1) -> None:
@@ -44,6 +45,8 @@ class Pending:
         """It was called in the thread that would have begun it, and is not begun."""
         self.takes = False
         """Messages, which are in our hand with its outcome."""
+        self.opens = 0
+        """A target, which is ours to leave with its outcome."""
         self.outcome: Outcome | None = None
         self.signal = session.way.signal()
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from shmbroker.ipc.base.errors import MessageTooLarge, NotFound
+from shmbroker.ipc.base.errors import ConnectionClosed, Error, MessageTooLarge, NotFound
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.message.confirm import Confirm, level_of
 from shmbroker.netbridge.client.pending import Pending, Several
@@ -102,7 +103,12 @@ class Producing:
     async def _open(self) -> int:
         target = next(self._session.targets)
         body = asked(**{self._noun: self._name})
-        made = await self._session.begin(self._what, Verb.PRODUCER, target, body=body)
+        try:
+            made = await self._session.begin(self._what, Verb.PRODUCER, target, body=body)
+        except Error:
+            with suppress(ConnectionClosed):  # or the broker would keep for ever why it is not open
+                self._session.begin(self._what, Verb.LEAVE, target)
+            raise
         self.is_durable = bool(told(made.body).get("durable"))
         if not self._target:
             self._target = target

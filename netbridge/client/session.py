@@ -42,7 +42,7 @@ from shmbroker.netbridge.remote.action import (
     Unmade,
 )
 from shmbroker.netbridge.remote.body import asked
-from shmbroker.netbridge.remote.call import NEVER, Call, Many
+from shmbroker.netbridge.remote.call import NEVER, STANDING, Call, Many
 from shmbroker.netbridge.remote.client import Client
 from shmbroker.netbridge.remote.options import NO_LIMIT, SessionOptions
 from shmbroker.netbridge.remote.outcome import End, Outcome, Token, Why
@@ -212,9 +212,13 @@ class Session:
             await self._wait_for_end(over)
         await self._shut()
 
+    @property
+    def may_wait(self) -> bool:
+        return not self._thread.is_current
+
     def check_may_wait(self, what: str) -> None:
         """InvalidArgument: the answer would come in the thread that waits for it."""
-        if self._thread.is_current:
+        if not self.may_wait:
             raise InvalidArgument(
                 f"{what}: a listener of on_event cannot wait, because it is called in the network "
                 f"thread: call it from another thread"
@@ -281,6 +285,7 @@ class Session:
         call.wait_ms = NO_LIMIT if waits_ns < 0 else -(-waits_ns // NS_PER_MS)
         pending = Pending(self, what, count)
         pending.takes = verb is Verb.GET
+        pending.opens = target if verb in STANDING else 0
         self._soon(partial(self._call, pending, call, None if waits_ns == 0 else timeout))
         return pending
 
@@ -296,7 +301,8 @@ class Session:
         self._thread.call(partial(self._cancel, pending))
 
     def _cancel(self, pending: Pending) -> None:
-        """What it has taken goes back, also if the answer came before whoever waited was woken."""
+        """What it has taken goes back, and what it has opened is left: also if the answer came
+        before whoever waited was woken."""
         outcome = pending.outcome
         if not pending.id:
             return  # it was refused
@@ -304,6 +310,9 @@ class Session:
             self._does(self._client.cancel(pending.id, time.monotonic()))
         elif pending.takes and outcome.end is End.OK and outcome.code:
             self.give_back(pending.generation, outcome.value, outcome.code)
+        elif pending.opens and outcome.end is End.OK:  # at once: it may be opened anew already
+            leave = Call(self._client.next_id(), Verb.LEAVE, pending.opens, is_internal=True)
+            self._does(self._client.call(leave, time.monotonic()))
 
     def give_back(self, generation: int, first: int, messages: int = 1) -> None:
         """Nobody waits for that."""

@@ -57,6 +57,8 @@ class Subscription(Closing):
 
     async def _open(self) -> None:
         if not self._is_open:
+            if self._session.may_wait:  # who is cancelled here may come again
+                await self._session.way.wait(self._opening.signal)
             await self._opening
             self._is_open = True
 
@@ -123,6 +125,7 @@ class NamedSubscription(Queue, Closing):
 
     @twin(local_named.NamedSubscription.close)
     async def close(self) -> None:
+        self._broker._stands.pop(self._target, None)
         what = f"closing subscription {self.subscription!r}"
         await self._session.begin(what, Verb.LEAVE, self._target)
 

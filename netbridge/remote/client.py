@@ -547,7 +547,7 @@ class Client:
         """What follows from an answer that is ok."""
         if call.verb in STANDING and not call.is_abandoned:
             self.standing[call.target] = call
-        if call.verb is Verb.PRODUCER:
+        if call.verb is Verb.PRODUCER and not call.is_abandoned:
             producing = self.producers.setdefault(call.target, Producing())
             producing.next = max(producing.next, frame.value + 1)
         elif call.verb is Verb.CONSUMER and not call.is_abandoned:

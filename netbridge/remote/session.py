@@ -211,7 +211,7 @@ class Session:
             )
 
     def _go_on(self) -> None:
-        while self.held and self._has_room:
+        while self.held and self._has_room and not self.is_over:
             command = self.held.popleft()
             self.held_bytes -= _size(command)
             self._step(command)
@@ -362,6 +362,8 @@ class Session:
                     self.in_hand.pop(number, None)
         if command.verb is Verb.CONSUMER and code >= OK:
             self.flows[command.target] = Flow()
+        elif command.verb is Verb.LEAVE:
+            self._leave(command.target)  # again: it may have been opened meanwhile
         self._answer(Result(self.said, call, code, value, level, False, body))
         self._go_on()
 

@@ -1,22 +1,26 @@
 """Calls that are not done, because they were refused or the program waits no longer.
 
 The numbers of such a publish will not come, and the broker is told; so it is of a take, which would
-have the next message at the broker for nobody.  What is behind it in the same
+have the next message there for nobody, and of what was to be opened.  What is behind it in the same
 `publish_many` is not done either: what was published has no holes.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from shmbroker.core.codes import UNCONFIRMED
-from shmbroker.netbridge.remote.call import OF_DELIVERIES, Call
+from shmbroker.netbridge.remote.call import OF_DELIVERIES, STANDING, Call
 from shmbroker.netbridge.remote.outcome import End, Outcome, Why
 from shmbroker.netbridge.wire.words import Verb
 
 if TYPE_CHECKING:
     from shmbroker.netbridge.remote.client import Client
+
+
+LEFT: Final = frozenset({Verb.GET, *STANDING})
+"""What the broker would have for nobody."""
 
 
 class Voided:
@@ -64,7 +68,7 @@ class Voided:
             # a former session may have said it, but nobody asks what became of it, or answers
             client.doubt.forgets([call])
             self._decide(call, call.value)
-        elif call.verb is Verb.GET and call.was_sent:
+        elif call.verb in LEFT and call.was_sent:
             leave = Call(client.next_id(), Verb.LEAVE, call.target, is_internal=True)
             client.calls.put(leave)
 

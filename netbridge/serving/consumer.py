@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from shmbroker.core.codes import EMPTY
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import Error, error_for
-from shmbroker.ipc.exchange.named_subscription import NamedSubscription
 from shmbroker.ipc.queue.consuming import Consuming
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.selector.selection import Selection
@@ -68,7 +67,6 @@ class Consumer:
         self, served: Served, target: int, queue: Queue, selection: Selection | None,
         consuming: Consuming,
     ) -> None:  # fmt: skip
-        """`queue`: a subscription by name is let go at the end."""
         self.queue = queue
         self._served, self._target = served, target
         self._selection, self._consuming = selection, consuming
@@ -114,8 +112,6 @@ class Consumer:
         self._news.forget()
         with suppress(Error):  # the queue was deleted
             self._consuming.end()
-            if isinstance(self.queue, NamedSubscription):
-                self.queue.close()
 
 
 class Get:

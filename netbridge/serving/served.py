@@ -8,6 +8,7 @@ and what is left in hand, and temporary queues, go when it leaves.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -22,6 +23,7 @@ from shmbroker.ipc.base.errors import (
     error_for,
 )
 from shmbroker.ipc.connection.broker import Broker, connect
+from shmbroker.ipc.exchange.named_subscription import NamedSubscription
 from shmbroker.ipc.message.confirm import level_of
 from shmbroker.ipc.message.room import Room
 from shmbroker.ipc.queue.consuming import Consuming
@@ -82,6 +84,8 @@ class Served:
         self.travelled: set[int] = set()
         """Transactions that have begun at another broker."""
         self._temporary: dict[int, str] = {}
+        self._subscriptions: dict[int, NamedSubscription] = {}
+        """Both of the worker: what is left is let go before it opens what is asked for next."""
         self._own: Broker | None = None
 
     def own(self) -> Broker:
@@ -271,7 +275,10 @@ class Served:
         if fields.get("looks"):
             return Watcher(self, command.target, own, fields, text)
         by_name = "subscription" in fields
-        queue = subscription(own, fields) if by_name else own.queue(queue_named(fields))
+        if by_name:
+            queue = self._subscriptions[command.target] = subscription(own, fields)
+        else:
+            queue = own.queue(queue_named(fields))
         selection = None if text is None else Selection(text)
         consuming = Consuming(
             queue, fields.get("priority", 0), fields.get("exclusive", False), selection
@@ -284,6 +291,7 @@ class Served:
         """Its queue was deleted: nothing more will come.  Or our connection was closed, because a
         consumer was slow: then the session is over, and its program makes another."""
         self.consumers.pop(target).close()
+        self.service.worker.do(partial(self._let_go, target), lambda _: None)
         if isinstance(error, ConnectionClosed):
             self.service.ends(self.session, str(error))
         else:
@@ -355,10 +363,11 @@ class Served:
             own = self.own()
             name = str(fields.get("name") or f"{mine}{name_end(own)}")
             own.repair()  # a former session of this program may have died with a queue of this name
-            return own._temporary_queue(name, fields.get("slots"), settings_of(fields))
+            queue = own._temporary_queue(name, fields.get("slots"), settings_of(fields))
+            self._temporary[command.target] = queue.name
+            return queue
 
         def came(queue: Queue) -> None:
-            self._temporary[command.target] = queue.name
             self.done(command, body=described(queue))
 
         self.in_worker(command, made, came)
@@ -434,10 +443,6 @@ class Served:
         """Behind what the worker still opens; what waits for a message waits no longer at once."""
         target = command.target
 
-        def left() -> None:
-            if target in self._temporary:
-                self.own().delete_queue(self._temporary.pop(target), force=True)
-
         def came(_: object) -> None:
             if producer := self.producers.pop(target, None):
                 producer.leave()
@@ -448,7 +453,15 @@ class Served:
             self.done(command)
 
         self._leave_gets(target)
-        self.in_worker(command, left, came)
+        self.in_worker(command, partial(self._let_go, target), came)
+
+    def _let_go(self, target: int) -> None:
+        """Of the worker."""
+        if target in self._temporary:
+            with suppress(NotFound):  # it was deleted
+                self.own().delete_queue(self._temporary.pop(target), force=True)
+        if target in self._subscriptions:
+            self._subscriptions.pop(target).close()
 
     def _leave_gets(self, target: int) -> None:
         for get in tuple(self.gets):

@@ -157,6 +157,7 @@ class Watcher:
         self.rung()
 
     def close(self) -> None:
+        self._keeps = False  # the gate may be another's from now on
         if self._ticket is not None:
             ticket, position = self._ticket
             self._served.service.sleeper.forget(ticket, self.queue._queue, position, ANY)

@@ -129,3 +129,59 @@ def test_what_a_cancelled_commit_would_have_acknowledged_comes_again(served: Sit
             assert await queue.receive(timeout=60) == b"taken"
 
     asyncio.run(commits())
+
+
+def is_answered(pending: Any) -> None:
+    while pending.outcome is None:  # the loop does not turn, so nobody is woken
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize("waits", [lambda pending: None, is_answered])
+def test_what_was_to_be_opened_and_is_cancelled_is_left(
+    served: Site, monkeypatch: pytest.MonkeyPatch, waits: Any
+) -> None:
+    async def opens() -> None:
+        async with aio.connect(f"tcp://127.0.0.1:{served.port}", **LOGIN) as broker:
+            await broker.declare_exchange("x", "topic")
+            begins, begun = broker._session.begin, []
+
+            def begin(*told: Any, **named: Any) -> Any:
+                begun.append(begins(*told, **named))
+                return begun[-1]
+
+            monkeypatch.setattr(broker._session, "begin", begin)
+
+            async def cancelled(opening: Any) -> None:
+                task = asyncio.ensure_future(opening)
+                await asyncio.sleep(0)
+                waits(begun[-1])
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+
+            for _ in range(2):
+                await cancelled(broker.subscription("s", exchange="x", key="#"))
+            subscription = await broker.subscription("s", exchange="x", key="#")
+            await (await broker.exchange("x")).publish(b"seen", key="a")
+            assert await subscription.receive(timeout=60) == b"seen"
+            before = {each.name for each in await broker.queues()}
+            await cancelled(broker.temporary_queue())
+            assert {each.name for each in await broker.queues()} == before
+
+    asyncio.run(opens())
+
+
+def test_a_subscription_whose_first_get_was_cancelled_goes_on(served: Site) -> None:
+    async def subscribes() -> None:
+        async with aio.connect(f"tcp://127.0.0.1:{served.port}", **LOGIN) as broker:
+            queue = await broker.declare_queue("q")
+            subscription = broker.subscribe("q", start="earliest")
+            getting = asyncio.ensure_future(subscription.get(timeout=None))
+            await asyncio.sleep(0)
+            getting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await getting
+            await queue.publish(b"x")
+            assert (await subscription.get(timeout=60)).body == b"x"
+
+    asyncio.run(subscribes())

@@ -12,6 +12,7 @@ import shmbroker
 from shmbroker import NotFound
 from tests.support.client_api import Api, each, it
 from tests.support.host import journaling
+from tests.support.serving import Site
 
 
 def deleted(api: Api, queue: str) -> None:
@@ -62,6 +63,27 @@ def test_who_waits_for_room_is_told(api: Api, is_many: bool) -> None:
             await asyncio.wait_for(waiting, 60)
 
     api.run(publish)
+
+
+def test_the_broker_keeps_nothing_of_what_could_not_be_opened(
+    vhost: str, tmp_path: Path
+) -> None:
+    """Each publish by a handle of a deleted queue tries to open a producer."""
+    with shmbroker.connect(f"shm://{vhost}", name="test") as there:
+        site = Site(there, tmp_path)
+        uri = f"tcp://site:correct horse battery@127.0.0.1:{site.port}"
+        with site.served() as audience, shmbroker.connect(uri) as broker:
+            queue = broker.declare_queue("q")
+            broker.delete_queue("q")
+            for _ in range(3):
+                with pytest.raises(NotFound):
+                    queue.publish(b"x")
+            broker.queues()  # behind them
+            service = audience._service
+            (session,) = service.sessions
+            served = service.served_of(session)
+            assert served is not None
+            assert not served._unopened
 
 
 def test_a_producer_goes_on_when_there_is_another_of_its_name(api: Api) -> None:

@@ -1,4 +1,5 @@
-"""A queue is deleted and made anew while a session is lost: its positions have other messages."""
+"""Queues that are deleted: one is made anew while a session is lost, and has other messages at its
+positions; others stay deleted when a session is made again."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -75,3 +77,23 @@ def made_anew(served: Site, until: Callable[[], Any]) -> None:
         pass
     served.broker.delete_queue("q", force=True)
     served.broker.declare_queue("q").publish(b"new")
+
+
+def test_what_was_deleted_does_not_come_again(site: tuple[Site, Service]) -> None:
+    served, service = site
+    with connected(served) as broker:
+        told: SimpleQueue[str] = SimpleQueue()
+        broker.on_event(lambda event, _: told.put(event.value))
+        broker.declare_exchange("x", "topic")
+        for name in ("deleted", "unsubscribed", "kept"):
+            broker.subscription(name, exchange="x", key="#")
+        temporary = [broker.temporary_queue() for _ in range(2)]
+        broker.subscription("deleted", exchange="x", key="#").delete(force=True)
+        broker.unsubscribe("unsubscribed", force=True)
+        temporary[0].delete(force=True)
+        service.ask(lambda: [service.ends(each, "by the test") for each in service.sessions])
+        assert told.get(timeout=PATIENCE) == "failure-detected"
+        assert told.get(timeout=PATIENCE) == "failover-completed"
+        assert [each.name for each in broker.subscriptions()] == ["kept"]
+        names = {each.name for each in broker.queues()}
+        assert [each.name in names for each in temporary] == [False, True]

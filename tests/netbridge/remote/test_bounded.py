@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from shmbroker.core.codes import OK
+from shmbroker.netbridge.remote.action import Over, Say
 from shmbroker.netbridge.remote.session import HEAD_BYTES, SessionLimits
-from shmbroker.netbridge.wire.frame import Command
+from shmbroker.netbridge.wire.frame import Command, Seen
 from shmbroker.netbridge.wire.words import Demand, Verb
 from tests.support.session_ends import ends
 
@@ -41,3 +44,14 @@ def test_one_command_may_be_larger_than_all_that_may_wait() -> None:
     of.session.limits = SessionLimits(held=1000)
     of.broker_does(of.session.received(asks(0, 5000)))
     assert (of.broken(), len(of.performed)) == ([], 1)
+
+
+def test_nothing_is_performed_behind_the_end() -> None:
+    """Also if all of it waits until the program says what it has seen."""
+    session = ends().session
+    session.window = 100
+    session.received(asks(0, 0))
+    session.done(0, OK, body=bytes(100))
+    assert session.received(replace(asks(1, 0), verb=Verb.END)) == []
+    assert session.received(asks(2, 0)) == []
+    assert [type(each) for each in session.received(Seen(1))] == [Say, Over]

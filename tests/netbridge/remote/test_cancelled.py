@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import pytest
 
+from shmbroker.netbridge.remote.call import STANDING
 from shmbroker.netbridge.remote.numbers import OPEN_MAX
 from shmbroker.netbridge.remote.options import Mode
 from shmbroker.netbridge.remote.outcome import End, Why
 from shmbroker.netbridge.remote.phase import Phase
-from shmbroker.netbridge.wire.frame import Attached
-from shmbroker.netbridge.wire.words import Verb
+from shmbroker.netbridge.wire.frame import Attached, Command
+from shmbroker.netbridge.wire.words import Demand, Verb
 from tests.support.session_ends import Ends, ends
 
 
@@ -132,6 +133,26 @@ def test_the_broker_is_told_that_nobody_waits_for_a_message_any_more() -> None:
         (Verb.GET, 3), (Verb.GET, 4), (Verb.LEAVE, 3), (Verb.LEAVE, 4),
     ]  # fmt: skip
     assert of.outcome(late) is not None
+
+
+@pytest.mark.parametrize("verb", STANDING)
+def test_what_was_to_be_opened_is_left(verb: Verb) -> None:
+    of = ends()
+    of.loses_to_program = True
+    of.does(of.client.cancel(of.call(verb, target=3), of.now))
+    assert [(each.verb, each.target) for each in of.performed] == [(verb, 3), (Verb.LEAVE, 3)]
+    assert not any((of.client.standing, of.client.producers, of.client.consumers))
+    assert not of.session.flows
+
+
+def test_a_consumer_that_is_left_before_it_is_open_has_no_credit() -> None:
+    session = ends().session
+    for verb in (Verb.CONSUMER, Verb.LEAVE):
+        said = Command(session.seen, verb, 2, 0, 1, Demand.EFFECTIVE, 0, False, 0, False, b"")
+        session.received(said)
+    for command in tuple(session.pending):
+        session.done(command, 0)
+    assert not session.flows
 
 
 def test_a_take_that_was_not_said_is_not_left() -> None:
