@@ -212,6 +212,22 @@ class NearBroker(Thing, Closable, Closing):
         self._place.leave()
         return self._place.remote.close()
 
+    def drain(self, **named: Any) -> Any:
+        """The place that serves; the session is closed with it."""
+        if not self._place.remote._session.way.is_blocking:
+            return self._drains(named)
+        try:
+            return self._place.now().drain(**named)
+        finally:
+            self.close()
+
+    async def _drains(self, named: dict[str, Any]) -> int:
+        try:
+            left: int = await self._place.now().drain(**named)
+            return left
+        finally:
+            await self.close()
+
     async def _leave(self) -> None:
         await self.close()
 

@@ -91,6 +91,39 @@ def test_what_is_not_local_is_there_in_shared_memory(two: list[Site]) -> None:
             assert queue.receive(timeout=60) == b"1"
 
 
+@pytest.mark.parametrize("here", [True, False])
+def test_drain_closes_it_wherever_it_is(two: list[Site], here: bool) -> None:
+    site = two[0]
+    with site.served() as audience:
+        told(site, audience, here=here)
+        broker = shmbroker.connect(uri(site), **LOGIN)
+        becomes(lambda: is_near(broker) is here)
+        queue = broker.declare_queue("q")
+        queue.publish(b"x")
+        message = queue.get(timeout=60)
+        assert broker.drain(timeout=0.05) == 1
+        assert broker.is_closed
+        del message
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_drain_closes_it_with_asyncio_too(two: list[Site], here: bool) -> None:
+    async def program() -> None:
+        broker = await shmbroker.aio.connect(uri(site), **LOGIN)
+        becomes(lambda: is_near(broker) is here)
+        queue = await broker.declare_queue("q")
+        await queue.publish(b"x")
+        message = await queue.get(timeout=60)
+        assert await broker.drain(timeout=0.05) == 1
+        assert broker.is_closed
+        del message
+
+    site = two[0]
+    with site.served() as audience:
+        told(site, audience, here=here)
+        asyncio.run(program())
+
+
 @pytest.mark.parametrize("more", ["&prefer-shared-memory=false", None])
 def test_who_does_not_prefer_it_has_a_link(two: list[Site], more: str | None) -> None:
     """So has who names one address."""
