@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from shmbroker.ipc.doctor.finding import Finding
 from shmbroker.ipc.queue.grouped import ROUTES, SEPARATOR
 from shmbroker.netbridge.broker.delayed import LONG_SECONDS, behind
+from shmbroker.netbridge.broker.gates import TOWARDS
 from shmbroker.netbridge.broker.waiting import waiting
 
 if TYPE_CHECKING:
