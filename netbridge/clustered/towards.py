@@ -230,11 +230,17 @@ class Ways:
             self._end_then(way, lambda _: self._parted(node))
         elif node not in self._homes:
             remember = partial(self._remember, node, self._ours.node)
-            self._worker.do(remember, lambda _: self._pours_home(node))
+            self._worker.do(remember, partial(self._pours_home, node))
 
-    def _pours_home(self, node: Node) -> None:
-        """Unless it is back by now."""
-        if not self._is_closed and node not in self._ways:
+    def _pours_home(self, node: Node, failed: Exception | None) -> None:
+        """Unless it is back by now, or that it was begun could not be kept: who is started anew
+        would not go on."""
+        if isinstance(failed, OSError):
+            self._complain(node, told(failed))  # the next look tries it again
+        elif failed is not None:
+            raise failed
+        elif not self._is_closed and node not in self._ways:
+            self._no_way.discard(node)
             self._comes_home(node, math.inf)
 
     def _was_back(self, node: Node, machine: Membership) -> bool:

@@ -165,6 +165,30 @@ def test_a_hop_that_could_not_be_kept_is_kept_the_next_time(
     assert scene.begun()._hops == {WEST: NORTH}
 
 
+def test_what_goes_home_waits_until_it_is_kept_that_it_does(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home: list[bytes] = []
+    monkeypatch.setattr(scene.ways, "_comes_home", lambda node, patience: home.append(node))
+    scene.broker.declare_queue(towards.towards("town", WEST))
+    scene.machine.orphans = frozenset([WEST])
+
+    def refuses(*_: object, **__: object) -> None:
+        raise OSError("no room")
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(towards, "write_whole", refuses)
+        for _ in range(2):
+            scene.looks()
+            scene.works()
+    assert [line["state"] for line in scene.lines] == ["no way"]
+    assert home == []
+    scene.looks()
+    scene.works()
+    assert home == [WEST]
+    assert scene.begun()._hops == {WEST: OURS}
+
+
 def test_a_queue_that_cannot_be_looked_at_counts_as_one_with_messages(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
