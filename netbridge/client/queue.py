@@ -286,9 +286,16 @@ class Queue:
     @twin(local.Queue.browse)
     async def browse(self, *, unconfirmed: bool) -> AsyncIterator[CopiedMessage]:
         position: int | None = None
+        generation = 0
         while True:
             said = asked(queue=self.name, position=position, unconfirmed=unconfirmed or None)
-            done = await self._ask(Verb.BROWSE, said, "browsing", count=BROWSED)
+            what = f"browsing queue {self.name!r}"
+            browsing = self._session.begin(what, Verb.BROWSE, count=BROWSED, body=said)
+            done = await browsing
+            former, generation = generation, browsing.generation
+            if position is not None and generation != former:
+                position = None  # another broker, perhaps, has other messages in these places
+                continue
             if not done.code:
                 return
             position = done.value

@@ -115,7 +115,8 @@ class Session:
         node, incarnation = secrets.token_bytes(ID_BYTES), secrets.token_bytes(ID_BYTES)
         ours = Identity(node, incarnation, name, Standing.NONE, 0)
         self.link: ProgramLink | None = None
-        self._over: Any = None
+        self._closings: list[Any] = []
+        """Of all that wait until it is over."""
         self._discovered: Discovered | None = None
         self._thread.ask(self._begin)
         try:
@@ -233,7 +234,7 @@ class Session:
             pass
 
     def _close(self, over: Any) -> None:
-        self._over = over
+        self._closings.append(over)
         self._does(self._client.close(time.monotonic()))
 
     def drop(self) -> None:
@@ -421,8 +422,7 @@ class Session:
         finally:  # an error may have come between a call and its end
             self._failure = self._failure or str(self.failure or "")
             self._opened.set()
-            if self._over is not None:
-                self._over.set()
+            self._has_closed()
             for call in tuple(self._pending):
                 self._carry_out(Finish(call, NOBODY_KNOWS))
             if self.failure is not None:
@@ -469,8 +469,12 @@ class Session:
             self._failure = "" if self.is_up else said or "no broker has answered"
             while self._openings:
                 self._openings.pop().set()
-        if self._over is not None and self.is_closed:
-            self._over.set()
+        if self._closings and self.is_closed:
+            self._has_closed()
+
+    def _has_closed(self) -> None:
+        while self._closings:
+            self._closings.pop().set()
 
     def _carry_out(self, action: Action) -> None:
         if isinstance(action, Say):

@@ -6,6 +6,7 @@ import asyncio
 import math
 import threading
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -34,6 +35,18 @@ def test_a_close_of_asyncio_waits_for_its_end(served: Site) -> None:
         return is_over == [True]
 
     assert asyncio.run(asyncio.wait_for(program(), PATIENCE)), "it was closed in the middle"
+
+
+def test_all_that_close_at_the_same_time_are_told(served: Site) -> None:
+    broker: Any = shmbroker.connect(uri(served), **LOGIN)
+    session, goes = broker._session, threading.Event()
+    session._soon(lambda: goes.wait(PATIENCE))  # both close before it hears an answer
+    closings = [session.way.signal() for _ in range(2)]
+    for each in closings:
+        session._soon(partial(session._close, each))
+    goes.set()
+    assert [each.sleep(PATIENCE) for each in closings] == [True, True]
+    broker.close()
 
 
 class Slow:

@@ -15,6 +15,7 @@ import pytest
 
 import shmbroker
 from shmbroker import DeliveryRevoked
+from shmbroker.netbridge.client import queue as module
 from shmbroker.netbridge.serving.service import Service
 from tests.support.serving import Site
 
@@ -82,8 +83,6 @@ def made_anew(served: Site, until: Callable[[], Any]) -> None:
 def test_what_was_deleted_does_not_come_again(site: tuple[Site, Service]) -> None:
     served, service = site
     with connected(served) as broker:
-        told: SimpleQueue[str] = SimpleQueue()
-        broker.on_event(lambda event, _: told.put(event.value))
         broker.declare_exchange("x", "topic")
         for name in ("deleted", "unsubscribed", "kept"):
             broker.subscription(name, exchange="x", key="#")
@@ -91,9 +90,31 @@ def test_what_was_deleted_does_not_come_again(site: tuple[Site, Service]) -> Non
         broker.subscription("deleted", exchange="x", key="#").delete(force=True)
         broker.unsubscribe("unsubscribed", force=True)
         temporary[0].delete(force=True)
-        service.ask(lambda: [service.ends(each, "by the test") for each in service.sessions])
-        assert told.get(timeout=PATIENCE) == "failure-detected"
-        assert told.get(timeout=PATIENCE) == "failover-completed"
+        made_again(service, broker)
         assert [each.name for each in broker.subscriptions()] == ["kept"]
         names = {each.name for each in broker.queues()}
         assert [each.name in names for each in temporary] == [False, True]
+
+
+def test_a_browse_starts_again_from_the_front(
+    site: tuple[Site, Service], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BROWSED", 2)
+    served, service = site
+    with connected(served) as broker:
+        queue = broker.declare_queue("q")
+        queue.publish_many([b"%d" % number for number in range(5)])
+        browsing = queue.browse()
+        assert [next(browsing).body for _ in range(3)] == [b"0", b"1", b"2"]
+        made_again(service, broker)
+        rest = [each.body for each in browsing]
+        assert rest == [b"3", b"0", b"1", b"2", b"3", b"4"]
+
+
+def made_again(service: Service, broker: Any) -> None:
+    """The session, at the same broker."""
+    told: SimpleQueue[str] = SimpleQueue()
+    broker.on_event(lambda event, _: told.put(event.value))
+    service.ask(lambda: [service.ends(each, "by the test") for each in service.sessions])
+    assert told.get(timeout=PATIENCE) == "failure-detected"
+    assert told.get(timeout=PATIENCE) == "failover-completed"
