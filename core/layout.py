@@ -1056,6 +1056,38 @@ POURING_COUNT: Final = 32  # so many messages were published
 POURING_CHECKS: Final = 40  # 1: an id among the properties of a message counts
 POURING_BYTES: Final = 48
 
+# --- paging: records between inbox, files and ring (ipc/paging/); private memory ------------------
+GATHERING_AT: Final = 0  # address of the next record
+GATHERING_ENOUGH: Final = 8  # none begins there or behind
+GATHERING_END: Final = 16  # of the room
+GATHERING_FIRST: Final = 24  # messages below this position are passed over,
+GATHERING_BELOW: Final = 32  # and none from here on is read
+GATHERING_LEFT: Final = 40  # so many messages at most
+GATHERING_NEEDED: Final = 48  # room for the record that comes next
+GATHERING_MESSAGE: Final = 56
+GATHERING_BYTES: Final = GATHERING_MESSAGE + MESSAGE_BYTES
+
+SEALING_AT: Final = 0  # address of the next record,
+SEALING_END: Final = 8
+SEALING_OFFSET: Final = 16  # and where it is in its file
+SEALING_SEED: Final = 24  # of the file
+SEALING_NEXT: Final = 32  # behind the highest position so far
+SEALING_NEEDED: Final = 40  # bytes of the next record, as far as they are known
+SEALING_COVERED: Final = 48  # what the checksum of a head covers: its offset, and the head
+SEALING_BYTES: Final = SEALING_COVERED + 40
+
+REFILLING_AT: Final = 0  # address of the next record
+REFILLING_END: Final = 8
+REFILLING_NEXT: Final = 16  # all positions below are in the ring, or dropped
+REFILLING_EXACT: Final = 24  # 1: stop before a position above that, and before what is no message
+REFILLING_SLOTS: Final = 32  # the ring may hold so many messages,
+REFILLING_BYTES_MAX: Final = 40  # and so many bytes
+REFILLING_BYTES_LEFT: Final = 48  # at least so many of them are left
+REFILLING_LATER: Final = 56  # is added to times of expiry
+REFILLING_MOST: Final = 64  # so many messages at most
+REFILLING_COUNT: Final = 72  # that were published
+REFILLING_BYTES: Final = 80
+
 RECORD_HEAD_BYTES: Final = 32  # a record of the journal: ipc/journal/format.h
 RECORD_LENGTH_AT: Final = 8
 RECORD_QUEUE_AT: Final = 16

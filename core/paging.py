@@ -18,9 +18,9 @@ confirmed nothing, and the pager looks at the inbox, not only at the word.
 
 from __future__ import annotations
 
-from shmbroker.core.atomics import compare_exchange, fetch_add, load_acquire
-from shmbroker.core.kernel import exported
-from shmbroker.core.layout import RING_PAGING_AT
+from shmbroker.core.atomics import compare_exchange, fetch_add, load_acquire, store_release
+from shmbroker.core.kernel import exported, exported_cold
+from shmbroker.core.layout import RING_PAGED_NEXT_AT, RING_PAGING_AT
 
 
 @exported
@@ -41,3 +41,21 @@ def paging_end(ring: int, since: int) -> int:
     """Inbox and pages were found empty after the word was this: 1 if the queue pages no more."""
     # SYNC POINT: paging (release): what the pager has put into the ring is there
     return int(compare_exchange(ring + RING_PAGING_AT, since, 0) == since)
+
+
+@exported_cold
+def paging_passed(ring: int, position: int) -> int:
+    """All below is in the queue's ring, or dropped."""
+    return store_release(ring + RING_PAGED_NEXT_AT, position)
+
+
+@exported_cold
+def paging_dropped(ring: int, at: int, count: int) -> int:
+    """So many messages were not delivered: the counter at this place knows why."""
+    return fetch_add(ring + at, count)
+
+
+@exported_cold
+def paging_told(ring: int, at: int, value: int) -> int:
+    """What others are told of the pages: how many bytes they have, or why they are not written."""
+    return store_release(ring + at, value)

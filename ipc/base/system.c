@@ -24,6 +24,11 @@ int64_t sb_system_allocate(int64_t file, int64_t offset, int64_t length)
     return error == ENOSPC ? SB_NO_MEMORY : SB_SYSTEM;
 }
 
+int64_t sb_system_checksum(int64_t crc, int64_t address, int64_t length)
+{
+    return crc32c((uint32_t)crc, (const void *)(intptr_t)address, (size_t)length);
+}
+
 /* Futexes are words of 32 bits: the low half of a bell, which comes first on the machines we know.
  * Not FUTEX_PRIVATE: the sleepers are other processes. */
 int64_t sb_system_wait(int64_t address, int64_t value, int64_t timeout_ns)

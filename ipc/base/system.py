@@ -54,6 +54,11 @@ def system_recorder(recording: int) -> int:
     _unbound("system_recorder")
 
 
+def system_checksum(crc: int, address: int, length: int) -> int:
+    """The CRC-32C of what had this one, and of these bytes behind it."""
+    _unbound("system_checksum")
+
+
 SYSTEM: dict[str, int] = {
     "system_allocate": 3,
     "system_yield": 0,
@@ -63,5 +68,6 @@ SYSTEM: dict[str, int] = {
     "system_decide": 2,
     "system_revoked": 1,
     "system_recorder": 1,
+    "system_checksum": 3,
 }
 """Each function and how many words it takes; all return one."""

@@ -12,7 +12,7 @@ from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import error_for
 from shmbroker.ipc.base.names import name_bytes, path_bytes
-from shmbroker.ipc.broker.store_writer import StoreWriter
+from shmbroker.ipc.broker.store_writer import NativeWriter
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.queue_replica import moment
 
@@ -97,7 +97,7 @@ class JournalerStatistics:
     records: int
 
 
-class Journaler(StoreWriter):
+class Journaler(NativeWriter):
     """Prepared when it is made; once started it writes until it is stopped, in a thread of C."""
 
     def __init__(self, folder: Path, *, node: bytes | None = None, segment_bytes: int = 0) -> None:
@@ -162,7 +162,7 @@ class Journaler(StoreWriter):
     def standing(self, body: bytes) -> int:
         """What the next frame says of who is live and in sync, and each segment from then on;
         before it starts: the first frame.  Counts up."""
-        return _check(lib.sb_journaler_standing(self._writer, body, len(body)), self._what)
+        return _check(lib.sb_journaler_standing(self._writer, body, len(body)), self.what)
 
     def hold(self, holds: bool) -> None:
         """Nothing else is written from now on, or all is again."""

@@ -5,8 +5,10 @@ Run by setup.py.  API mode, against the stable ABI: bytes are passed as they are
 cffi lets other threads run during each call, by giving up the interpreter's lock and taking it
 again.  That is some 40 ns, as long as publishing a message.  So the few calls that are often made,
 and never wait, are once more in shmbroker.ipc._quick, which keeps the lock.  They look for a
-message some LOOKS times at most; who finds none waits by _native.  The verbs of queues that are
-called for each single message do without cffi (ipc/message/taken.c).
+message some LOOKS times at most; who finds none waits by _native.  So are those by which the
+pager looks, and reads and seals a batch of its inbox: for each lock that it gives up it may wait
+for another thread.  The verbs of queues that are called for each single message do without cffi
+(ipc/message/taken.c).
 """
 
 from __future__ import annotations
@@ -40,6 +42,18 @@ QUICK = (
     "sb_reply_with",
     "sb_sleeper_watch",
     "sb_sleeper_rung",
+    "sb_pager_ready",
+    "sb_inbox_gather",
+    "sb_records_seal",
+    "sb_port_ring_has_room",
+    "sb_paged_confirmed",
+    "sb_paging_seen",
+    "sb_paging_passed",
+    "sb_paging_told",
+    "sb_paging_end",
+    "sb_inbox_release",
+    "sb_port_true_tail",
+    "sb_system_clock",
 )
 
 KEEPING_THE_LOCK = """

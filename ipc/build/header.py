@@ -21,7 +21,7 @@ from shmbroker.ipc.journal.end_header import END
 from shmbroker.ipc.journal.header import JOURNAL, journal_enumerators
 from shmbroker.ipc.journal.shipping_header import SHIPPING
 from shmbroker.ipc.message import header as message
-from shmbroker.ipc.paging.header import PAGER, SLEEPER
+from shmbroker.ipc.paging import header as paging
 from shmbroker.ipc.queue import header as queue
 from shmbroker.ipc.queue_replica.header import QUEUE_REPLICAS
 from shmbroker.ipc.request import header as request
@@ -84,8 +84,8 @@ PRIVATE_CHAPTERS = (
     END,
     SHIPPING,
     JOURNALER,
-    PAGER,
-    SLEEPER,
+    paging.PAGER,
+    paging.SLEEPER,
     SINK,
     follower.FOLLOWER,
     QUEUE_REPLICAS,
@@ -249,10 +249,8 @@ extern "C" {{
 
 def private_header() -> str:
     """shmbroker_private.h: for the C of ipc/, the Python extensions and tests of internals."""
-    assertions = "\n".join(
-        each.assertions()
-        for each in (message.MESSAGE, message.OUTGOING, selector.SUBJECT, ring.CURSOR, ring.PORT)
-    )
+    known = (message.MESSAGE, message.OUTGOING, selector.SUBJECT, ring.CURSOR, ring.PORT)
+    assertions = "\n".join(each.assertions() for each in (*known, *paging.BATCHES))
     return f"""\
 /* What shmbroker.h leaves out.  Generated: do not edit. */
 

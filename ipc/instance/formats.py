@@ -1,7 +1,7 @@
 """Which formats of files this version reads: those of a store are looked at before it is used.
 
-C checks the header of each file that it reads, too.  It would take a page file of another version
-for a damaged one, and a broker that takes over rings reads no segment before it writes its own.
+Who reads a file checks its header, too.  It would take a page file of another version for a damaged
+one, and a broker that takes over rings reads no segment before it writes its own.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from shmbroker.ipc.base.errors import Error
+from shmbroker.ipc.paging import page_file
 
 HEAD: Final = struct.Struct("=QI")
 """Of the header of a segment and of a page file: magic and version."""
@@ -26,8 +27,7 @@ class Format:
 
 JOURNAL: Final = Format("journal", 0x6C616E72756F6A62, 2)
 """ipc/journal/format.h"""
-PAGES: Final = Format("page file", 0x6567617062687300, 1)
-"""ipc/paging/page_file.h"""
+PAGES: Final = Format("page file", page_file.MAGIC, page_file.VERSION)
 
 
 class OtherFormat(Error):

@@ -7,7 +7,7 @@
  *                               └──► ring ◄──┘ ──► consumers     from the first that found none, on
  *
  * The inbox is a ring of its own, made when it is needed first: a queue without a name for people,
- * whose settings say whose it is.  Nobody takes from it; the pager (pager.c) follows it by a
+ * whose settings say whose it is.  Nobody takes from it; the pager (pager.py) follows it by a
  * lasting gate, and whatever is below the gate is in a page file or in the queue's ring.  The pager
  * is then the only one who publishes in the ring, so all is in the order of the inbox.
  *

@@ -1,283 +1,378 @@
-/* The pager: one thread of a broker with a store, between the inboxes of queues that page, their
- * page files and their rings (inbox.c has the picture, and how order is kept).
+/* The pager's hands in shared memory: which queues page, their ports, the bell that it sleeps on.
+ * What it does with them is decided in pager.py and paged.py; messages go in batches (moving.py).
  *
- * In each turn, for each queue that has news or waits for room: what is in the inbox goes to the
- * ring, if nothing is in pages and the ring has room, else to the files with one write; then the
- * gate of the inbox is moved behind it, and so there is room for producers.  What is in the files
- * goes to the ring as far as that has room, ahead of the consumers.
- *
- * A message is known by its position in the inbox, and each step can be done again:
- *
- *     inbox to file    who dies after the write and before the gate leaves it in both; whoever
- *                      comes then writes it once more, and reading skips what was read
- *     to the ring      its number there is its position + 1 (core/producer.py): with tail helped to
- *                      the truth, the ring tells up to which it has them
- *
- * So a message is never lost or doubled by a death, and nothing of ours has to be written down.
- *
- * Of a durable queue, whose inbox is durable, we read what the journal has.  Here each step is done
- * when it is on disk, as the machine may die:
- *
- *     inbox to file    the file is synced, before the gate is moved
- *     to the ring      the journal has passed it there: only then the file goes, or, if it was in
- *                      none, the gate is moved.  Its number is in the journal with it
- *                      (deduplication.c)
- *
- * Files begin only when the journal has passed in the ring all that went there before: else, after
- * a power loss, they would have what comes after a message that is in the inbox alone.
- *
- * What the journal has passed in the ring is looked at in steps: when it is behind all that was
- * there at one moment, all that we had put there until then is safe. */
+ * One thread of Python pages the queues of a vhost, by a lock that falls with its connection.  It
+ * follows their inboxes by gates that it adopts, and is one numbered producer in all their rings.
+ * Who closes the connection waits until that thread has let go of all. */
 
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/base.h"
-#include "journal/format.h"
-#include "paging/pager.h"
+#include "catalog/catalog.h"
+#include "follower/follower.h"
 #include "paging/paging.h"
 #include "ring/ring.h"
 #include "vhost/vhost.h"
 
-#define PAGE_BYTES (INT64_C(10) << 20)
-#define IDLE_NS INT64_C(1000000000)
-#define NAP_NS INT64_C(1000000) /* what is in pages waits for room: at first, and at most */
-#define NAP_NS_MAX INT64_C(16000000)
-#define DISK_FULL_NS INT64_C(100000000)
+#define IDENTITY 1 /* under which we are numbered: those of named producers are hashes */
+#define IDLE_NS INT64_C(1000000000) /* so often all are looked at, rung or not */
+#define END_NS INT64_C(100000000)
+
+enum { PAGES_NOT, PAGES, TO_END }; /* in a connection */
+
+/* A queue that pages, with what Python need not know. */
+typedef struct paged {
+    sb_paged shown; /* the first: whoever has its address has ours */
+    sb_pager *pager;
+    sb_queue *inbox;
+    ready_one news, put_news; /* of the inbox; and the journal has what was put into the ring */
+    sb_port in, out;
+    sb_cursor cursor;
+    sb_refilling *waits; /* with this record, for room in the ring; NULL: it does not */
+    int64_t listed; /* in which look at those that are ready */
+    struct paged *next; /* of those that Python is to be told of */
+} paged;
+
+struct sb_pager {
+    sb_connection *connection;
+    fence fence;
+    following following; /* of inboxes: each is a paged */
+    ready_set ready;
+    int64_t passed_at; /* when all were looked at last */
+    int64_t looks;
+    paged *told;
+};
 
 void pager_ring(const sb_queue *inbox)
 {
     follower_told(inbox->connection, L_FOLLOWER_PAGER, inbox->reference);
 }
 
-/* --- the thread ------------------------------------------------------------------------------- */
+/* --- queues come and go ----------------------------------------------------------------------- */
 
-static void told(sb_pager *pager, int64_t code)
+static void tell(paged *each)
 {
+    each->next = each->pager->told;
+    each->pager->told = each;
+}
+
+static int64_t adopt(paged *each)
+{
+    sb_connection *connection = each->pager->connection;
+    sb_queue *queue = each->shown.queue;
+    int64_t code = sb_port_open(&each->in, each->inbox->ring.memory, each->inbox->ring.bytes,
+                                connection->arena.memory, connection->arena.bytes, connection->id);
+    if (code == SB_OK)
+        code = sb_port_open(&each->out, queue->ring.memory, queue->ring.bytes,
+                            connection->arena.memory, connection->arena.bytes, connection->id);
     if (code != SB_OK)
-        snprintf(pager->why, sizeof pager->why, "%s", sb_detail(code));
-    if (atomic_exchange(&pager->code, code) != code)
-        sb_system_wake((int64_t)(intptr_t)&pager->code, INT32_MAX);
+        return code;
+    each->out.file = connection->arena.file;
+    int64_t gate = gate_find(each->inbox, L_GATE_PAGER, "");
+    int64_t position = gate_seize(&each->in, each->inbox, gate);
+    if (position < 0)
+        return fail(SB_STALE, "queue '%s' has another pager by now", queue->name);
+    each->cursor = (sb_cursor){.port = &each->in, .position = position, .gate = gate};
+    int64_t last = sb_port_number(&each->out, IDENTITY);
+    if (last < 0)
+        return fail(last, "queue '%s': %s", queue->name, sb_strerror(last));
+    each->shown.last = last;
+    return SB_OK;
 }
 
-static int64_t folder_refused(const char *doing, const char *folder)
+static void show(paged *each)
 {
-    if (is_full_disk(errno))
-        return fail(SB_DISK_FULL, "%s, %s %s", strerror(errno), doing, folder);
-    return fail_system("%s %s", doing, folder);
+    sb_paged *shown = &each->shown;
+    const sb_queue *queue = shown->queue;
+    shown->name = queue->name;
+    shown->ring = each->inbox->ring.memory;
+    shown->inbox = &each->in;
+    shown->out = &each->out;
+    shown->cursor = &each->cursor;
+    shown->durable = sb_is_durable(each->inbox);
+    shown->max_bytes = queue->max_bytes;
+    shown->slots = queue->max_messages > 0 && queue->max_messages < queue->slots
+                       ? queue->max_messages : queue->slots;
+    snprintf(shown->folder, sizeof shown->folder, "%016llx%016llx",
+             (unsigned long long)queue->key[0], (unsigned long long)queue->key[1]);
 }
 
-static int64_t folder_made(sb_pager *pager)
+static void leave(paged *each)
 {
-    char parent[PATH_MAX];
-    if (pager->has_folder)
+    if (each->news.of)
+        ready_drop(&each->pager->ready, &each->news);
+    if (each->put_news.of)
+        ready_drop(&each->pager->ready, &each->put_news);
+    sb_port_close(&each->out);
+    sb_port_close(&each->in);
+    atomic_fetch_sub(&each->shown.queue->held, 1);
+}
+
+/* The queue of an inbox, held: SB_NOT_FOUND if it was deleted. */
+static int64_t queue_of(sb_connection *connection, const sb_queue *inbox, sb_queue **queue)
+{
+    int64_t code;
+    pthread_mutex_lock(&connection->mutex);
+    code = queue_handle(connection, setting(inbox, L_SETTING_INBOX_OF_AT), queue);
+    if (code == SB_OK) {
+        participant_uses(connection, (*queue)->reference, 0);
+        participant_uses(connection, inbox->reference, 0);
+        atomic_fetch_add(&(*queue)->held, 1);
+    }
+    pthread_mutex_unlock(&connection->mutex);
+    if (code != SB_OK)
+        return code;
+    if ((*queue)->pages && inbox_of(*queue, true, &code) == inbox)
         return SB_OK;
-    if (mkdir(pager->folder, 0700) != 0 && errno != EEXIST)
-        return folder_refused("making the folder", pager->folder);
-    snprintf(parent, sizeof parent, "%s/..", pager->folder);
-    int file = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int64_t code = file >= 0 && fsync(file) == 0 ? SB_OK : folder_refused("syncing", parent);
-    if (file >= 0)
-        close(file);
-    pager->has_folder = code == SB_OK;
-    return code;
+    atomic_fetch_sub(&(*queue)->held, 1);
+    return code == SB_OK ? SB_NOT_FOUND : code;
 }
 
-/* Those that have news, wait for room, or were read in part; and now and then all, as one may have
- * been killed before he rang. */
-static int64_t serve_ready(sb_pager *pager, bool *waits)
+static int64_t came(void *context, sb_queue *inbox, const char *entry, void **kept)
 {
-    int64_t moved = 0, code = SB_OK, now = sb_system_clock();
+    sb_pager *pager = context;
+    paged *made = NULL;
+    (void)entry;
+    if (posix_memalign((void **)&made, 128, sizeof *made) != 0)
+        return fail_system("memory for a queue that pages");
+    memset(made, 0, sizeof *made);
+    made->pager = pager;
+    made->inbox = inbox;
+    int64_t code = queue_of(pager->connection, inbox, &made->shown.queue);
+    if (code != SB_OK) {
+        free(made);
+        return code;
+    }
+    code = adopt(made);
+    if (code == SB_OK)
+        code = ready_add(&pager->ready, &made->news, inbox, made);
+    if (code == SB_OK)
+        code = ready_add(&pager->ready, &made->put_news, made->shown.queue, made);
+    if (code != SB_OK) {
+        leave(made);
+        free(made);
+        return code;
+    }
+    show(made);
+    tell(made);
+    *kept = made;
+    return SB_OK;
+}
+
+static int64_t gone(void *context, void *kept)
+{
+    paged *each = kept;
+    (void)context;
+    leave(each);
+    each->shown.is_gone = true;
+    tell(each);
+    return SB_OK;
+}
+
+static const following_user USER = {.came = came, .gone = gone};
+
+int64_t sb_pager_look(sb_pager *pager, sb_paged **told)
+{
+    int64_t code = SB_OK;
+    if (!pager->told && !atomic_load(&pager->connection->closed))
+        code = following_look(&pager->following);
+    paged *each = pager->told;
+    *told = each ? &each->shown : NULL;
+    if (each)
+        pager->told = each->next;
+    return each ? SB_OK : code;
+}
+
+void sb_paged_free(sb_paged *freed)
+{
+    free(freed);
+}
+
+/* --- which have news -------------------------------------------------------------------------- */
+
+static bool is_to_end(sb_connection *connection)
+{
+    return atomic_load(&connection->paging) != PAGES || atomic_load(&connection->closed) != SB_OK;
+}
+
+int64_t sb_pager_ready(sb_pager *pager, sb_paged **ready, int64_t room)
+{
+    int64_t count = 0, code, now = sb_system_clock();
+    if (is_to_end(pager->connection))
+        return SB_CLOSED;
+    pager->looks++;
     ready_take_rung(&pager->ready);
     if (now - pager->passed_at >= IDLE_NS) {
         ready_mark_all(&pager->ready);
         pager->passed_at = now;
     }
-    for (int64_t at = pager->ready.count - 1; at >= 0 && code >= 0; at--) {
-        paged *each = at < pager->ready.count ? pager->ready.ready[at]->of : NULL;
-        bool is_left = false;
-        if (!each)
-            continue; /* it was there twice */
-        if (!queue_is_usable(each->queue, &code) || !queue_is_usable(each->inbox, &code)) {
-            code = SB_OK; /* the catalog has changed */
+    for (int64_t at = pager->ready.count - 1; at >= 0 && count < room; at--) {
+        const ready_one *one = pager->ready.ready[at];
+        paged *each = one->of;
+        if (each->listed == pager->looks)
+            continue; /* it is there twice */
+        bool waits = each->waits && one == &each->put_news;
+        if (waits && !sb_port_ring_has_room(&each->out, each->waits))
             continue;
-        }
-        code = paged_serve(each, &is_left);
-        moved += code > 0 ? code : 0;
-        if (code == SB_OK && !is_left)
-            paged_rest(each);
-        *waits |= is_left;
+        each->listed = pager->looks;
+        each->waits = NULL;
+        /* else the catalog has changed */
+        if (queue_is_usable(each->shown.queue, &code) && queue_is_usable(each->inbox, &code))
+            ready[count++] = &each->shown;
     }
-    return code < 0 ? code : moved;
+    return count;
 }
 
-/* How many messages were moved, or why we end. */
-static int64_t turn(sb_pager *pager, bool *waits)
+int64_t sb_paged_confirmed(const sb_paged *of, int64_t in_inbox)
 {
-    int64_t code = folder_made(pager);
-    if (code == SB_OK)
-        code = pager_look_at_catalog(pager);
-    if (code == SB_OK)
-        code = serve_ready(pager, waits);
-    pager->is_full = code == SB_DISK_FULL;
-    if (pager->is_full) /* it has not even room for a folder: later */
-        return *waits = true, told(pager, code), 0;
-    if (code < 0)
-        return code;
-    bool tells_full = false;
-    for (int64_t at = 0; at < pager->ready.count; at++) { /* who has no room is ready */
-        const paged *each = pager->ready.ready[at]->of;
-        pager->is_full |= each->is_full;
-        tells_full |= each->tells_full;
+    const paged *each = (const paged *)of;
+    return confirmed_below(in_inbox ? each->inbox : of->queue);
+}
+
+/* Whether a ring is confirmed so far; its next step is told to us. */
+static bool is_confirmed_below(paged *each, sb_queue *queue, int64_t position)
+{
+    char *bell = (char *)queue->ring.memory + L_RING_CONFIRM_BELL_AT;
+    sb_bell_follow((int64_t *)(void *)bell, each->pager->ready.bell);
+    return confirmed_below(queue) >= position;
+}
+
+void sb_paged_rest(sb_paged *rests, int64_t in_inbox, int64_t in_ring, sb_refilling *waits)
+{
+    paged *each = (paged *)rests;
+    ready_set *ready = &each->pager->ready;
+    if (rests->durable ? in_inbox > 0 && is_confirmed_below(each, each->inbox, in_inbox)
+                       : !ready_rest(ready, &each->news, &each->cursor))
+        return;
+    if (waits) {
+        ready_leave(ready, &each->news);
+        ready_mark(ready, &each->put_news);
+        each->waits = waits;
+        return;
     }
-    if (tells_full != (atomic_load(&pager->code) == SB_DISK_FULL))
-        told(pager, tells_full ? SB_DISK_FULL : SB_OK);
-    return code;
+    if (rests->durable && in_ring > 0 && is_confirmed_below(each, rests->queue, in_ring))
+        return;
+    ready_leave(ready, &each->news);
+    ready_leave(ready, &each->put_news);
+}
+
+void sb_paged_note(sb_paged *of)
+{
+    inbox_noted(((paged *)of)->inbox);
+}
+
+int64_t sb_file_reserve(int64_t file, int64_t bytes)
+{
+    if (fallocate((int)file, FALLOC_FL_KEEP_SIZE, 0, bytes) == 0 || errno == EOPNOTSUPP ||
+        errno == EINTR)
+        return SB_OK;
+    return SB_SYSTEM;
+}
+
+/* --- the thread ------------------------------------------------------------------------------- */
+
+int64_t sb_pager_fence_check(sb_pager *pager)
+{
+    return fence_check(&pager->fence);
 }
 
 static void repair_queues(sb_pager *pager)
 {
     int64_t count = pager->following.count;
-    for (int64_t at = 0; at < count; at++)
-        pager->waits[at] = (sb_wait){.queue = pager->following.rows[at].queue};
-    if (count > 0)
-        pager->connection->duties->repair_rings(pager->waits, count);
+    sb_wait *waits = calloc((size_t)(count + 1), sizeof *waits);
+    for (int64_t at = 0; waits && at < count; at++)
+        waits[at].queue = pager->following.rows[at].queue;
+    if (waits && count > 0)
+        pager->connection->duties->repair_rings(waits, count);
+    free(waits);
 }
 
-/* Until a bell is rung, or it is time to try again. */
-static void rest(sb_pager *pager, bool waits)
+void sb_pager_rest(sb_pager *pager, int64_t longest_ns)
 {
-    pager->nap_ns = 2 * pager->nap_ns < NAP_NS_MAX ? 2 * pager->nap_ns : NAP_NS_MAX;
-    int64_t longest = pager->is_full ? DISK_FULL_NS : waits ? pager->nap_ns : IDLE_NS;
+    longest_ns = longest_ns > 0 ? longest_ns : IDLE_NS;
     system_word bell = ready_armed(&pager->ready);
     if (ready_take_rung(&pager->ready) || following_is_behind(&pager->following) ||
-        atomic_load(&pager->stopping))
+        is_to_end(pager->connection))
         return;
-    if (sb_system_wait(bell.address, bell.value, longest) == SB_EMPTY && longest == IDLE_NS)
+    if (sb_system_wait(bell.address, bell.value, longest_ns) == SB_EMPTY && longest_ns == IDLE_NS)
         repair_queues(pager);
 }
 
-static void *work(void *context)
+void sb_pager_begin(sb_pager *pager)
 {
-    sb_pager *pager = context;
-    int64_t code = SB_OK;
-    while (code >= 0 && !atomic_load(&pager->stopping) &&
-           (code = atomic_load(&pager->connection->closed)) == SB_OK) {
-        bool waits = false;
-        code = turn(pager, &waits);
-        if (code > 0)
-            pager->nap_ns = NAP_NS / 2;
-        else if (code == SB_OK)
-            rest(pager, waits);
-    }
-    bool is_closed = code >= 0 || atomic_load(&pager->connection->closed) != SB_OK;
-    if (!is_closed)
-        log_note(pager->connection, "pages: %s: %s", sb_strerror(code), sb_detail(code));
-    told(pager, is_closed ? SB_CLOSED : code);
-    return NULL;
+    sb_connection *connection = pager->connection;
+    connection->paging_in = pthread_self();
+    participant_repairs(connection);
+    word_store(connection->participants.memory, L_PARTICIPANTS_PAGES_AT, 1);
+    atomic_store(&connection->paging, PAGES);
 }
 
-/* --- beginning and end ------------------------------------------------------------------------ */
-
-int64_t sb_pager_start(sb_connection *connection, const char *folder, int64_t page_bytes,
-                       const sb_pager_fence *fence, sb_pager **started)
+void sb_pager_stop(sb_connection *connection)
 {
-    int64_t code = change_code(connection);
-    if (code != SB_OK)
-        return code;
-    if (page_bytes < 0 || strlen(folder) >= sizeof((sb_pager){0}).folder)
-        return fail(SB_INVALID, "a page has 1 byte or more, and its folder a shorter name");
-    if (!participant_lock_pager(connection))
-        return fail(SB_IN_USE, "another broker pages the queues of vhost '%s' already",
-                    connection->vhost);
-    sb_pager *pager = calloc(1, sizeof *pager);
-    if (pager) {
-        pager->connection = connection;
-        pager->page_bytes = page_bytes ? page_bytes : PAGE_BYTES;
-        strcpy(pager->folder, folder);
-        pager->fence.file = fence ? (int)fence->file : -1;
-        pager->fence.lease = fence ? (const _Atomic int64_t *)fence->until_ns : NULL;
-        pager->epoch = fence ? fence->epoch : 0;
-        fence_begin(&pager->fence, pager->epoch);
-        code = pager_follow(pager);
-    } else {
-        code = fail_system("memory for a pager");
-    }
-    if (code == SB_OK)
-        code = folder_made(pager);
-    if (code == SB_OK)
-        /* what is wrong is told to the caller, not to the log */
-        code = pager_look_at_catalog(pager);
-    if (code == SB_DISK_FULL) { /* the thread waits for room */
-        told(pager, code);
-        code = SB_OK;
-    }
-    if (code == SB_OK) {
-        participant_repairs(connection);
-        word_store(connection->participants.memory, L_PARTICIPANTS_PAGES_AT, 1);
-        code = thread_start(&pager->thread, work, pager, "the pager");
-    }
-    if (code == SB_OK) {
-        *started = connection->pager = pager;
-        return SB_OK;
-    }
-    participant_unlock_pager(connection);
-    if (pager) {
-        pager_leave_all(pager);
-        free(pager->waits);
-        free(pager);
-    }
-    return code;
-}
-
-int64_t sb_pager_code(sb_pager *pager)
-{
-    return atomic_load(&pager->code);
-}
-
-int64_t sb_pager_await(sb_pager *pager, int64_t seen, int64_t timeout_ns)
-{
-    if (atomic_load(&pager->code) == seen)
-        sb_system_wait((int64_t)(intptr_t)&pager->code, seen, timeout_ns);
-    return atomic_load(&pager->code);
-}
-
-const char *sb_pager_why(sb_pager *pager)
-{
-    return pager->why;
+    int64_t pages = PAGES;
+    if (atomic_load(&connection->closed) == SB_FORKED)
+        return; /* it is the parent's */
+    if (atomic_compare_exchange_strong(&connection->paging, &pages, TO_END))
+        sb_follower_rouse(connection, L_FOLLOWER_PAGER);
 }
 
 void pager_end(sb_connection *connection)
 {
-    sb_pager *pager = connection->pager;
-    if (!pager)
-        return;
-    atomic_store(&pager->stopping, 1);
-    sb_follower_rouse(connection, L_FOLLOWER_PAGER);
-    if (pthread_equal(pthread_self(), pager->thread))
-        return; /* we were disconnected as a slow consumer, and it found out: it is about to end */
-    connection->pager = NULL;
-    pthread_join(pager->thread, NULL);
-    pager_leave_all(pager);
-    participant_unlock_pager(connection);
+    sb_pager_stop(connection);
+    int64_t pages;
+    while ((pages = atomic_load(&connection->paging)) != PAGES_NOT) {
+        if (pthread_equal(pthread_self(), connection->paging_in))
+            return; /* disconnected as a slow consumer, it found out: it is about to end */
+        sb_system_wait((int64_t)(intptr_t)&connection->paging, pages, END_NS);
+    }
 }
 
-void sb_pager_stop(sb_pager *pager)
+int64_t sb_pager_open(sb_connection *connection, const sb_pager_fence *watched, sb_pager **opened)
 {
-    /* whoever has disconnected has ended it; and after a fork it is the parent's */
-    if (atomic_load(&pager->connection->closed) != SB_FORKED)
-        pager_end(pager->connection);
+    int64_t code = change_code(connection);
+    if (code != SB_OK)
+        return code;
+    if (atomic_load(&connection->paging) != PAGES_NOT || !participant_lock_pager(connection))
+        return fail(SB_IN_USE, "another broker pages the queues of vhost '%s' already",
+                    connection->vhost);
+    sb_pager *pager = calloc(1, sizeof *pager);
+    if (!pager) {
+        participant_unlock_pager(connection);
+        return fail_system("memory for a pager");
+    }
+    pager->connection = connection;
+    pager->fence.file = (int)watched->file;
+    pager->fence.lease = (const _Atomic int64_t *)watched->until_ns;
+    fence_begin(&pager->fence, watched->epoch);
+    ready_begin(&pager->ready, connection, follower_bell_seize(connection, L_FOLLOWER_PAGER));
+    code = following_begin(&pager->following, connection, L_QUEUE_INBOX, &USER, pager);
+    if (code == SB_OK)
+        *opened = pager;
+    else
+        sb_pager_free(pager);
+    return code;
 }
 
 void sb_pager_free(sb_pager *pager)
 {
-    sb_pager_stop(pager);
-    free(pager->waits);
+    sb_connection *connection = pager->connection;
+    for (paged *each; (each = pager->told);) {
+        pager->told = each->next;
+        if (each->shown.is_gone)
+            free(each);
+    }
+    for (int64_t each = 0; each < pager->following.count; each++) {
+        leave(pager->following.rows[each].kept);
+        free(pager->following.rows[each].kept);
+    }
+    following_end(&pager->following);
+    ready_end(&pager->ready);
+    participant_unlock_pager(connection);
     free(pager);
+    if (atomic_exchange(&connection->paging, PAGES_NOT) != PAGES_NOT)
+        sb_system_wake((int64_t)(intptr_t)&connection->paging, INT32_MAX);
 }

@@ -42,7 +42,7 @@ int64_t inbox_purge(sb_queue *queue);
 
 /* There is something to do for whoever pages, with this inbox. */
 void pager_ring(const sb_queue *inbox);
-/* Ours ends, if we have one.  `closed` is set. */
+/* Ours ends, if we have one.  `closed` is set, and nothing is held that its thread waits for. */
 void pager_end(sb_connection *connection);
 
 /* --- explain.c -------------------------------------------------------------------------------- */

@@ -98,6 +98,7 @@ int64_t sb_system_clock(void);
 int64_t sb_system_decide(int64_t port, int64_t message);
 int64_t sb_system_revoked(int64_t port);
 int64_t sb_system_recorder(int64_t recording);
+int64_t sb_system_checksum(int64_t crc, int64_t address, int64_t length);
 """
 
 

@@ -83,7 +83,8 @@ struct sb_connection {
     _Atomic int64_t ways_count;
     struct requester *_Atomic requesters;      /* queues for replies to us: request.c */
     struct addressee *addressees[ADDRESSEES]; /* queues that we have replied to: reply.c */
-    sb_pager *pager;     /* pages the queues of the vhost: pager.c */
+    _Atomic int64_t paging; /* whether a thread of ours pages the queues of the vhost: pager.c */
+    pthread_t paging_in;
     struct mover *mover; /* serves the schedules of our queues: mover.c */
     _Atomic uint64_t noted; /* a bit for each entry of the log that is ours and was not told of */
     sb_connection *next;    /* all connections of this process, for fork */

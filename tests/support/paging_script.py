@@ -3,6 +3,8 @@
     python -m tests.support.paging_script record STORE SEED       with native/storage.c preloaded
     python -m tests.support.paging_script check TRACE STORE SEED EVERY
 
+PAGING_MUTANT: the guard that is removed, if one is.
+
 Messages are numbered.  After any crash those that are there follow each other without a gap, from
 one that may not have been taken before, to one that is behind all that were confirmed.
 """
@@ -14,7 +16,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -25,6 +27,7 @@ from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.broker.journaler import Journaler, restore
 from shmbroker.ipc.paging.pager import Pager
 from shmbroker.ipc.vhost import vhost as vhosts
+from tests.support.paging_mutants import MUTANTS
 from tests.support.storage import FOLDER_SYNCED, MARKED, UNLINKED, WRITTEN, Folder, Storage, entries
 
 SLOTS = 16
@@ -197,6 +200,15 @@ def check(trace: Path, store: Path, seed: int, every: int) -> str:
 
 def main() -> None:
     verb, *rest = sys.argv[1:]
+    removed = os.environ.get("PAGING_MUTANT")
+    with ExitStack() as without:
+        for mutant in MUTANTS:
+            if mutant.name == removed:
+                without.enter_context(mutant.applied())
+        work(verb, rest)
+
+
+def work(verb: str, rest: list[str]) -> None:
     if verb == "record":
         store, seed = rest
         record(Path(store), int(seed))

@@ -1,4 +1,5 @@
-"""Threads that C starts in a program, and the process beside it: they get none of its signals.
+"""Threads that C starts in a program, the pager's, and the process beside it: they get none of its
+signals.
 
 A signal that such a thread takes interrupts none of the program's waits.
 """
@@ -29,8 +30,8 @@ def blocked(status: Path) -> set[int]:
 
 
 def of_c() -> dict[str, Path]:
-    """The threads of this process that Python does not know."""
-    known = {str(thread.native_id) for thread in threading.enumerate()}
+    """The threads of this process that no program has started."""
+    known = {str(thread.native_id) for thread in threading.enumerate() if thread.name != "pager"}
     tasks = Path("/proc/self/task").iterdir()
     return {task.name: task / "status" for task in tasks if task.name not in known}
 

@@ -16,6 +16,7 @@ from shmbroker import Broker, Empty, InvalidArgument, NotFound, Queue, QueueFull
 from shmbroker.core.layout import RING_PAGED_NEXT_AT
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.errors import InUse
+from shmbroker.ipc.paging.paged import Paged
 from shmbroker.ipc.paging.pager import Pager
 from tests.ipc.journal.test_journal_faults import run, storage
 
@@ -277,9 +278,36 @@ def test_another_goes_on_where_one_has_ended(broker: Broker, folder: Path, vhost
             some = 4000 if turn < 5 else published - taken
             assert received(queue, some) == list(range(taken, taken + some))
             taken += some
-            with pytest.raises(InUse, match="another broker pages"):
-                Pager(broker, folder)
+            for other in (broker, theirs):
+                with pytest.raises(InUse, match="another broker pages"):
+                    Pager(other, folder)
     eventually(lambda: not pages(folder))
+
+
+def test_it_ends_with_its_broker(broker: Broker, folder: Path, vhost: str) -> None:
+    theirs = shmbroker.connect(f"shm://{vhost}")
+    ended = Pager(theirs, folder)
+    theirs.close()
+    assert ended.has_ended
+    assert ended.failure is None
+    with Pager(broker, folder) as pager:
+        ended.close()
+        assert not pager.has_ended
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_fault_of_its_own_ends_it_and_is_told(
+    vhost: str, folder: Path, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with shmbroker.connect(f"shm://{vhost}") as theirs, Pager(theirs, folder) as pager:
+        monkeypatch.setattr(Paged, "serve", lambda _: 1 // 0)
+        queue = broker.declare_queue("orders", slots=16, when_full="page")
+        queue.publish_many([b""] * 17)
+        assert "it failed" in str(next(pager.changes()))
+        monkeypatch.undo()
+        pager.close()
+        with Pager(broker, folder):
+            assert len(received(queue, 17)) == 17
 
 
 def test_what_is_back_is_known_by_the_ring(broker: Broker, folder: Path, vhost: str) -> None:

@@ -210,6 +210,11 @@ ssize_t pwrite(int file, const void *bytes, size_t count, off_t at)
     return wrote;
 }
 
+/* So Python calls them. */
+int openat64(int at, const char *name, int flags, ...) __attribute__((alias("openat")));
+ssize_t pwrite64(int file, const void *bytes, size_t count, off64_t at)
+    __attribute__((alias("pwrite")));
+
 /* Room is taken by what is written: what is only set aside is looked at, and left to that. */
 int fallocate(int file, int mode, off_t at, off_t count)
 {

@@ -1,0 +1,28 @@
+"""Memory for a batch of records, of which only what is used takes room."""
+
+from __future__ import annotations
+
+from mmap import mmap
+from typing import Final
+
+from shmbroker.ipc._native import ffi
+from shmbroker.ipc.ring.look import address_of
+
+QUICK_BYTES: Final = 1 << 19
+"""So much is copied and sealed in a fraction of a millisecond: then the interpreter's lock is kept,
+which takes longer to come back if others compute."""
+
+
+class Room:
+    def __init__(self, size: int) -> None:
+        self.size = 0
+        self.make(size)
+
+    def make(self, size: int) -> None:
+        """Room for so much; what was there is gone if it was smaller."""
+        if size > self.size:
+            memory = mmap(-1, size)
+            self.size = size
+            self.view = memoryview(memory)
+            self._held = ffi.from_buffer(memory)
+            self.address = address_of(self._held)
