@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgpack
 
+from shmbroker.core.layout import TRANSACTION_OPERATIONS
 from shmbroker.ipc.aio.verb import twin, twin_to
 from shmbroker.ipc.base.errors import (
     ConnectionClosed,
     DeliveryRevoked,
     Error,
     InvalidArgument,
+    TooMany,
     TransactionEnded,
     TransactionRolledBack,
     Unconfirmed,
@@ -41,7 +43,8 @@ if TYPE_CHECKING:
 
     from shmbroker.netbridge.client.broker import Broker
 
-OPERATIONS_MAX = 1000
+OPERATIONS_MAX: Final = TRANSACTION_OPERATIONS - 1
+"""The broker notes with them that they are committed."""
 
 
 class Transaction:
@@ -83,6 +86,7 @@ class Transaction:
             message._was_dealt_with()
         if message._generation != self._session.generation:
             raise DeliveryRevoked(f"message {message.position}: its session was made again")
+        self._check_room()
         self._deliveries.append(message._delivery)
         self._add(["ack", message._delivery, 1], message._generation)
         message._dealt = "acknowledged"
@@ -122,11 +126,19 @@ class Transaction:
         self._add([noun, destination.name, told], self._session.generation)
 
     def _add(self, operation: list[Any], generation: int) -> None:
-        if self._has_ended:
-            raise TransactionEnded("the transaction was committed or rolled back before")
+        self._check_room()
         if not self._operations:
             self._session.work(self._number, self._deliveries, generation)
         self._operations.append(operation)
+
+    def _check_room(self) -> None:
+        if self._has_ended:
+            raise TransactionEnded("the transaction was committed or rolled back before")
+        if len(self._operations) >= OPERATIONS_MAX:
+            raise TooMany(
+                f"a transaction over a link has at most {OPERATIONS_MAX} operations: commit it, "
+                f"and begin another"
+            )
 
     @twin(local.Transaction.commit)
     async def commit(self, *, timeout: Seconds | None, confirm: Confirm | None) -> None:

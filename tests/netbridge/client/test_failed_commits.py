@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import shmbroker
-from shmbroker import DeliveryRevoked, NotFound, QueueFull, TransactionRolledBack
+from shmbroker import DeliveryRevoked, NotFound, QueueFull, TooMany, TransactionRolledBack
 from tests.support.client_api import Api, each, entered, it
 from tests.support.serving import Site
 
@@ -152,3 +152,25 @@ def test_what_was_acknowledged_before_the_session_was_made_again_is_not_committe
         with pytest.raises(TransactionRolledBack):
             transaction.commit(timeout=PATIENCE)
         session._client.generation -= 1
+
+
+def test_one_operation_too_many_is_refused_before_the_commit(api: Api) -> None:
+    """Over a link the broker has one of its own in each transaction."""
+
+    async def publish(api: Api, broker: Any) -> None:
+        most = 999 if api.is_over_link else 1000
+        queue = await it(broker.declare_queue("q", slots=2048))
+        transaction = broker.transaction()
+        await it(queue.publish(b"taken"))
+        message = await it(queue.get(timeout=PATIENCE))
+        for _ in range(most):
+            transaction.publish(queue, b"x")
+        with pytest.raises(TooMany):
+            transaction.publish(queue, b"x")
+        with pytest.raises(TooMany):
+            transaction.ack(message)
+        await it(message.ack())
+        await it(transaction.commit(timeout=PATIENCE))
+        assert (await it(queue.statistics())).depth == most
+
+    api.run(publish)
