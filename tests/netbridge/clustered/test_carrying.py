@@ -61,7 +61,7 @@ def test_what_could_not_be_carried_out_is_tried_again_and_told_once(
         looks=lambda machine: None, up=frozenset(), made=frozenset(), sets=sets,
         leads_to=frozenset, kept_in_turn=lambda names, settled: frozenset(),
         carries=lambda carried, settled: None, passes_on=lambda turns, holders: None,
-        lacking=frozenset(), routes_anew=False,
+        lacking=frozenset(), routes_anew=False, orphans=frozenset(),
     )  # fmt: skip
     stands_in: Any = SimpleNamespace(sets=dict, passes_on=faces.passes_on, lacking=frozenset())
     made._ways = made._topics = made._balancing = faces

@@ -13,7 +13,8 @@ def test_what_comes_back_behind_its_end_moves_no_gate_of_another(vhost: str) -> 
     with shmbroker.connect(f"shm://{vhost}") as broker:
         queue = broker.declare_queue("q")
         queue.publish_many([b"x"] * 3)
-        watcher = Watcher(cast("Served", None), 1, broker, "q", "earliest", None)
+        fields = {"queue": "q", "start": "earliest"}
+        watcher = Watcher(cast("Served", None), 1, broker, fields, None)
         while watcher._next() is not None:
             pass
         place = the_gate(queue)
