@@ -82,8 +82,8 @@ def produce(url: str, messages: int, tell: int) -> None:
         os.write(tell, f"{time.monotonic() - begin}".encode())
 
 
-def consume(url: str, messages: int) -> tuple[float, int]:
-    """Take all: how long that took, and how many were not the next one."""
+def consume(url: str, messages: int, tell: int) -> None:
+    """Take all, and tell how long that took, and how many were not the next one."""
     wrong = number = 0
     with connect(url, name="consumer") as broker:
         queue = broker.queue(QUEUE)
@@ -92,7 +92,7 @@ def consume(url: str, messages: int) -> tuple[float, int]:
             for body in queue.receive_many(BATCH, timeout=60):
                 wrong += NUMBER.unpack_from(body)[0] != number
                 number += 1
-        return time.monotonic() - begin, wrong
+        os.write(tell, f"{time.monotonic() - begin} {wrong}".encode())
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -120,7 +120,9 @@ def main(arguments: list[str] | None = None) -> int:
             with child(lambda: produce(f"shm://{token}", messages, tell)):
                 into = float(os.read(told, 64))
             seen = queue.statistics()
-            out_of, wrong = consume(f"shm://{token}", messages)
+            with child(lambda: consume(f"shm://{token}", messages, tell)):
+                seconds, count = os.read(told, 64).split()
+            out_of, wrong = float(seconds), int(count)
         finally:
             most = memory.end()
     vhost.delete(token, force=True)
