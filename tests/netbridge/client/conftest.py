@@ -6,8 +6,17 @@ from pathlib import Path
 import pytest
 
 import shmbroker
+from shmbroker.netbridge.link.times import LinkTimes
 from tests.support.client_api import STYLES, TRANSPORTS, Api, ways
 from tests.support.serving import Site
+
+CALM = LinkTimes(heartbeat_interval=10.0)
+"""Nobody is lost because a machine is slow: who is killed, or cut, is known at once."""
+
+
+def calm(to: Site) -> str:
+    """Where a program finds it."""
+    return f"tcp://127.0.0.1:{to.port}?heartbeat-interval={CALM.heartbeat_interval:g}s"
 
 
 @pytest.fixture(params=[f"{transport}-{style}" for transport in TRANSPORTS for style in STYLES])
@@ -24,3 +33,14 @@ def served(vhost: str, tmp_path: Path) -> Iterator[Site]:
         site = Site(broker, tmp_path)
         with site.served():
             yield site
+
+
+@pytest.fixture
+def mortal(vhost: str, tmp_path: Path) -> Iterator[Site]:
+    """A broker in a process of its own, which may be killed and begun again; its rings outlive
+    it."""
+    with shmbroker.connect(f"shm://{vhost}", name="test") as broker:
+        made = Site(broker, tmp_path, times=CALM)
+        with made.opened:
+            made.begin()
+            yield made

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
@@ -20,32 +19,18 @@ from shmbroker import (
     Unconfirmed,
 )
 from shmbroker.netbridge.client import producing
-from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.perf.machine.port import free_port
+from tests.netbridge.client.conftest import calm
 from tests.support.serving import Site
 
 LOGIN = {"user": "site", "password": "correct horse battery"}
 PATIENCE = 60.0
-CALM = LinkTimes(heartbeat_interval=10.0)
-"""Nobody is lost because a machine is slow: who is killed, or cut, is known at once."""
-
-
-@pytest.fixture
-def mortal(vhost: str, tmp_path: Path) -> Iterator[Site]:
-    """A broker in a process of its own, which may be killed and begun again."""
-    with shmbroker.connect(f"shm://{vhost}", name="test") as broker:
-        made = Site(broker, tmp_path, times=CALM)
-        with made.opened:
-            made.process = made.begin()  # type: ignore[attr-defined]
-            yield made
 
 
 def connected(to: Site, **options: str) -> tuple[Any, SimpleQueue[str]]:
     """A connection, and what its listener is told."""
     named = "&".join(f"{name.replace('_', '-')}={value}" for name, value in options.items())
-    beat = f"{CALM.heartbeat_interval:g}s"
-    uri = f"failover:(tcp://127.0.0.1:{to.port}?heartbeat-interval={beat})"
-    uri += f"?startup-max-reconnect-attempts=-1&{named}"
+    uri = f"failover:({calm(to)})?startup-max-reconnect-attempts=-1&{named}"
     broker: Any = shmbroker.connect(uri.rstrip("&"), **LOGIN)
     told: SimpleQueue[str] = SimpleQueue()
     broker.on_event(lambda event, _: told.put(event.value))

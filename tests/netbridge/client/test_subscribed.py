@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import shmbroker
 from shmbroker import Empty
-from shmbroker.netbridge.link.times import LinkTimes
+from tests.netbridge.client.conftest import calm
 from tests.support.client_api import PATIENCE, STYLES, Api, it
 from tests.support.serving import Site
-
-CALM = LinkTimes(heartbeat_interval=10.0)
-
-
-@pytest.fixture
-def mortal(vhost: str, tmp_path: Path) -> Iterator[Site]:
-    """A broker in a process of its own; its rings outlive it."""
-    with shmbroker.connect(f"shm://{vhost}", name="test") as broker:
-        made = Site(broker, tmp_path, times=CALM)
-        with made.opened:
-            made.begin()
-            yield made
 
 
 @pytest.fixture(params=STYLES)
 def api(request: pytest.FixtureRequest, mortal: Site) -> Api:
-    beat = f"{CALM.heartbeat_interval:g}s"
     options = "startup-max-reconnect-attempts=-1&prefer-shared-memory=false"
-    uri = f"failover:(tcp://127.0.0.1:{mortal.port}?heartbeat-interval={beat})?{options}"
+    uri = f"failover:({calm(mortal)})?{options}"
     return Api("tcp", request.param, mortal.broker.vhost, uri, [])
 
 
