@@ -103,8 +103,8 @@ void sb_paged_rest(sb_paged *rests, int64_t in_inbox, int64_t in_ring, sb_refill
 void sb_paged_note(sb_paged *of);
 /* SB_OK, or SB_STALE: another broker may be live. */
 int64_t sb_pager_fence_check(sb_pager *pager);
-/* Sleep until a bell is rung, or so long; 0: as long as may be. */
-void sb_pager_rest(sb_pager *pager, int64_t longest_ns);
+/* Sleep until a bell is rung, or so long; 0: as long as may be.  SB_CLOSED: it is to end. */
+int64_t sb_pager_rest(sb_pager *pager, int64_t longest_ns);
 /* From any thread: whoever pages by this connection is to end. */
 void sb_pager_stop(sb_connection *connection);
 /* By the thread that pages, at its end.  What is in files stays there, for the next. */

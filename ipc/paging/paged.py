@@ -201,19 +201,24 @@ class Paged:
         if self._durable:
             allowed(lib.sb_pager_fence_check(self._pager.native))
 
+    def _lay_out(self, size: int) -> None:
+        """The next batch begins where the pager's room is now, and has so much of it."""
+        words, room = self._gathering, self._room
+        words.at = room.address
+        words.enough = room.address + min(WRITE_BYTES, self._store.writer.left)
+        words.end = room.address + size
+
     def _read(self, most: int, below: int) -> tuple[int, int, int]:
         """A batch of the inbox, in the pager's room: where it ends, how many messages were read,
         and why not more."""
         words, room = self._gathering, self._room
-        words.at = room.address
-        words.enough = room.address + min(WRITE_BYTES, self._store.writer.left)
-        words.end = room.address + QUICK_BYTES
+        self._lay_out(QUICK_BYTES)
         words.first, words.below = self._next, below
         words.left = most
         code = quick.sb_inbox_gather(self._cursor, words)
         if code == TOO_SMALL and words.at == room.address:
             room.make(words.needed)
-            words.end = room.address + room.size
+            self._lay_out(room.size)
             code = lib.sb_inbox_gather(self._cursor, words)
         if code == DAMAGED:
             self._tell("a message in memory is damaged, and is dropped")

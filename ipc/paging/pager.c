@@ -291,15 +291,17 @@ static void repair_queues(sb_pager *pager)
     free(waits);
 }
 
-void sb_pager_rest(sb_pager *pager, int64_t longest_ns)
+int64_t sb_pager_rest(sb_pager *pager, int64_t longest_ns)
 {
     longest_ns = longest_ns > 0 ? longest_ns : IDLE_NS;
     system_word bell = ready_armed(&pager->ready);
-    if (ready_take_rung(&pager->ready) || following_is_behind(&pager->following) ||
-        is_to_end(pager->connection))
-        return;
+    if (is_to_end(pager->connection))
+        return SB_CLOSED;
+    if (ready_take_rung(&pager->ready) || following_is_behind(&pager->following))
+        return SB_OK;
     if (sb_system_wait(bell.address, bell.value, longest_ns) == SB_EMPTY && longest_ns == IDLE_NS)
         repair_queues(pager);
+    return SB_OK;
 }
 
 void sb_pager_begin(sb_pager *pager)

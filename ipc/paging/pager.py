@@ -219,7 +219,9 @@ class Pager(StoreWriter):
                 nap = NAP_NS // 2
                 continue
             nap = min(2 * nap, NAP_NS_MAX)
-            lib.sb_pager_rest(self.native, DISK_FULL_NS if is_full else nap if self._left else 0)
+            longest_ns = DISK_FULL_NS if is_full else nap if self._left else 0
+            if lib.sb_pager_rest(self.native, longest_ns) == CLOSED:
+                return
 
     def _serve(self, ready: list[Any]) -> tuple[int, bool]:
         """How many messages were moved, and whether the disk is full."""

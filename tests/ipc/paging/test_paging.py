@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
+from errno import ENOSPC
 from pathlib import Path
 from random import Random
 
@@ -109,6 +110,18 @@ def test_what_has_no_room_goes_to_files_and_comes_back_in_order(
     seen = orders.statistics()
     assert (seen.depth, seen.paged, seen.paged_bytes, seen.acked) == (0, 0, 0, many + 1)
     eventually(lambda: not pages(folder))
+
+
+@pytest.mark.parametrize("small", [0, 20])
+def test_messages_larger_than_the_room_of_the_pager(
+    broker: Broker, pager: Pager, small: int
+) -> None:
+    queue = broker.declare_queue("orders", slots=8, when_full="page")
+    sizes = [8] * small + [3 << 20] * 9 + [700 << 10, 5 << 20, 8]
+    for size in sizes:
+        queue.publish(bytes(size), timeout=PATIENCE)
+    assert [len(queue.receive(timeout=PATIENCE)) for _ in sizes] == sizes
+    assert queue.statistics().paged == 0
 
 
 def test_what_is_moved_while_it_is_counted_is_counted_once(
@@ -406,6 +419,20 @@ def test_a_full_disk(storage: Path, folder: Path, vhost: str) -> None:
         STORAGE_FOLDER=str(folder),
     )
     assert said.endswith("in order"), said
+
+
+def test_a_pager_without_room_for_its_folder_can_be_stopped(
+    broker: Broker, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(self: Path, mode: int = 0o777) -> None:
+        raise OSError(ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "mkdir", no_room)
+    pager = Pager(broker, folder)
+    stopper = threading.Thread(target=pager.stop, daemon=True)
+    stopper.start()
+    stopper.join(PATIENCE)
+    assert not stopper.is_alive()
 
 
 def damaged(broker: Broker, folder: Path, vhost: str, offset: int) -> tuple[list[int], list[str]]:
