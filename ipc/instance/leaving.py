@@ -14,6 +14,7 @@ from shmbroker.ipc.base.names import OWN, name_bytes
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.instance.lock.live_lock import LiveLock
 from shmbroker.ipc.instance.store import Store
+from shmbroker.ipc.instance.whole import sync_folder
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.queue_replica.copy import followed_by
 from shmbroker.ipc.vhost import vhost as vhosts
@@ -99,6 +100,8 @@ def empty(store: Store, vhost: str, lock: LiveLock) -> None:
             if each.is_file() and each.suffix != SPARE:
                 _check(lock)
                 each.unlink()
+        if folder.is_dir():  # before the record says that we are live: what came back was moved
+            sync_folder(folder)
 
 
 def _check(lock: LiveLock) -> None:

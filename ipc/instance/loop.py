@@ -22,6 +22,7 @@ from shmbroker.ipc.base.errors import (
     SystemRefused,
 )
 from shmbroker.ipc.base.refusal import told
+from shmbroker.ipc.base.thread import start
 from shmbroker.ipc.broker.journaler import Journaler, Progress
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.instance import (
@@ -328,13 +329,7 @@ class Loop:
                 self.inbox.put(lambda: then(answer))
 
         thread = threading.Thread(target=run, daemon=True)
-        try:
-            thread.start()
-        except RuntimeError:
-            raise SystemRefused(
-                "no thread can be begun: raise the limit of processes (ulimit -u; TasksMax= in a "
-                "unit), or of memory"
-            ) from None
+        start(thread)
         return thread
 
     def _asked_to_reload(self) -> None:

@@ -43,6 +43,7 @@ import signal
 from contextlib import suppress
 from pathlib import Path
 from threading import Condition, Event, Thread
+from time import sleep
 from typing import Any, Final
 
 from shmbroker.core.codes import CLOSED, DISK_FULL, NO_MEMORY, OK, SYSTEM, TEXTS
@@ -52,6 +53,7 @@ from shmbroker.ipc._quick import lib as quick
 from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import InvalidArgument, error_for
 from shmbroker.ipc.base.names import path_bytes
+from shmbroker.ipc.base.thread import start
 from shmbroker.ipc.broker.store_writer import HOUR_NS, StoreWriter
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.paging.page_folder import remove_folder
@@ -116,7 +118,7 @@ class Pager(StoreWriter):
         self._thread = Thread(target=self._work, args=(begun,), name="pager", daemon=True)
         try:
             self._look_first()
-            self._thread.start()
+            start(self._thread)
         except BaseException:
             self._leave()
             raise
@@ -213,8 +215,10 @@ class Pager(StoreWriter):
             except Refused as why:
                 if why.code != DISK_FULL:
                     raise
-                # it has not even room for a folder: later
+                # it has not even room for a folder: later.  No bell tells of room on a disk, and
+                # what is not followed yet would not let us rest
                 self._tell(why.code, why.text)
+                sleep(DISK_FULL_NS / 1e9)
             if moved > 0:
                 nap = NAP_NS // 2
                 continue

@@ -21,7 +21,10 @@ class Room:
     def make(self, size: int) -> None:
         """Room for so much; what was there is gone if it was smaller."""
         if size > self.size:
-            memory = mmap(-1, size)
+            try:
+                memory = mmap(-1, size)
+            except OSError as error:
+                raise MemoryError from error
             self.size = size
             self.view = memoryview(memory)
             self._held = ffi.from_buffer(memory)

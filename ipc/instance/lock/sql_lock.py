@@ -70,6 +70,8 @@ class Lease:
     """What we have of a place."""
 
     is_wanted: bool = False
+    is_awaited: bool = False
+    """Somebody waits until we have it, and has not seen that we do."""
     is_held: bool = False
     asked_at: float = 0.0
     until: float = 0.0
@@ -138,16 +140,17 @@ class SqlLock(LiveLock):
     def _wait(self, place: str) -> None:
         lease = self.leases[place]
         with self._changed:
-            lease.is_wanted = True
+            lease.is_wanted = lease.is_awaited = True
             os.eventfd_write(self._wake, 1)
             while not lease.is_held:
                 self._changed.wait()
+            lease.is_awaited = False
 
     def _release(self, place: str) -> None:
         """What cannot be given back runs out."""
         with self._asking():
             self._forget(place)
-            self.leases[place].is_wanted = False
+            self.leases[place].is_wanted = self.leases[place].is_awaited = False
             if self._table is not None:
                 with suppress(DatabaseFailed):
                     self._table.give_back(place)
@@ -278,7 +281,9 @@ class SqlLock(LiveLock):
         self.leases[place].is_held = False
 
     def _lose(self, place: str, why: str) -> None:
-        self._forget(place)
+        with self._changed:
+            self._forget(place)
+            self.leases[place].is_wanted = self.leases[place].is_awaited
         self._tell(News.LOST if place == LIVE else News.UNANNOUNCED, why)
 
     def _end_what_ran_out(self) -> None:

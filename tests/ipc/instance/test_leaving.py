@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from shmbroker.ipc.base.errors import Replaced
+from shmbroker.ipc.instance import leaving
 from shmbroker.ipc.instance.live import Live
 from shmbroker.ipc.instance.lock.record import SCALED_DOWN, Record
 
@@ -27,3 +28,18 @@ def test_whoever_is_live_no_more_empties_nothing(vhost: str, tmp_path: Path) -> 
     with pytest.raises(Replaced):
         Live._take_over(live)
     assert all(each.exists() for each in files)
+
+
+def test_what_is_removed_is_removed_for_good_before_anybody_is_live(
+    vhost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a power loss what came back would be doubled: it was moved to another node."""
+    gone = tmp_path / "journal" / "1"
+    gone.parent.mkdir()
+    gone.touch()
+    synced: list[tuple[Path, bool]] = []
+    monkeypatch.setattr(leaving, "sync_folder", lambda at: synced.append((at, gone.exists())))
+    store: Any = SimpleNamespace(journal=gone.parent, pages=tmp_path / "pages")
+    lock: Any = SimpleNamespace(is_held=True)
+    leaving.empty(store, f"{vhost}-other", lock)
+    assert synced == [(gone.parent, False)]

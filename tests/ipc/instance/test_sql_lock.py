@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import errno
 import multiprocessing
+import os
 import random
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from queue import SimpleQueue
+from types import SimpleNamespace
+from typing import Any
 from uuid import uuid4
 
 import psycopg
@@ -18,7 +22,7 @@ from shmbroker.ipc.base.errors import Replaced
 from shmbroker.ipc.instance import process, store
 from shmbroker.ipc.instance.config.config import FILE, configured
 from shmbroker.ipc.instance.config.secret import SecretRefused
-from shmbroker.ipc.instance.lock import sql_lock
+from shmbroker.ipc.instance.lock import lease_table, sql_lock
 from shmbroker.ipc.instance.lock.database import Address, DatabaseFailed
 from shmbroker.ipc.instance.lock.live_lock import News
 from shmbroker.ipc.instance.lock.record import LIVE, Record
@@ -34,6 +38,7 @@ KILLS = 50
 FOR_EVER = {"sql.renew": "1h", "sql.expiration": "3h"}
 """Nothing is renewed, and nothing runs out, while a test looks."""
 SHORT = {"sql.renew": "50ms", "sql.expiration": "300ms"}
+
 
 
 @pytest.fixture
@@ -463,3 +468,24 @@ def test_its_table_is_made_once_by_many_at_once(
     made = [in_background(lambda: make(sql_table=table)) for _ in range(8)]
     assert all(each.wait(PATIENCE_SECONDS) for each in made)
     sql.execute(f"DROP TABLE {table}")
+
+
+def test_a_lease_that_ran_out_before_its_waiter_woke_is_asked_for_again() -> None:
+    lock: Any = SqlLock.__new__(SqlLock)  # its database is not asked
+    lease = sql_lock.Lease()
+    lock.leases, lock.until = {lease_table.LIVE: lease}, [0]
+    lock._changed, lock._wake, lock._heard = threading.Condition(), os.eventfd(0), SimpleQueue()
+    lock.config = SimpleNamespace(sql=SimpleNamespace(expiration=1.0))
+    waiter = threading.Thread(target=lock.wait_live, daemon=True)
+    waiter.start()
+    while not lease.is_awaited:
+        time.sleep(0.001)
+    with lock._changed:  # the process stands still: its threads do not run
+        lock._have(lease_table.LIVE, sql_lock.now() - 2)
+        lock._lose(lease_table.LIVE, "it could not be renewed in time")
+    assert lease.is_wanted
+    lock._have(lease_table.LIVE, sql_lock.now())
+    waiter.join(PATIENCE_SECONDS)
+    os.close(lock._wake)
+    assert not waiter.is_alive()
+    assert not lease.is_wanted

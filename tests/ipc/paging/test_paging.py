@@ -16,7 +16,7 @@ import shmbroker
 from shmbroker import Broker, Empty, InvalidArgument, NotFound, Queue, QueueFull, aio
 from shmbroker.core.layout import RING_PAGED_NEXT_AT
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.base.errors import InUse
+from shmbroker.ipc.base.errors import InUse, SystemRefused
 from shmbroker.ipc.paging.paged import Paged
 from shmbroker.ipc.paging.pager import Pager
 from tests.ipc.journal.test_journal_faults import run, storage
@@ -424,15 +424,33 @@ def test_a_full_disk(storage: Path, folder: Path, vhost: str) -> None:
 def test_a_pager_without_room_for_its_folder_can_be_stopped(
     broker: Broker, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    began, tried = time.monotonic(), 0
+
     def no_room(self: Path, mode: int = 0o777) -> None:
+        nonlocal tried
+        tried += 1
         raise OSError(ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Path, "mkdir", no_room)
     pager = Pager(broker, folder)
+    eventually(lambda: tried > 3)
+    assert tried < 4 + 20 * (time.monotonic() - began), "it waits between two tries"
     stopper = threading.Thread(target=pager.stop, daemon=True)
     stopper.start()
     stopper.join(PATIENCE)
     assert not stopper.is_alive()
+
+
+def test_a_pager_without_a_thread_is_refused_in_words(
+    broker: Broker, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_thread(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched, pytest.raises(SystemRefused, match="ulimit -u"):
+        patched.setattr(threading.Thread, "start", no_thread)
+        Pager(broker, folder)
+    Pager(broker, folder).close()
 
 
 def damaged(broker: Broker, folder: Path, vhost: str, offset: int) -> tuple[list[int], list[str]]:
