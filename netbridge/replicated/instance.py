@@ -322,10 +322,10 @@ class ReplicatedInstance:
             write_whole(self.config.folder / RUN / reloading.ANSWER, answer)
 
     def reloaded(self, network: Network, known: Credentials) -> None:
+        """ConfigError: it could not be a member any more, and nothing is changed."""
+        found = options.checked(self.config, network)
         self.credential = options.credential(self.config, network, known)
         self._network, self._known = network, known
-        assert network.replication is not None, "the policy needs a restart"
-        found = network.replication
         self._in_thread(lambda acting: acting.reloaded(found))
         self._look_around(found)
         self._thread.learns(known)
