@@ -94,6 +94,7 @@ def test_newest_lost_for_good(node: Made) -> None:
     assert two.bodies("b") == MANY
     audit = next(line for line in two["b"].said() if line["event"] == "audit")
     assert (audit["verb"], audit["user"]) == ("activate", "me")
+    assert (audit["epoch"], audit["then"]) == (1, 2)
     with two.connected("b").queue("orders").get(timeout=PATIENCE) as message:
         assert message.redelivered
 
