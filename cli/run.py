@@ -234,7 +234,7 @@ def sharing(
         kind = ClusterOwner
     owner = kind(config, network, known, instance.log)
     owner.fails = instance.fails
-    instance.network, instance.reload = owner, Reloader(folder, flags, owner.reload)
+    instance.network, instance.reload = owner, Reloader(folder, flags, network, owner.reload)
     return instance
 
 
@@ -254,7 +254,7 @@ def replicated(
     if moved:
         raise click.UsageError("--moved is for a store that is shared: a member has one of its own")
     instance = ReplicatedInstance(config, network, known)
-    instance.reload = Reloader(folder, flags, instance.reloaded)
+    instance.reload = Reloader(folder, flags, network, instance.reloaded)
     return instance
 
 

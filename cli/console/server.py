@@ -153,5 +153,4 @@ def _serve(application: Application, console: Console, made: socket.socket) -> N
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, ends)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a member of a replicated node blocks them
     server.run(sockets=[made])

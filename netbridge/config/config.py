@@ -268,7 +268,7 @@ def network(folder: Path, given: Given) -> Network:
         settings=settings_of(_named(tables, QUEUES), place),
         console=consoles.of(tables.get(consoles.TABLE), logins, folder, place),
     )
-    return _listening_for_cluster(_with_keys(found, place), place)
+    return _listening_for_cluster(with_keys(found, place), place)
 
 
 def _tables(given: Given, folder: Path, place: Path) -> dict[str, dict[str, Any]]:
@@ -560,7 +560,7 @@ def _login(name: str, values: Mapping[str, Any]) -> Login:
     return Login(name, user, values["password"], values["role"], values["accept-also"])
 
 
-def _with_keys(found: Network, place: Path) -> Network:
+def with_keys(found: Network, place: Path) -> Network:
     """Each acceptor has one key pair: of a password, or of the key file."""
     acceptors = {}
     for name, acceptor in found.acceptors.items():

@@ -189,7 +189,11 @@ class ZooKeeper:
             steps.set_data(path, told, version=tag.version)
         self._lease(steps, f"{path}/holder", tag, lease, self._session)
         done = self._call(steps.commit_async())
-        return not any(isinstance(each, Exception) for each in done)
+        errors = [each for each in done if isinstance(each, Exception)]
+        for each in errors:
+            if not isinstance(each, self._others):
+                raise EngineFailed(f"{self.place}: {_why(each)}")
+        return not errors
 
     def _lease(self, steps: Any, path: str, tag: Tag, lease: LeaseStep, session: int) -> None:
         told = json.dumps({"member": self._me}).encode()
@@ -219,6 +223,15 @@ class ZooKeeper:
         return self._client
 
     @property
+    def _others(self) -> tuple[type[Exception], ...]:
+        """What a transaction answers if somebody else was first, and of its other steps then."""
+        of = self._kazoo.exceptions
+        return (
+            of.BadVersionError, of.NodeExistsError, of.NoNodeError, of.RolledBackError,
+            of.RuntimeInconsistency,
+        )  # fmt: skip
+
+    @property
     def _session(self) -> int:
         found = self._reached.client_id
         if found is None:  # until kazoo has another one
@@ -238,8 +251,11 @@ class ZooKeeper:
             self._kazoo.exceptions.KazooException,
             self._client.handler.timeout_exception,
         ) as error:
-            why = str(error) or type(error).__name__
-            raise EngineFailed(f"{self.place}: {why}") from None
+            raise EngineFailed(f"{self.place}: {_why(error)}") from None
+
+
+def _why(error: Exception) -> str:
+    return str(error) or type(error).__name__
 
 
 def _member(told: bytes) -> str:

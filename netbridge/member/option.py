@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from shmbroker.ipc.instance.config.kind import FLAG, TEXT, Kind, choice, count, duration, size
@@ -175,6 +175,21 @@ def replication(
         values["lease"] = min(max(silence, LEASE_SECONDS[0]), LEASE_SECONDS[1])
     named = {name.replace("-", "_"): value for name, value in values.items()}
     return Replication(**named, can_ask=can_ask)
+
+
+def reloaded(running: Replication | None, found: Replication | None) -> Replication | None:
+    """With what a running member takes of the new one; Refused."""
+    if running is None or found is None:
+        return running
+    names = [each.replace("-", "_") for each in RELOADED]
+    wanted = replace(running, **{name: getattr(found, name) for name in names})
+    most = wanted.max_replicas + 1
+    if wanted.min_insync > most:
+        raise Refused(
+            f"ha.replication.min-insync is at most {most}, and not {wanted.min_insync}, until a "
+            f"restart: it runs with max-replicas = {wanted.max_replicas}"
+        )
+    return wanted
 
 
 def _can_ask(values: Mapping[str, Any], clusters: Collection[str]) -> bool:

@@ -27,6 +27,11 @@ class PairOwner(Owner):
         self._paired: PairedNetwork | None = None
         super().__init__(config, wanted, credentials, log)
 
+    def reload(self, wanted: Wanted, credentials: Credentials) -> None:
+        """ConfigError: it could not be one of a pair any more, and nothing is changed."""
+        options.checked(self._config, wanted)
+        super().reload(wanted, credentials)
+
     def order(self, given: Mapping[str, object]) -> None:
         """`ha reset`, and those of links."""
         if given.get("noun") == HA:
@@ -54,7 +59,7 @@ class PairOwner(Owner):
 
     def _reload(self, wanted: Wanted, credentials: Credentials) -> None:
         super()._reload(wanted, credentials)
-        if self._paired is not None and wanted.pair is not None:
+        if self._paired is not None:
             self._paired.patience(options.checked(self._config, wanted).failover_timeout)
 
     def _of_pair(self, given: Mapping[str, object]) -> None:

@@ -144,7 +144,7 @@ def set_aside(store: Path) -> Path | None:
     if not folder.exists() or not any(folder.glob("*.journal")):
         return None
     if (folder / HALF).exists():
-        shutil.rmtree(folder)
+        _discard(folder)
         return None
     there = saved(store)
     place = store / f"{SAVED}{there[-1][0] + 1 if there else 1}"
@@ -152,6 +152,15 @@ def set_aside(store: Path) -> Path | None:
     write_whole(place / ASIDE, {"at": datetime.now(UTC).isoformat(timespec="seconds")}, synced=True)
     sync_folder(store)
     return place
+
+
+def _discard(folder: Path) -> None:
+    """It says that it is half a copy until nothing else is left of it, whoever is killed."""
+    for each in folder.iterdir():
+        if each.name != HALF:
+            each.unlink()
+    sync_folder(folder)
+    shutil.rmtree(folder)
 
 
 def begin_copy(store: Path) -> None:

@@ -65,15 +65,12 @@ from shmbroker.netbridge.security.credential import Credentials
 from shmbroker.netbridge.wire.words import Standing
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
-HANDLED: Final = (*SIGNALS, signal.SIGHUP, ordering.SIGNAL)
 
 
 class ReplicatedInstance:
     """Made of its configuration; run() is all that there is to do with it."""
 
     def __init__(self, config: Config, network: Network, known: Credentials) -> None:
-        # until they are heard: an order would end the process
-        signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
         self.config = config
         self._network, self._known = network, known
         self.log = Log(config.log, config.name)
@@ -116,20 +113,19 @@ class ReplicatedInstance:
         """
         keep_memory()
         interpreter.shares_often()
-        self._showing.status(Status("starting", process=self._process))
-        try:
-            self._begin()
-        except (Error, OSError) as error:
-            return self._failed(told(error))
-        interpreter.keeps_what_is_there()
         signals.heard(
             {
                 **dict.fromkeys(SIGNALS, self._stopped),
                 signal.SIGHUP: self._asked_to_reload,
                 ordering.SIGNAL: self._asked_to,
             }
-        )
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
+        )  # from then on there are orders: they wait until it has begun
+        self._showing.status(Status("starting", process=self._process))
+        try:
+            self._begin()
+        except (Error, OSError) as error:
+            return self._failed(told(error))
+        interpreter.keeps_what_is_there()
         while (code := self._inbox.get()()) is None:
             pass
         self._showing.wait()
@@ -301,6 +297,9 @@ class ReplicatedInstance:
         self._thread.call(lambda: step(self._acting))
 
     def _stopped(self) -> None:
+        self._inbox.put(self._stop)
+
+    def _stop(self) -> None:
         self._in_thread(lambda acting: acting.does(acting.machine.stop(now())))
 
     def _asked_to_reload(self) -> None:
@@ -322,10 +321,10 @@ class ReplicatedInstance:
             write_whole(self.config.folder / RUN / reloading.ANSWER, answer)
 
     def reloaded(self, network: Network, known: Credentials) -> None:
+        """ConfigError: it could not be a member any more, and nothing is changed."""
+        found = options.checked(self.config, network)
         self.credential = options.credential(self.config, network, known)
         self._network, self._known = network, known
-        assert network.replication is not None, "the policy needs a restart"
-        found = network.replication
         self._in_thread(lambda acting: acting.reloaded(found))
         self._look_around(found)
         self._thread.learns(known)

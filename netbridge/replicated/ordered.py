@@ -76,9 +76,11 @@ def _activate(acting: Acting, given: Mapping[str, Any], line: Line) -> str:
     if not is_forced and machine.rivals:
         return (f"{machine.rivals} may be live, or become live just now: --force activates "
                 f"{machine.me} all the same")  # fmt: skip
-    line("audit", verb=str(given.get("verb")), force=is_forced, user=given.get("user"),
-         epoch=machine.epoch)  # fmt: skip
     if machine.state is State.PARKED and not is_forced:
         machine.is_parked = False
-    acting.does(machine.command(is_forced=is_forced, now=now()))
+    former, actions = machine.epoch, machine.command(is_forced=is_forced, now=now())
+    granted = machine.granted if is_forced else None
+    line("audit", verb=str(given.get("verb")), force=is_forced, user=given.get("user"),
+         epoch=former, then="" if granted is None else granted.epoch)  # fmt: skip
+    acting.does(actions)
     return ""

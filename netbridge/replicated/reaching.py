@@ -20,7 +20,7 @@ def is_reached(peer: Single, seconds: float) -> bool:
         socket.create_connection((peer.host, peer.port), seconds).close()
     except ConnectionRefusedError:
         return True
-    except OSError:
+    except (OSError, UnicodeError):  # a name that no host can have
         return False
     return True
 

@@ -148,8 +148,9 @@ class Talks(Closable):
                     self._tell({"event": "acceptor", "level": "error", "acceptor": "members",
                                 "state": "cannot listen", "detail": detail})  # fmt: skip
                 continue
-            self._unbound.remove(each)
+            # in this order: `_look_at_keys` runs in the thread meanwhile
             self._listeners.append((each, made))
+            self._unbound.remove(each)
         return not self._unbound
 
     def reload(self, listens: Sequence[Address], credentials: Credentials) -> None:

@@ -206,3 +206,16 @@ def test_passwords_that_are_changed_at_both_link_them_again(duo: Made, which: st
             two.linked("two", is_so=False)
     two.linked("two")
     assert of(two["two"])["pair"] == "passive"
+
+
+def test_credentials_that_its_pair_has_until_a_restart_are_not_taken_away(duo: Made) -> None:
+    """Neither broker has ended, and they find each other again."""
+    two = duo({"credentials.pair.password": "of the pair"}).up()
+    for name in NAMES:
+        file = two[name].folder / FILE
+        text = file.read_text().replace("[credentials.pair]", "[credentials.other]")
+        file.write_text(text.replace('credentials = "pair"', 'credentials = "other"'))
+        answer = reloading.asked(two[name].folder, PATIENCE)
+        assert answer is not None
+        assert "ha.pair.credentials names [credentials.pair]" in answer["why"]
+        two.linked(name)

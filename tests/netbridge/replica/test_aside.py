@@ -10,6 +10,7 @@ import pytest
 from shmbroker.ipc.journal import divergence, records
 from shmbroker.ipc.journal.journal import Journal
 from shmbroker.netbridge.replica.warm import (
+    HALF,
     JOURNAL,
     begin_copy,
     end_copy,
@@ -63,6 +64,26 @@ def test_half_a_copy_is_discarded_and_a_whole_one_is_not(tmp_path: Path) -> None
     filled(tmp_path / JOURNAL, [b"whole"])
     end_copy(tmp_path)
     assert set_aside(tmp_path) == tmp_path / "oldreplica.1"
+
+
+def test_half_a_copy_that_is_half_discarded_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be one of those that are kept, in the place of what nobody else has."""
+
+    class Killed(BaseException): ...
+
+    def begins(folder: Path) -> None:
+        (folder / HALF).unlink()
+        raise Killed
+
+    begin_copy(tmp_path)
+    filled(tmp_path / JOURNAL, [b"half"])
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr("shutil.rmtree", begins)
+        set_aside(tmp_path)
+    assert set_aside(tmp_path) is None
+    assert names(tmp_path) == []
 
 
 def test_without_a_common_frame_all_that_is_left_counts_unless_the_other_has_it(

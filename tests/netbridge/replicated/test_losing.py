@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
@@ -345,3 +346,11 @@ def test_members_find_each_other_by_a_password_that_was_changed_while_they_ran(n
     two["a"].start()
     two.says("a", "in sync")
     assert two.bodies("b") == MANY
+
+
+def test_signals_reach_what_a_command_of_on_promote_begins(node: Made) -> None:
+    """Else `timeout`, or a kill, does not end it, and the member waits for it."""
+    blocks = "import signal, sys; sys.exit(len(signal.pthread_sigmask(signal.SIG_BLOCK, ())))"
+    two = node(JOINS, b={"ha.on-promote": [[sys.executable, "-c", blocks]]}).up()
+    two["a"].kill()
+    two["b"].becomes("live")

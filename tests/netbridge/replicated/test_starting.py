@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import replace
 
 import pytest
 
 from shmbroker import Unconfirmed
 from shmbroker.netbridge.replicated import options
+from shmbroker.netbridge.replicated.instance import ReplicatedInstance
 from tests.netbridge.replicated.conftest import PATIENCE, Made
 from tests.netbridge.replicated.test_losing import MANY, filled
 
@@ -94,11 +97,30 @@ def test_newest_lost_for_good(node: Made) -> None:
     assert two.bodies("b") == MANY
     audit = next(line for line in two["b"].said() if line["event"] == "audit")
     assert (audit["verb"], audit["user"]) == ("activate", "me")
+    assert (audit["epoch"], audit["then"]) == (1, 2)
     with two.connected("b").queue("orders").get(timeout=PATIENCE) as message:
         assert message.redelivered
 
 
 QUICK = STOP_CONFIRMING | {"link-defaults.heartbeat-interval": "300ms"}
+
+
+def stopped_as_it_begins() -> None:
+    """In this process."""
+    begin = ReplicatedInstance._begin
+
+    def begins(self: ReplicatedInstance) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        begin(self)
+
+    ReplicatedInstance._begin = begins  # type: ignore[method-assign]
+
+
+def test_who_is_stopped_as_it_starts_begins_and_ends_in_good_order(node: Made) -> None:
+    two = node()
+    two["a"].before = stopped_as_it_begins
+    assert two["a"].start().ends() == 0
+    assert two["a"].status.state == "stopped"
 
 
 def one_frame_in_flight() -> None:
