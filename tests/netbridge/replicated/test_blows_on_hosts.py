@@ -43,8 +43,10 @@ class Hard(Blows):
     def __init__(self, node: Node, seed: int, guard: Guard, rack: SlowRack) -> None:
         super().__init__(node, seed)
         self._guard, self._rack = guard, rack
+        self._filled: str | None = None
 
     def carry_out(self, verb: str, name: str, live: str) -> None:
+        self._filled = None
         if self.struck[-1].split()[2].startswith("guard"):
             self._strike_guard(verb)
         elif verb in ("kill", "hand", "still"):
@@ -74,9 +76,14 @@ class Hard(Blows):
         fill(run.folder / "data")
         self._for_a_while()
         empty(run.folder / "data")
-        assert run.process is not None
-        if run.process.has_ended():  # it said that it cannot go on, as it may
+        self._filled = name
+
+    def begin_again(self) -> None:
+        """A member may say on a full disk that it cannot go on, and take a moment to end."""
+        run = self.node[self._filled] if self._filled is not None else None
+        if run is not None and run.process is not None and run.process.has_ended():
             run.start()
+            self._filled = None
 
     def _on_the_network(self, verb: str, name: str) -> None:
         other = next(each for each in NAMES if each != name)

@@ -142,10 +142,14 @@ class Blows:
         else:
             self.node.orders(live, {"verb": "handover"})
 
+    def begin_again(self) -> None:
+        """Whoever has ended by what was struck, as it may."""
+
     def settles(self) -> str:
         """Who is live, once the other one is in sync with it."""
         until = time.monotonic() + 2 * PATIENCE
         while time.monotonic() < until:
+            self.begin_again()
             found = {name: status.read(self.node[name].folder) for name in NAMES}
             states = sorted(each.state for each in found.values())
             all_in_sync = all(each.replication == "in sync" for each in found.values())
