@@ -128,9 +128,6 @@ int64_t sb_replay_next(sb_replay *replay, sb_journal_record *record);
 int64_t sb_replay_progress(sb_replay *replay, int64_t *bytes);
 void sb_replay_report(const sb_replay *replay, sb_journal_report *report);
 void sb_replay_close(sb_replay *replay);
-/* The highest epoch that a segment of a folder was begun with, from the headers that check; 0:
- * there is none.  `node`: 16 bytes, filled with what the newest of them has noted. */
-int64_t sb_journal_epoch(const char *folder, void *node);
 """
 
 

@@ -13,10 +13,10 @@ from shmbroker.ipc.broker.applier import Applier
 from shmbroker.ipc.broker.journaler import Journaler, begin_restoring
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.instance.whole import sync_folder, write_whole
+from shmbroker.ipc.journal.history import last_places
 from shmbroker.ipc.journal.journal import Journal
 from shmbroker.ipc.journal.place import Place
 from shmbroker.ipc.journal.replay import Replay
-from shmbroker.ipc.journal.shipping import last_places
 from shmbroker.ipc.vhost import vhost as vhosts
 
 JOURNAL: Final = "journal"
