@@ -1095,6 +1095,8 @@ RECORD_QUEUE_AT: Final = 16
 RECORD_WHERE_AT: Final = 24
 RECORD_KIND_SHIFT: Final = 56
 RECORD_IS_LAST: Final = 1 << 48  # of its frame
+RECORD_BEHIND_SHIFT: Final = 49
+RECORD_BEHIND_MAX: Final = 127  # so many frames before it may not have been synced
 RECORD_IS_MESSAGE: Final = 1
 RECORD_STANDS: Final = 64
 """How a queue stands that others follow.  Its position is the head; its body a word, the position

@@ -250,8 +250,8 @@ extern "C" {{
 def private_header() -> str:
     """shmbroker_private.h: for the C of ipc/, the Python extensions and tests of internals."""
     known = (message.MESSAGE, message.OUTGOING, selector.SUBJECT, ring.CURSOR, ring.PORT)
-    known += shipping.FRAMES + paging.BATCHES
-    assertions = "\n".join(each.assertions() for each in known)
+    more = (*shipping.FRAMES, *paging.BATCHES)
+    assertions = "\n".join(each.assertions() for each in (*known, *more))
     return f"""\
 /* What shmbroker.h leaves out.  Generated: do not edit. */
 

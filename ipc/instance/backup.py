@@ -51,8 +51,9 @@ from shmbroker.ipc.instance.store import (
 from shmbroker.ipc.instance.whole import read_whole, sync_folder, write_whole
 from shmbroker.ipc.journal.history import History, last_places
 from shmbroker.ipc.journal.place import FRAME_BITS, Place
-from shmbroker.ipc.journal.replay import Replay, frame_text, segment_name
+from shmbroker.ipc.journal.replay import Replay, frame_text
 from shmbroker.ipc.journal.segment import HEADER, PAGE
+from shmbroker.ipc.journal.segment_folder import segment_name
 from shmbroker.ipc.journal.shipping import shipped
 
 FILE: Final = "backup.json"

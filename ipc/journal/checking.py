@@ -1,4 +1,4 @@
-"""Frames of a segment: checked where they were read, and passed on as they are shipped.
+"""Records of a segment: checked where they were read, as frames or one by one, and looked for.
 
 A frame counts as a whole, or not at all (ipc/journal/format.h).  The CRC of a record's head covers
 its offset and the head, and begins with that of the segment's header; that of its body, which is in
@@ -35,6 +35,8 @@ from shmbroker.core.layout import (
     PLACE_EPOCH,
     PLACE_NUMBER,
     PLACE_SEAL,
+    RECORD_BEHIND_MAX,
+    RECORD_BEHIND_SHIFT,
     RECORD_FRAME_SHIFT,
     RECORD_HEAD_BYTES,
     RECORD_IS_LAST,
@@ -127,6 +129,69 @@ def frame_check(checking: int) -> int:
     return OK
 
 
+@kernel
+def checking_pass(checking: int) -> int:
+    """All that checks is done with."""
+    at, end = load(checking + CHECKING_AT), load(checking + CHECKING_CHECKED)
+    store(checking + CHECKING_OFFSET, load(checking + CHECKING_OFFSET) + end - at)
+    store(checking + CHECKING_WHOLE, 0)
+    return store(checking + CHECKING_AT, end)
+
+
+@kernel
+def frame_pass(checking: int) -> int:
+    checking_pass(checking)
+    return store(checking + CHECKING_NUMBER, load(checking + CHECKING_NUMBER) + 1)
+
+
+@exported_cold
+def frames_check(checking: int) -> int:
+    """Pass frames that are whole: what is wrong with the next one, as frame_check says."""
+    while True:
+        code = frame_check(checking)
+        if code != OK:
+            return code
+        frame_pass(checking)
+
+
+# --- what is left of a damaged one ----------------------------------------------------------------
+
+
+@exported_cold
+def records_salvage(checking: int) -> int:
+    """Pass records that check, of whatever frames: what is wrong with the next one."""
+    while True:
+        at = load(checking + CHECKING_AT)
+        code = stored_check(checking, at)
+        if code != OK:
+            return code
+        store(checking + CHECKING_NUMBER, frame_of(at))
+        store(checking + CHECKING_CHECKED, at + record_bytes(record_length(at)))
+        checking_pass(checking)
+
+
+@kernel
+def record_behind(at: int) -> int:
+    """How many frames before this one may not have been synced when it was written."""
+    return (load(at + RECORD_WHERE_AT) >> RECORD_BEHIND_SHIFT) & RECORD_BEHIND_MAX
+
+
+@exported_cold
+def records_search(checking: int, lowest: int, highest: int, is_synced: int) -> int:
+    """OK: a record begins at `checked` whose number is in this range; EMPTY: none does before that.
+    is_synced: the number counts less how many frames its writer was ahead of the disk."""
+    at, end = load(checking + CHECKING_CHECKED), load(checking + CHECKING_END)
+    code = EMPTY
+    while code == EMPTY and at + RECORD_HEAD_BYTES <= end:
+        number = frame_of(at) - (record_behind(at) if is_synced else 0)
+        if lowest <= number <= highest and head_checks(checking, at):
+            code = OK
+        else:
+            at += WORD
+    store(checking + CHECKING_CHECKED, at)
+    return code
+
+
 # --- passing what checks --------------------------------------------------------------------------
 
 
@@ -182,16 +247,6 @@ def passing_put(checking: int, passing: int) -> int:
     return store(passing + PASSING_ROOM, load(passing + PASSING_ROOM) - whole)
 
 
-@kernel
-def checking_pass(checking: int) -> int:
-    """The frame that was found whole is done with."""
-    at, end = load(checking + CHECKING_AT), load(checking + CHECKING_CHECKED)
-    store(checking + CHECKING_OFFSET, load(checking + CHECKING_OFFSET) + end - at)
-    store(checking + CHECKING_NUMBER, load(checking + CHECKING_NUMBER) + 1)
-    store(checking + CHECKING_WHOLE, 0)
-    return store(checking + CHECKING_AT, end)
-
-
 @exported_cold
 def frames_pass(checking: int, passing: int) -> int:
     """Pass frames that are whole.  OK: the last one is, or repeats, the one that is looked for;
@@ -208,7 +263,7 @@ def frames_pass(checking: int, passing: int) -> int:
         passing_note(checking, passing)
         if load(passing + PASSING_TO):
             passing_put(checking, passing)
-        checking_pass(checking)
+        frame_pass(checking)
         wanted = passing + PASSING_WANTED
         if load(wanted + PLACE_NUMBER) and (
             place_is(passing + PASSING_LAST, wanted) or place_is(passing + PASSING_REPEATED, wanted)

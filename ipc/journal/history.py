@@ -21,20 +21,12 @@ from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.errors import Error, MessageGone
 from shmbroker.ipc.journal.place import FRAME_BITS, Place
 from shmbroker.ipc.journal.segment import Segment
-from shmbroker.ipc.journal.segment_folder import SegmentFolder, segment_name
+from shmbroker.ipc.journal.segment_folder import SegmentFolder, segment_name, size_of
 from shmbroker.ipc.journal.segment_list import read_list
 from shmbroker.ipc.journal.shipping import Buffer, place_of
 
 ANY: int = 1 << 62
 """More than any serial."""
-
-
-def size_of(segment: Path) -> int:
-    """0: it was compacted meanwhile."""
-    try:
-        return segment.stat().st_size
-    except FileNotFoundError:
-        return 0
 
 
 class History(Closable):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from struct import Struct
 from typing import Any, Final, Self
@@ -15,7 +16,7 @@ from shmbroker.core.codes import JOURNAL_DAMAGED, OK, OTHER_VERSION, TOO_SMALL
 from shmbroker.core.layout import RECORD_HEAD_BYTES, RECORD_KIND_SHIFT
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.closable import Closable
-from shmbroker.ipc.base.errors import Error
+from shmbroker.ipc.base.errors import Error, JournalDamaged
 from shmbroker.ipc.base.room import Room
 from shmbroker.ipc.journal.checksum import CRC, checksum
 from shmbroker.ipc.journal.segment_folder import SegmentFolder, segment_name
@@ -28,29 +29,48 @@ HEADER: Final = Struct("=QIIqqq16sQ")
 MAGIC: Final = 0x6C616E72756F6A62  # bjournal
 VERSION: Final = 2
 BYTES_MAX: Final = 1 << 40
+FRAMES_MAX: Final = (1 << 32) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Records that check, in memory until more is read."""
+
+    address: int
+    length: int
+    offset: int
 
 
 class Segment(Closable):
-    def __init__(self, folder: SegmentFolder, serial: int, file: int) -> None:
+    def __init__(self, folder: SegmentFolder, serial: int, file: int, *, salvage: bool) -> None:
         """The file is ours from now on."""
         self.folder, self.serial, self.file = folder, serial, file
         self.epoch = self.bytes = self.size = 0
         self.node = bytes(16)
+        self.until = BYTES_MAX
+        """What is behind does not count."""
+        self.wrong: Error | None = None
+        """With its header; only a salvage goes on then."""
         self._checking = ffi.new("sb_checking *")
+        self._checking.offset, self._checking.number = PAGE, 1
+        self._room = Room(WINDOW_BYTES)
+        self.look_again()
         try:
             self._read_header()
+        except Error as error:
+            if not salvage:
+                self.close()
+                raise
+            self.wrong = error
         except BaseException:
             self.close()
             raise
-        self._room = Room(min(WINDOW_BYTES, self._limit))
-        self._checking.offset, self._checking.number = PAGE, 1
-        self.look_again()
 
     @classmethod
-    def open(cls, folder: SegmentFolder, serial: int) -> Self | None:
+    def open(cls, folder: SegmentFolder, serial: int, *, salvage: bool = False) -> Self | None:
         """None: it is missing."""
         file = folder.open(segment_name(serial))
-        return None if file is None else cls(folder, serial, file)
+        return None if file is None else cls(folder, serial, file, salvage=salvage)
 
     def close(self) -> None:
         if self.file >= 0:
@@ -63,7 +83,7 @@ class Segment(Closable):
 
     @property
     def _limit(self) -> int:
-        return min(self.bytes, self.size)
+        return min(self.bytes, self.size, self.until)
 
     def damaged(self, what: str) -> Error:
         return self.folder.failed(JOURNAL_DAMAGED, f"{self.path}{what}")
@@ -78,14 +98,22 @@ class Segment(Closable):
             raise self.damaged(f", offset 0: {error.strerror}") from error
         if len(page) < PAGE:
             raise self.damaged(f" has {self.size} bytes: it was cut short")
-        magic, version, size, serial, *told = HEADER.unpack_from(page)
-        self.epoch, self.bytes, self.node, _ = told
+        _, _, _, _, self.epoch, self.bytes, self.node, _ = HEADER.unpack_from(page)
         [self._checking.seed] = CRC.unpack(page[-CRC.size :])
+        crc = checksum(page[: -CRC.size])
+        try:
+            self._check_header(page, crc)
+        except JournalDamaged:
+            self._guess_seed(crc)
+            raise
+
+    def _check_header(self, page: bytes, crc: int) -> None:
+        magic, version, size, serial, *_ = HEADER.unpack_from(page)
         if magic != MAGIC:
             raise self.damaged(
                 ", offset 0: this is no segment of a journal, or its header was overwritten"
             )
-        if self._checking.seed != checksum(page[: -CRC.size]):
+        if self._checking.seed != crc:
             raise self.damaged(", offset 0: the checksum of its header is wrong")
         if (version, size) != (VERSION, PAGE):
             raise self.folder.failed(
@@ -100,6 +128,13 @@ class Segment(Closable):
             )
         if not 2 * PAGE <= self.bytes <= BYTES_MAX:
             raise self.damaged(f", offset 0: no segment has {self.bytes} bytes")
+
+    def _guess_seed(self, crc: int) -> None:
+        """Only the CRC of the header may be wrong, or only something else: if records check, it is
+        good."""
+        self.bytes = self.size
+        if not self.search(PAGE, 1, FRAMES_MAX):
+            self._checking.seed = crc
 
     # --- its frames ---------------------------------------------------------------------------
 
@@ -134,6 +169,45 @@ class Segment(Closable):
             pass
         return code
 
+    def batch(self, step: Callable[[Any], int]) -> tuple[Batch | None, int]:
+        """Of what is in the window what this kernel passes; if that is nothing, what is wrong."""
+        checking = self._checking
+        while True:
+            at, offset = checking.at, checking.offset
+            code = step(checking)
+            if checking.at > at:
+                return Batch(at, checking.at - at, offset), code
+            if code != TOO_SMALL or not self._fill():
+                return None, code
+
+    @property
+    def offset(self) -> int:
+        """Of the next record or frame."""
+        return int(self._checking.offset)
+
+    @property
+    def number(self) -> int:
+        """Of the next frame, or of the last record of a salvage."""
+        return int(self._checking.number)
+
+    @property
+    def bad(self) -> int:
+        """The offset of the record that does not check."""
+        checking = self._checking
+        return int(checking.offset + checking.checked - checking.at)
+
+    def next_bytes(self) -> int:
+        """Of the record there, of which only the body is wrong."""
+        return int(self._checking.needed)
+
+    def is_beyond(self) -> bool:
+        """The next frame is more than the file has."""
+        return bool(self._checking.needed > self._limit - self._checking.offset)
+
+    def go_to(self, offset: int) -> None:
+        self._checking.offset = offset
+        self.look_again()
+
     def _fill(self) -> bool:
         """The next frame from its beginning on: whether there is as much of it as is needed."""
         checking = self._checking
@@ -144,20 +218,48 @@ class Segment(Closable):
         self._room.make(size)
         checking.at = self._room.address
         checking.checked = checking.at + progress
-        checking.end = checking.at + max(self._read(size, checking.offset), progress)
+        checking.end = checking.at + max(self._read(size, checking.offset, self._room), progress)
         return bool(checking.end - checking.at >= checking.needed)
 
-    def _read(self, size: int, offset: int) -> int:
+    def _read(self, size: int, offset: int, room: Room) -> int:
         """Into the room: how much, if it cannot be all."""
         done = 0
         try:
             while done < size and (
-                got := os.preadv(self.file, [self._room.view[done:size]], offset + done)
+                got := os.preadv(self.file, [room.view[done:size]], offset + done)
             ):
                 done += got
         except OSError:
             pass
         return done
+
+    # --- looking for a record -----------------------------------------------------------------
+
+    def search(self, offset: int, lowest: int, highest: int, *, is_synced: bool = False) -> int:
+        """The next offset from there on where a record of a frame in this range begins; 0: none.
+
+        `is_synced`: its number counts less how many frames its writer was ahead of the disk.
+        """
+        looking, room = ffi.new("sb_checking *"), Room(WINDOW_BYTES)
+        looking.seed = self._checking.seed
+        highest = min(highest, lowest + self.size // RECORD_HEAD_BYTES)  # none has more frames
+        at = offset + 7 & -8
+        while (left := self._limit - at) >= RECORD_HEAD_BYTES:
+            got = self._read(min(left, room.size), at, room)
+            looking.offset, looking.at, looking.checked = at, room.address, room.address
+            looking.end = room.address + got
+            found = lib.sb_records_search(looking, lowest, highest, is_synced) == OK
+            at += looking.checked - looking.at
+            if found:
+                return int(at)
+            if got < RECORD_HEAD_BYTES:
+                at = (at | PAGE - 1) + 1  # the rest of the page is no better
+        return 0
+
+    def was_synced(self) -> bool:
+        """A record behind what does not check says that this frame was synced."""
+        later = self.number + 1
+        return self.search(self.bad, later, FRAMES_MAX, is_synced=True) != 0
 
     # --- its records --------------------------------------------------------------------------
 

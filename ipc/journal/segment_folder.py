@@ -30,9 +30,18 @@ def segment_name(serial: int) -> str:
     return f"{serial:016x}.journal"
 
 
+def size_of(segment: Path) -> int:
+    """0: it was compacted meanwhile."""
+    try:
+        return segment.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
 class SegmentFolder(Closable):
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path | str, what: str = "") -> None:
+        """`what`: is done with it, as its errors say."""
+        self.path, self.what = Path(path), what or f"journal {path}"
         try:
             self.file = os.open(path, FOLDER)
         except OSError as error:
@@ -48,7 +57,7 @@ class SegmentFolder(Closable):
         return self.failed(SYSTEM, f"{doing}: {error.strerror}")
 
     def failed(self, code: int, detail: str) -> Error:
-        return error_for(code, f"journal {self.path}", detail=detail)
+        return error_for(code, self.what, detail=detail)
 
     def serials(self) -> list[int]:
         """Of all segments, ascending."""

@@ -8,6 +8,7 @@ from typing import Final
 
 from shmbroker.core.codes import NOT_FOUND
 from shmbroker.ipc._native import ffi
+from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.segment import PAGE, Segment
 from shmbroker.ipc.journal.segment_folder import SegmentFolder, segment_name
@@ -44,14 +45,19 @@ class SegmentList:
     """Segments that are there and not needed."""
 
 
-def read_list(folder: SegmentFolder) -> SegmentList:
-    """What the newest list says, and the segments from there on."""
+def read_list(folder: SegmentFolder, *, salvage: bool = False) -> SegmentList:
+    """What the newest list says, and the segments from there on; a salvage passes over what it
+    cannot read."""
     reached = folder.reached()
     serials = folder.serials()
     newest, entries = len(serials), None
     while entries is None and newest > 0:
         newest -= 1
-        entries = _last_in(folder, serials[newest])
+        try:
+            entries = _last_in(folder, serials[newest])
+        except Error:
+            if not salvage:
+                raise
     if entries is None:
         entries, newest = [], 0
     found = SegmentList(entries, max(newest - len(entries), 0))
