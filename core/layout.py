@@ -1089,14 +1089,56 @@ REFILLING_COUNT: Final = 72  # that were published
 REFILLING_BYTES: Final = 80
 
 RECORD_HEAD_BYTES: Final = 32  # a record of the journal: ipc/journal/format.h
-RECORD_LENGTH_AT: Final = 8
+RECORD_LENGTH_AT: Final = 8  # and the number of its frame
+RECORD_FRAME_SHIFT: Final = 32
 RECORD_QUEUE_AT: Final = 16
 RECORD_WHERE_AT: Final = 24
 RECORD_KIND_SHIFT: Final = 56
+RECORD_IS_LAST: Final = 1 << 48  # of its frame
+RECORD_BEHIND_SHIFT: Final = 49
+RECORD_BEHIND_MAX: Final = 127  # so many frames before it may not have been synced
 RECORD_IS_MESSAGE: Final = 1
 RECORD_STANDS: Final = 64
 """How a queue stands that others follow.  Its position is the head; its body a word, the position
 below which all is known; then a bit for each position from head on that is done with."""
+
+# --- a segment of the journal as it is read (ipc/journal/checking.py); private memory -------------
+CHECKING_AT: Final = 0  # address of the next frame,
+CHECKING_END: Final = 8  # and of where what was read ends
+CHECKING_OFFSET: Final = 16  # where the frame is in its file
+CHECKING_NUMBER: Final = 24  # which one of its segment it is
+CHECKING_SEED: Final = 32  # of the segment
+CHECKING_CHECKED: Final = 40  # address: its records below check
+CHECKING_WHOLE: Final = 48  # not 0: they are all of the frame
+CHECKING_NEEDED: Final = 56  # bytes of it that are wanted, as far as is known
+CHECKING_COVERED: Final = 64  # what the checksum of a head covers: its offset, and the head
+CHECKING_BYTES: Final = CHECKING_COVERED + 40
+
+PLACE_NUMBER: Final = 0  # of a frame through all segments, or 0
+PLACE_EPOCH: Final = 8
+PLACE_SEAL: Final = 16
+PLACE_CHAIN: Final = 24
+PLACE_BYTES: Final = 32
+
+PASSING_TO: Final = 0  # address where frames are copied to, 0: nowhere
+PASSING_ROOM: Final = 8  # bytes that are left there
+PASSING_NEEDED: Final = 16  # of which the next frame wants so many
+PASSING_SERIAL: Final = 24  # of the segment, and its epoch
+PASSING_EPOCH: Final = 32
+PASSING_AFTER: Final = 40  # the number of the last frame that was copied
+PASSING_LAST: Final = 48  # the last frame that was passed,
+PASSING_REPEATED: Final = PASSING_LAST + PLACE_BYTES  # the one that it repeats, or none,
+PASSING_WANTED: Final = PASSING_REPEATED + PLACE_BYTES  # and the one that is looked for, or none
+PASSING_LIST: Final = PASSING_WANTED + PLACE_BYTES  # offset of the last list of segments, or 0
+PASSING_BYTES: Final = PASSING_LIST + 8
+
+SHIPPED_NUMBER: Final = 0  # of a frame in a buffer; its records are behind this
+SHIPPED_AFTER: Final = 8
+SHIPPED_EPOCH: Final = 16
+SHIPPED_SEAL: Final = 24
+SHIPPED_CHAIN: Final = 32
+SHIPPED_LENGTH: Final = 40
+SHIPPED_HEAD_BYTES: Final = 48
 
 # --- cursor: a subscriber's place; private memory -------------------------------------------------
 CURSOR_PORT: Final = 0

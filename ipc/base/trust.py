@@ -35,6 +35,8 @@ class Trust:
 
     refused: int = WRITABLE
     """Bits of a mode that others may not have."""
+    owner: int = NOBODY
+    """Is believed beside us and root."""
     group: int = NOBODY
     """Its members may have them."""
     looks: bool = False
@@ -45,7 +47,7 @@ class Trust:
     def has_owner(self, status: os.stat_result) -> bool:
         we = os.geteuid()
         return (
-            status.st_uid in (we, 0)
+            status.st_uid in (we, 0, self.owner)
             or (self.looks and we == 0)
             or (self.shared and status.st_gid == self.group)
         )

@@ -474,6 +474,7 @@ int64_t sb_applier_open(sb_connection *connection, sb_journal *journal, int64_t 
 
 void sb_applier_close(sb_applier *all)
 {
+    applier_unlock(all);
     for (int hash = 0; hash < HASHES; hash++)
         while (all->queues[hash])
             applier_forget(all, &all->queues[hash]);

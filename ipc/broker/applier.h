@@ -54,6 +54,7 @@ struct sb_applier {
     int64_t number, epoch, seal, chain; /* of the last frame that was applied, 0: none */
     sb_place next;  /* that is being applied */
     bool reads;     /* its own journal */
+    bool restores;  /* the connection is locked */
     bool is_replica; /* it has the journal of the original, and not its pages */
     int event;      /* told when a frame is written, or -1 */
     _Atomic int64_t written; /* the number of the last that was, */
@@ -100,9 +101,8 @@ void applier_journals(sb_applier *all, sb_journal *journal);
 
 /* --- restore.c -------------------------------------------------------------------------------- */
 
-/* Apply all that a journal has; `told`: of the bytes read, and of how many, or NULL. */
-int64_t applier_replay(sb_applier *all, sb_replay *replay,
-                       void (*told)(int64_t bytes, int64_t all, void *context), void *context);
+/* Others may declare something again. */
+void applier_unlock(sb_applier *all);
 
 /* --- takeover.c ------------------------------------------------------------------------------- */
 

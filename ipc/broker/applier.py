@@ -52,7 +52,8 @@ class Applier(Closable):
 
     def read(self, replay: Replay) -> None:
         """First: all that its own journal has."""
-        self._check(lib.sb_applier_read(self._applier, replay._replay))
+        for batch in replay.batches():
+            self._check(lib.sb_applier_records(self._applier, batch))
 
     def frames(self, shipped: bytes | bytearray | memoryview, eventfd: int = -1) -> None:
         """Apply what was shipped; frames that it has are passed over.

@@ -214,12 +214,17 @@ int64_t sb_applier_standing(const sb_applier *applier, void *to, int64_t room)
     return found->length;
 }
 
-int64_t sb_applier_read(sb_applier *applier, sb_replay *replay)
+int64_t sb_applier_records(sb_applier *applier, const sb_batch *batch)
 {
-    applier->reads = true;
-    int64_t code = applier_replay(applier, replay, NULL, NULL);
+    int64_t code = SB_OK;
+    applier->reads = !applier->restores;
+    for (int64_t at = 0; at < batch->bytes && code == SB_OK;) {
+        const sb_journal_record record = batch_record(batch, at);
+        code = applier_record(applier, &record);
+        at += record_bytes(record.length);
+    }
     applier->reads = false;
-    if (code != SB_OK)
+    if (code != SB_OK && !applier->restores)
         failed(applier, code);
     return code;
 }

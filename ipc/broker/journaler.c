@@ -294,7 +294,7 @@ void sb_journaler_unlock(sb_connection *connection)
 }
 
 int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, int64_t epoch,
-                           const sb_replay *replay)
+                           const sb_found *found)
 {
     int64_t code;
     journaler->connection = connection;
@@ -311,8 +311,8 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
     atomic_store(&journaler->stopping, 0);
     atomic_store(&journaler->code, SB_OK);
     code = journaler_follow(journaler);
-    if (code == SB_OK && replay)
-        code = sb_journal_adopt(journaler->journal, replay);
+    if (code == SB_OK && found)
+        code = sb_journal_adopt(journaler->journal, found);
     if (code == SB_OK)
         code = has_begun(journaler, epoch);
     journaler->begins = code == SB_DISK_FULL;
@@ -331,7 +331,7 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
         atomic_store(&journaler->stopping, 0);
         code = code == SB_DISK_FULL ? SB_OK : code;
     }
-    journaler->audits = !replay;
+    journaler->audits = !found;
     if (code >= 0 && !journaler->begins && journaler->audits)
         code = journaler_begin_audit(journaler);
     if (code >= 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from shmbroker.core.codes import EMPTY, OK
 from shmbroker.ipc._native import ffi, lib
@@ -14,7 +14,10 @@ from shmbroker.ipc.base.errors import error_for
 from shmbroker.ipc.base.names import name_bytes, path_bytes
 from shmbroker.ipc.broker.store_writer import NativeWriter
 from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.journal.replay import Replay
 from shmbroker.ipc.queue_replica import moment
+
+TELL_BYTES: Final = 16 << 20
 
 Progress = Callable[[int, int], object]
 """Told of the bytes that were read, and of how many."""
@@ -47,9 +50,9 @@ def join(broker: Broker, name: str) -> None:
 class Restored:
     """A vhost was made from a journal, which was read to its end."""
 
-    def __init__(self, messages: int, replay: Any) -> None:
+    def __init__(self, messages: int, found: Any) -> None:
         self.messages = messages
-        self.replay = replay
+        self.found = found
 
 
 def begin_restoring(vhost: str, *, name: str, arena_bytes: int, group: str = "") -> Broker:
@@ -61,16 +64,30 @@ def begin_restoring(vhost: str, *, name: str, arena_bytes: int, group: str = "")
     return Broker(vhost, made[0])
 
 
+def noted(broker: Broker) -> Callable[[str], None]:
+    """What a replay says goes into the log of this vhost."""
+    return lambda text: lib.sb_note(
+        broker._connection, f"journal: {text}".encode(errors="replace")
+    )
+
+
 def restore(broker: Broker, folder: Path, progress: Progress | None = None) -> Restored:
     """Fill a vhost that was created just now with the durable queues that the journal has."""
-    opened = ffi.new("sb_replay **")
-    _check(lib.sb_replay_open(path_bytes(folder), 0, opened), f"journal {folder}")
-    replay = ffi.gc(opened[0], lib.sb_replay_close)
-    told = ffi.NULL
-    if progress is not None:
-        told = ffi.callback("void(int64_t, int64_t, void *)", lambda at, of, _: progress(at, of))
-    code = lib.sb_restore(broker._connection, replay, told, ffi.NULL)
-    return Restored(_check(code, f"restoring vhost {broker.vhost!r} from {folder}"), replay)
+    what = f"restoring vhost {broker.vhost!r} from {folder}"
+    with Replay(folder, noted=noted(broker), what=what) as replay:
+        made = ffi.new("sb_applier **")
+        _check(lib.sb_restoring(broker._connection, made), what)
+        try:
+            told = 0
+            for batch in replay.batches():
+                _check(lib.sb_applier_records(made[0], batch), what)
+                done, of = replay.progress()
+                if progress is not None and done >= told:
+                    progress(done, of)
+                    told = done + TELL_BYTES
+            return Restored(_check(lib.sb_restored(made[0]), what), replay.found)
+        finally:
+            lib.sb_applier_close(made[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +152,7 @@ class Journaler(NativeWriter):
 
     def start(self, broker: Broker, epoch: int, restored: Restored | None = None) -> None:
         """Write the journal of this vhost, as the one with this epoch."""
-        replay = ffi.NULL if restored is None else restored.replay
+        found = ffi.NULL if restored is None else restored.found
         locked = lib.sb_journaler_lock(self._writer, broker._connection)
         _check(locked, f"journal {self.folder}")
         try:
@@ -143,7 +160,7 @@ class Journaler(NativeWriter):
         except BaseException:
             lib.sb_journaler_unlock(broker._connection)
             raise
-        code = lib.sb_journaler_start(self._writer, broker._connection, epoch, replay)
+        code = lib.sb_journaler_start(self._writer, broker._connection, epoch, found)
         _check(code, f"journal {self.folder}")
 
     def quiet(self) -> None:

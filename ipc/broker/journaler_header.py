@@ -13,18 +13,18 @@ int64_t sb_journaler_prepare(const char *folder, int64_t segment_bytes, const vo
 /* Before it begins: whether a segment is ready.  SB_OK; SB_EMPTY: not yet; SB_DISK_FULL: there was
  * no room, and another try is made. */
 int64_t sb_journaler_prepared(sb_journaler *journaler);
-/* Begin a segment with this epoch, in a thread of its own: the start that follows, which has no
- * replay, waits for it. */
+/* Begin a segment with this epoch, in a thread of its own: the start that follows, which has
+ * found nothing, waits for it. */
 int64_t sb_journaler_begin(sb_journaler *journaler, int64_t epoch);
 /* Be who writes the journal of this vhost, until it is unlocked, or the journaler has ended.
  * SB_IN_USE: another broker is. */
 int64_t sb_journaler_lock(sb_journaler *journaler, sb_connection *connection);
 void sb_journaler_unlock(sb_connection *connection);
 /* Locked: adopt the gates of all durable queues, and write what is new from now on, in a thread of
- * its own.  replay: of the whole journal, if it was read just now, else NULL.  If there is no room
+ * its own.  found: in the whole journal, if it was read just now, else NULL.  If there is no room
  * for a segment, it has started as well, and waits (SB_DISK_FULL). */
 int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, int64_t epoch,
-                           const sb_replay *replay);
+                           const sb_found *found);
 /* Before it starts.  fence: a file that begins with the epoch of who may write, as 16 hexadecimal
  * digits; as soon as it says another one, the journaler ends (SB_STALE) and confirms nothing any
  * more.  -1: none.  beat: is told when each turn began, at least every 100 ms, in monotonic
@@ -98,8 +98,8 @@ int64_t sb_applier_apply(sb_applier *applier, const sb_end_frame *frame);
  * event: an eventfd that is counted up when one is written, or -1.  SB_STALE: of an epoch below one
  * that was met. */
 int64_t sb_applier_frames(sb_applier *applier, const void *frames, int64_t bytes, int64_t event);
-/* First: all that its own journal has, which goes on behind that. */
-int64_t sb_applier_read(sb_applier *applier, sb_replay *replay);
+/* First: what its own journal has, which goes on behind that; or of sb_restoring, all there is. */
+int64_t sb_applier_records(sb_applier *applier, const sb_batch *batch);
 /* The last frame of the original that it has; number 0: none. */
 void sb_applier_place(const sb_applier *applier, sb_place *place);
 /* The original has it under this name: what follows comes behind it. */
@@ -119,9 +119,10 @@ int64_t sb_applier_synced(sb_applier *applier);
 int64_t sb_applier_finish(sb_applier *applier, int64_t takes_over);
 /* What has no name is removed. */
 void sb_applier_close(sb_applier *applier);
-/* Make the durable queues of a vhost that was created just now, with what the journal has of them,
- * and its exchanges and bindings: how many messages.  told: NULL, or called now and then with the
- * bytes read, and of how many. */
-int64_t sb_restore(sb_connection *connection, sb_replay *replay,
-                   void (*told)(int64_t bytes, int64_t all, void *context), void *context);
+/* Make the durable queues of a vhost that was created just now, with what the journal has of them:
+ * an applier of its records.  Nobody else declares anything meanwhile, until it is closed. */
+int64_t sb_restoring(sb_connection *connection, sb_applier **applier);
+/* All records were applied: its exchanges and bindings as well, and others may come.  How many
+ * messages. */
+int64_t sb_restored(sb_applier *applier);
 """

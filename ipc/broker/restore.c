@@ -1,6 +1,7 @@
-/* Restoring a vhost from its journal, after the machine was started anew: the journal is read once
- * and applied (applier.c), then all queues get their rows, exchanges and bindings follow, and the
- * vhost is there for others.  What was applied frame by frame gets its names here, too. */
+/* Restoring a vhost from its journal, after the machine was started anew: the journal is read once,
+ * and applied batch by batch (journaler.py, applier.c).  Then all queues get their rows, exchanges
+ * and bindings follow, and the vhost is there for others.  What was applied frame by frame gets its
+ * names here, too. */
 
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -15,8 +16,6 @@
 #include "paging/paging.h"
 #include "schedule/schedule.h"
 #include "vhost/vhost.h"
-
-#define TELL_BYTES (INT64_C(16) << 20)
 
 /* It follows a queue of another broker, or has: what never came there is known as such. */
 static bool is_closed_ring(const restored *queue)
@@ -147,41 +146,10 @@ static int64_t queues_put(sb_applier *all)
     return code;
 }
 
-int64_t applier_replay(sb_applier *all, sb_replay *replay,
-                       void (*told)(int64_t bytes, int64_t all, void *context), void *context)
-{
-    sb_journal_record record;
-    int64_t code, next = 0, bytes = 0;
-    while ((code = sb_replay_next(replay, &record)) != SB_EMPTY) {
-        if (code == SB_TORN) {
-            log_note(all->connection, "journal: %s", sb_detail(code));
-            continue;
-        }
-        if (code == SB_OK)
-            code = applier_record(all, &record);
-        if (code != SB_OK)
-            return code;
-        int64_t done = sb_replay_progress(replay, &bytes);
-        if (told && done >= next) {
-            told(done, bytes, context);
-            next = done + TELL_BYTES;
-        }
-    }
-    return SB_OK;
-}
-
 static int64_t queues_named(sb_applier *all)
 {
     int64_t code = schedules_linked(all);
     return code == SB_OK ? queues_put(all) : code;
-}
-
-static int64_t restored_whole(sb_applier *all, sb_replay *replay,
-                              void (*told)(int64_t bytes, int64_t all, void *context),
-                              void *context)
-{
-    int64_t code = applier_replay(all, replay, told, context);
-    return code == SB_OK ? queues_named(all) : code;
 }
 
 /* Everything is there: now others may come. */
@@ -215,26 +183,32 @@ int64_t sb_applier_finish(sb_applier *all, int64_t takes_over)
     return code;
 }
 
-int64_t sb_restore(sb_connection *connection, sb_replay *replay,
-                   void (*told)(int64_t bytes, int64_t all, void *context), void *context)
+/* Rows are given out as they come: nobody else may declare anything before all have theirs. */
+int64_t sb_restoring(sb_connection *connection, sb_applier **made)
 {
-    sb_applier *all;
-    /* rows are given out as they come: nobody else may declare anything before all have theirs */
     int64_t code = connection_lock(connection);
     if (code != SB_OK)
         return code;
-    code = applier_make(connection, &all);
-    bool is_made = code == SB_OK;
-    if (is_made) {
-        all->counts = true;
-        code = restored_whole(all, replay, told, context);
-    }
-    connection_unlock(connection);
+    code = applier_make(connection, made);
+    if (code == SB_OK)
+        (*made)->restores = (*made)->counts = true;
+    else
+        connection_unlock(connection);
+    return code;
+}
+
+void applier_unlock(sb_applier *all)
+{
+    if (all->restores)
+        connection_unlock(all->connection);
+    all->restores = false;
+}
+
+int64_t sb_restored(sb_applier *all)
+{
+    int64_t code = queues_named(all);
+    applier_unlock(all);
     if (code == SB_OK)
         code = made_visible(all);
-    if (code == SB_OK)
-        code = all->messages;
-    if (is_made)
-        sb_applier_close(all);
-    return code;
+    return code == SB_OK ? all->messages : code;
 }

@@ -17,9 +17,9 @@ from shmbroker.ipc.build.prototype import declaration, exported_kernels, symbol
 from shmbroker.ipc.connection import header as connection
 from shmbroker.ipc.exchange import header as exchange
 from shmbroker.ipc.follower import header as follower
+from shmbroker.ipc.journal import shipping_header as shipping
 from shmbroker.ipc.journal.end_header import END
 from shmbroker.ipc.journal.header import JOURNAL, journal_enumerators
-from shmbroker.ipc.journal.shipping_header import SHIPPING
 from shmbroker.ipc.message import header as message
 from shmbroker.ipc.paging import header as paging
 from shmbroker.ipc.queue import header as queue
@@ -82,7 +82,7 @@ PRIVATE_CHAPTERS = (
     transaction.PRIVATE,
     JOURNAL,
     END,
-    SHIPPING,
+    shipping.SHIPPING,
     JOURNALER,
     paging.PAGER,
     paging.SLEEPER,
@@ -250,7 +250,8 @@ extern "C" {{
 def private_header() -> str:
     """shmbroker_private.h: for the C of ipc/, the Python extensions and tests of internals."""
     known = (message.MESSAGE, message.OUTGOING, selector.SUBJECT, ring.CURSOR, ring.PORT)
-    assertions = "\n".join(each.assertions() for each in (*known, *paging.BATCHES))
+    more = (*shipping.FRAMES, *paging.BATCHES)
+    assertions = "\n".join(each.assertions() for each in (*known, *more))
     return f"""\
 /* What shmbroker.h leaves out.  Generated: do not edit. */
 

@@ -13,6 +13,7 @@ import os
 import platform
 import shlex
 import subprocess
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import FunctionType
@@ -32,7 +33,7 @@ from shmbroker.ipc.build import header
 from shmbroker.ipc.build.kernels import KERNELS
 from shmbroker.ipc.build.package_config import IN_PACKAGE, package_config
 from shmbroker.ipc.build.paths import LIBRARY
-from shmbroker.ipc.build.prototype import exported_kernels, symbol
+from shmbroker.ipc.build.prototype import symbol
 
 IPC = Path(__file__).parents[1]
 OF_PYTHON = IPC / "message" / "taken.c"
@@ -85,20 +86,23 @@ def _retarget(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
     return module
 
 
-def _linked(machine_name: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
+def _linked(
+    machine_name: str, machine: llvm.TargetMachine, kernels: list[Kernel]
+) -> llvm.ModuleRef:
     _satisfy_loader()
     system = {name: extern(f"sb_{name}", arity) for name, arity in SYSTEM.items()}
     atomics = {**portable_intrinsics(), **system}
-    compiled = bind(KERNELS.values(), atomics, _compiled)
+    compiled = bind(kernels, atomics, _compiled)
+    exported = [kernel for kernel in kernels if kernel.exported]
     whole = _retarget("", machine)
     wrappers = []
-    for kernel in exported_kernels():
+    for kernel in exported:
         (overload,) = compiled[kernel.name].overloads.values()  # type: ignore[attr-defined]
         whole.link_in(_retarget(overload.library.get_llvm_str(), machine))
         wrappers.append(_wrapper(kernel, overload.fndesc.llvm_func_name))
     native = [each.definition(f"sb_{name}") for name, each in ARCHITECTURES[machine_name].items()]
     whole.link_in(_retarget("".join(wrappers + native), machine))
-    _hide(whole, {symbol(kernel) for kernel in exported_kernels()})
+    _hide(whole, {symbol(kernel) for kernel in exported})
     return whole
 
 
@@ -114,7 +118,7 @@ def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
     builder.getModulePassManager().run(module, builder)
 
 
-def emit_object(machine_name: str) -> bytes:
+def emit_object(machine_name: str, kernels: Iterable[Kernel] = KERNELS.values()) -> bytes:
     """The kernels as an object file for an architecture."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
@@ -122,7 +126,7 @@ def emit_object(machine_name: str) -> bytes:
     machine = target.create_target_machine(
         cpu="generic", features=FEATURES[machine_name], opt=3, reloc="pic", codemodel="default"
     )
-    module = _linked(machine_name, machine)
+    module = _linked(machine_name, machine, [*kernels])
     module.verify()
     _optimise(module, machine)
     return bytes(machine.emit_object(module))

@@ -56,6 +56,8 @@ PARAMETER_TYPES = {
     "pouring": "int64_t *",
     "gathering": "sb_gathering *",
     "sealing": "sb_sealing *",
+    "checking": "sb_checking *",
+    "passing": "sb_passing *",
     "refilling": "sb_refilling *",
     "members": "const int64_t *",
     "chosen": "int64_t *",

@@ -19,7 +19,6 @@ import hashlib
 import os
 import re
 import shutil
-import struct
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -28,7 +27,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import (
     DiskFull,
     Error,
@@ -51,18 +49,17 @@ from shmbroker.ipc.instance.store import (
     read_node,
 )
 from shmbroker.ipc.instance.whole import read_whole, sync_folder, write_whole
-from shmbroker.ipc.journal.place import Place
-from shmbroker.ipc.journal.replay import Replay, frame_text, segment_name
-from shmbroker.ipc.journal.shipping import History, last_places, shipped
+from shmbroker.ipc.journal.history import History, last_places
+from shmbroker.ipc.journal.place import FRAME_BITS, Place
+from shmbroker.ipc.journal.replay import Replay, frame_text
+from shmbroker.ipc.journal.segment import HEADER, PAGE
+from shmbroker.ipc.journal.segment_folder import segment_name
+from shmbroker.ipc.journal.shipping import shipped
 
 FILE: Final = "backup.json"
 FORMAT: Final = 1
 
-HEADER: Final = struct.Struct("=QIIqqq16sQ")
-"""Of a segment (ipc/journal/format.h): the fields before the zeros."""
-PAGE: Final = 4096
 PAGE_FILE: Final = r"[0-9a-f]+/[0-9a-f]+\.page"
-FRAME_BITS: Final = int(lib.SB_FRAME_BITS)
 
 SEGMENTS_LOST_MAX: Final = 100
 """So often it begins again, because a segment was recycled before it was read."""

@@ -14,15 +14,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.base.detail import detail_of
-from shmbroker.ipc.base.errors import error_for
 from shmbroker.ipc.instance import beat, rings
 from shmbroker.ipc.instance.lock import ofd
 from shmbroker.ipc.instance.lock.file_lock import LIVE_BYTE
 from shmbroker.ipc.instance.lock.record import LIVE, Record, RecordDamaged, RecordFile
 from shmbroker.ipc.instance.store import FILE_LOCK, Store
 from shmbroker.ipc.instance.whole import read_whole
+from shmbroker.ipc.journal.segment import newest_of
 
 EPOCHS_UNSEEN: Final = 1 << 20
 """More than were ever live without beginning a segment."""
@@ -30,10 +28,8 @@ EPOCHS_UNSEEN: Final = 1 << 20
 
 def epoch_of_journal(folder: Path) -> int:
     """The highest of its segments."""
-    code: int = lib.sb_journal_epoch(bytes(folder), ffi.new("char[16]"))
-    if code < 0:
-        raise error_for(code, f"journal {folder}", ffi.errno, detail_of(code))
-    return code
+    epoch, _ = newest_of(folder)
+    return epoch
 
 
 def rings_of(vhost: str, ours: Path, attached: int, epoch: int) -> int:

@@ -18,13 +18,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.base.trust import check_folder, make_folder
 from shmbroker.ipc.instance import formats, mount
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.lock import lock_test, record
 from shmbroker.ipc.instance.whole import check_is_file, read_whole, write_whole
+from shmbroker.ipc.journal.segment import newest_of
 
 NODE: Final = "node"
 JOURNAL: Final = "journal"
@@ -71,9 +71,10 @@ def read_node(path: Path) -> Node | None:
 
 def node_of_journal(folder: Path) -> str:
     """Whose segments these are; a new id if there are none."""
-    found = ffi.new("char[16]")
-    known = lib.sb_journal_epoch(bytes(folder), found) > 0
-    return bytes(ffi.buffer(found)).hex() if known else secrets.token_hex(16)
+    epoch, node = 0, b""
+    with suppress(Error):
+        epoch, node = newest_of(folder)
+    return node.hex() if epoch > 0 else secrets.token_hex(16)
 
 
 def restoring(place: Path) -> Path:

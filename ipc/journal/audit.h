@@ -18,7 +18,7 @@ typedef struct journal_auditor {
     void *context;
 } journal_auditor;
 
-/* Before it begins; if a replay was adopted, there is nothing to audit. */
+/* Before it begins; if something was adopted, there is nothing to audit. */
 void journal_audited_by(sb_journal *journal, const journal_auditor *auditor);
 /* Tell the auditor what was found since: whether all was looked through. */
 bool journal_audit(sb_journal *journal);

@@ -32,7 +32,7 @@ static int64_t begin(sb_journal *journal, int64_t share)
         segment_state *of = &journal->segments[each];
         if (!is_worth_it(journal, of, share))
             continue;
-        int64_t code = reader_open(&journal->compaction.segment, &journal->in, of->serial, false);
+        int64_t code = reader_open(&journal->compaction.segment, &journal->in, of->serial);
         if (code != SB_OK) {
             of->state = SEGMENT_DAMAGED;
             continue;

@@ -19,13 +19,13 @@ from shmbroker.ipc._native import ffi
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.export import Needed
-from shmbroker.ipc.journal.place import Place
+from shmbroker.ipc.journal.history import History
+from shmbroker.ipc.journal.place import FRAME_BITS, Place
 from shmbroker.ipc.journal.replay import Record, Replay
-from shmbroker.ipc.journal.shipping import History, shipped
+from shmbroker.ipc.journal.shipping import shipped
 from shmbroker.ipc.journal.stored import HEAD
 
 PLACE: Final = struct.Struct("=4q")
-SERIAL_SHIFT: Final = 32
 Message = tuple[int, int, int]
 """Kind (MESSAGE or UNPLACED), queue, position."""
 Ranges = list[tuple[int, int, int, int]]
@@ -127,9 +127,9 @@ def _follows(former: Frame, frame: Frame) -> bool:
     last, now = former.repeated or former.place, frame.repeated or frame.place
     if (former.repeated is None) != (frame.repeated is None):
         return former.repeated is not None  # it has taken over behind that one
-    if last.number >> SERIAL_SHIFT == now.number >> SERIAL_SHIFT:
+    if last.number >> FRAME_BITS == now.number >> FRAME_BITS:
         return now.number == last.number + 1
-    return now.number >> SERIAL_SHIFT == (last.number >> SERIAL_SHIFT) + 1
+    return now.number >> FRAME_BITS == (last.number >> FRAME_BITS) + 1
 
 
 def _left(old: Path, found: Tail) -> dict[Message, tuple[int, int]]:

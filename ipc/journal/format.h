@@ -187,8 +187,8 @@ typedef struct reader {
 
 enum { RECORD_GOOD, RECORD_BLANK, RECORD_BAD_HEAD, RECORD_BAD_BODY, RECORD_BEYOND, RECORD_UNREAD };
 
-/* SB_NOT_FOUND if there is no such file.  A salvage is content with a header that half checks. */
-int64_t reader_open(reader *opened, const folder *in, int64_t serial, bool salvage);
+/* SB_NOT_FOUND if there is no such file. */
+int64_t reader_open(reader *opened, const folder *in, int64_t serial);
 void reader_close(reader *closed);
 /* It is read while the journal is written: the disk gets one window at a time from it. */
 void reader_beside_writer(const reader *in);
@@ -197,8 +197,6 @@ int reader_record(reader *in, int64_t offset, const record_head **head);
 /* The end of the frame that begins there and has this number: where, or 0 with *bad, the offset of
  * what does not check, and *wrong, what it is. */
 int64_t reader_frame(reader *in, int64_t offset, int64_t number, int64_t *bad, int *wrong);
-/* The next offset from there on where a record of a frame in this range begins; 0: none. */
-int64_t reader_search(reader *in, int64_t offset, int64_t lowest, int64_t highest);
 /* Whether a record from there on says that the frame with this number was synced. */
 bool reader_was_synced(reader *in, int64_t offset, int64_t number);
 /* In words. */
@@ -225,15 +223,14 @@ static inline int64_t end_reached(int64_t end)
 
 typedef struct segment_list {
     listed *entries; /* ascending */
-    int64_t count, room, ignored;
+    int64_t count, room;
 } segment_list;
 
-/* What the newest list says, and the segments from there on. */
-int64_t list_read(const folder *in, bool salvage, segment_list *all);
-/* The same for whoever writes behind it: what cannot be read is passed over, for all is looked
- * through afterwards.  `quick`: no more is read than the beginning of the newest segment of this
- * node, whose first list is taken; if something that it names is not there, its last list says
- * whether it is needed. */
+/* What the newest list says, and the segments from there on, for whoever writes behind it: what
+ * cannot be read is passed over, for all is looked through afterwards (segment_list.py reads it for
+ * others).  `quick`: no more is read than the beginning of the newest segment of this node, whose
+ * first list is taken; if something that it names is not there, its last list says whether it is
+ * needed. */
 int64_t list_inherit(const folder *in, const uint8_t *node, const int64_t *serials, int64_t count,
                      listed reached, bool quick, segment_list *all);
 void list_free(segment_list *all);
@@ -245,10 +242,22 @@ void reached_write(const folder *in, const listed *where);
 /* Zeros: nobody knows.  Read it before the names in the folder. */
 listed reached_read(const folder *in);
 
-/* --- journal/replay.c ------------------------------------------------------------------------- */
+/* --- journal/found.c -------------------------------------------------------------------------- */
 
-/* What a replay that is at its end has found. */
-int64_t replay_found(const sb_replay *replay, const segment_list **list, const tally **tallies);
+typedef struct segment_found {
+    int64_t serial, end;
+    tally tally;
+} segment_found;
+
+struct sb_found {
+    segment_found *segments;
+    int64_t count, room;
+    tally next; /* of the segment that is read */
+    sb_found_counts counts;
+};
+
+/* The record that lies there. */
+sb_journal_record batch_record(const sb_batch *batch, int64_t at);
 
 /* --- journal/frame.c -------------------------------------------------------------------------- */
 

@@ -11,7 +11,7 @@ JOURNAL = """\
  * to write is not looked at here. */
 
 typedef struct sb_journal sb_journal;
-typedef struct sb_replay sb_replay;
+typedef struct sb_found sb_found;
 
 /* Stage what a new segment begins with: everything that is not a message and must be known. */
 typedef int64_t (*sb_journal_snapshot)(sb_journal *journal, void *context);
@@ -48,15 +48,6 @@ typedef struct sb_journal_statistics {
     int64_t frames, records, recycled, deleted, made, waited; /* so far; waited: for a segment */
 } sb_journal_statistics;
 
-typedef struct sb_journal_report {
-    int64_t segments, frames, records, messages, bytes;
-    int64_t torn;    /* ends that were cut */
-    int64_t damages; /* only of a salvage that goes on behind them */
-    int64_t ignored; /* segments that are no longer needed */
-    int64_t epoch;   /* the highest */
-    int64_t frame;   /* the number of the last one that is whole, or 0 */
-} sb_journal_report;
-
 /* A frame has one number through all segments: its segment's serial, and in the SB_FRAME_BITS below
  * which commit of the segment it was, from 1 on.  Later frames have higher numbers.  As all that
  * prints it does: 7:12 is frame 12 of segment 0000000000000007.journal.  Up to SB_FRAME_TEXT_BYTES
@@ -72,9 +63,9 @@ int64_t sb_journal_open(const char *folder, int64_t epoch, const sb_journal_opti
 int64_t sb_journal_prepare(const char *folder, const sb_journal_options *options,
                            sb_journal **journal);
 int64_t sb_journal_begin(sb_journal *journal, int64_t epoch);
-/* What the replay has found needs not be looked for in the background: which segments are needed,
- * where they end, what is in them.  After prepare, before begin; the replay is at its end. */
-int64_t sb_journal_adopt(sb_journal *journal, const sb_replay *replay);
+/* What was found needs not be looked for in the background: which segments are needed, where they
+ * end, what is in them.  After prepare, before begin; all of the journal was read. */
+int64_t sb_journal_adopt(sb_journal *journal, const sb_found *found);
 /* The files that are ready when it is closed stay for whoever begins next: to remove them takes
  * milliseconds each. */
 void sb_journal_leave(sb_journal *journal);
@@ -116,21 +107,26 @@ void sb_journal_keep(sb_journal *journal, int64_t from, int64_t bytes);
 /* Wait until the thread of the journal has nothing to do. */
 int64_t sb_journal_wait(sb_journal *journal, int64_t timeout_ns);
 
-/* Read the records of a folder, oldest first.  With `salvage`, all that checks is told, of frames
- * that are not whole as well. */
-int64_t sb_replay_open(const char *folder, int64_t salvage, sb_replay **replay);
-/* SB_OK, and a record.  SB_EMPTY: that was all.  SB_TORN: here a frame was cut that a crash had
- * left half written and nobody was told of; sb_detail says where; go on calling.
- * SB_JOURNAL_DAMAGED: something that was synced is not there; sb_detail says what and where.  A
- * salvage may go on. */
-int64_t sb_replay_next(sb_replay *replay, sb_journal_record *record);
-/* How far it is: bytes read, of so many. */
-int64_t sb_replay_progress(sb_replay *replay, int64_t *bytes);
-void sb_replay_report(const sb_replay *replay, sb_journal_report *report);
-void sb_replay_close(sb_replay *replay);
-/* The highest epoch that a segment of a folder was begun with, from the headers that check; 0:
- * there is none.  `node`: 16 bytes, filled with what the newest of them has noted. */
-int64_t sb_journal_epoch(const char *folder, void *node);
+/* Records of a segment, one behind the other, each checked. */
+typedef struct sb_batch {
+    const void *records;
+    int64_t bytes;
+    int64_t serial, offset; /* where they lie */
+} sb_batch;
+
+typedef struct sb_found_counts {
+    int64_t records, frames, messages, bytes;
+    int64_t frame; /* the number of the last one that is whole, or 0 */
+} sb_found_counts;
+
+/* What is in the segments of a journal, for who reads all of it. */
+int64_t sb_found_open(sb_found **found);
+/* The next records of the segment that is read. */
+int64_t sb_found_add(sb_found *found, const sb_batch *batch);
+/* All of this segment was told, and it ends there. */
+int64_t sb_found_end(sb_found *found, int64_t serial, int64_t end);
+void sb_found_counted(const sb_found *found, sb_found_counts *counts);
+void sb_found_close(sb_found *found);
 """
 
 

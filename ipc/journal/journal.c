@@ -70,7 +70,7 @@ static const uint8_t *node_of(const sb_journal *journal)
 static int64_t newest_check(const sb_journal *journal, int64_t serial, int64_t epoch)
 {
     reader newest;
-    int64_t code = reader_open(&newest, &journal->in, serial, false), theirs = newest.epoch;
+    int64_t code = reader_open(&newest, &journal->in, serial), theirs = newest.epoch;
     if (code != SB_OK)
         return SB_OK; /* whoever reads it will say what is wrong; we only write behind it */
     char path[sizeof newest.path];

@@ -97,7 +97,7 @@ class Journal(Closable):
     def begin(self, epoch: int, replay: Replay | None = None) -> None:
         """Write from now on; what a replay that is at its end has found is taken over."""
         if replay is not None:
-            self._check(lib.sb_journal_adopt(self._journal, replay._replay))
+            self._check(lib.sb_journal_adopt(self._journal, replay.found))
         self._check(lib.sb_journal_begin(self._journal, epoch))
 
     def stage(self, kind: int, queue: int, position: int, body: bytes = b"") -> None:

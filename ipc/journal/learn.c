@@ -81,7 +81,7 @@ static int64_t learn_frames(reader *in, learnt *told, int64_t known, bool with_r
 static int64_t learn(const store *of, learnt *told, int64_t known)
 {
     reader segment;
-    int64_t code = reader_open(&segment, &of->in, told->serial, false);
+    int64_t code = reader_open(&segment, &of->in, told->serial);
     if (code == SB_NOT_FOUND) {
         reader_close(&segment);
         return known == UNKNOWN_END

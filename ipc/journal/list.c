@@ -91,45 +91,6 @@ static int64_t note_reached(segment_list *all, int64_t newest, listed reached)
     return code;
 }
 
-int64_t list_read(const folder *in, bool salvage, segment_list *all)
-{
-    const listed reached = reached_read(in);
-    int64_t *serials, code = SB_EMPTY;
-    int64_t count = folder_segments(in, &serials), newest = count;
-    *all = (segment_list){0};
-    if (count < 0)
-        return count;
-    while (code == SB_EMPTY && newest > 0) {
-        reader segment;
-        newest--;
-        code = reader_open(&segment, in, serials[newest], salvage);
-        if (code == SB_OK) {
-            code = last_in(&segment, all);
-            reader_close(&segment);
-        } else if (salvage) {
-            reader_close(&segment);
-            code = SB_EMPTY;
-        }
-        if (code != SB_OK)
-            all->count = 0;
-        if (salvage && code == SB_JOURNAL_DAMAGED)
-            code = SB_EMPTY;
-    }
-    if (code == SB_EMPTY) {
-        newest = 0;
-        code = SB_OK;
-    }
-    all->ignored = newest - all->count; /* less those that are missing, which are no matter yet */
-    for (int64_t each = newest; each < count && code == SB_OK; each++)
-        code = add(all, (listed){serials[each], UNKNOWN_END});
-    if (code == SB_OK)
-        code = note_reached(all, newest < count ? serials[newest] : 0, reached);
-    free(serials);
-    if (code != SB_OK)
-        list_free(all);
-    return code;
-}
-
 /* --- without reading all ---------------------------------------------------------------------- */
 
 /* What is known of the segments when this one begins, and how far it was synced: a frame is synced
@@ -183,7 +144,7 @@ static int64_t inherit_from(const folder *in, int64_t serial, const uint8_t *nod
                             const int64_t *serials, int64_t count, bool quick, segment_list *all)
 {
     reader segment;
-    int64_t code = reader_open(&segment, in, serial, false);
+    int64_t code = reader_open(&segment, in, serial);
     if (code != SB_OK)
         return SB_EMPTY;
     all->count = 0;

@@ -66,20 +66,17 @@ void segments_free(sb_journal *journal)
 
 /* --- what is in them -------------------------------------------------------------------------- */
 
-int64_t sb_journal_adopt(sb_journal *journal, const sb_replay *replay)
+int64_t sb_journal_adopt(sb_journal *journal, const sb_found *found)
 {
-    const segment_list *list;
-    const tally *tallies;
+    int64_t code = SB_OK;
     if (journal->current.file >= 0 || journal->adopted)
-        return fail(SB_INVALID, "a journal adopts one replay, before it begins");
-    int64_t code = replay_found(replay, &list, &tallies);
-    for (int64_t each = 0; code == SB_OK && each < list->count; each++) {
-        if (!end_is_known(list->entries[each].end))
-            continue; /* it was missing, and not needed */
-        segment_state *made = segment_note(journal, list->entries[each].serial);
-        code = made ? tally_copy(&made->tally, &tallies[each]) : fail_system("memory for segments");
+        return fail(SB_INVALID, "a journal adopts what was found once, before it begins");
+    for (int64_t each = 0; code == SB_OK && each < found->count; each++) {
+        const segment_found *one = &found->segments[each];
+        segment_state *made = segment_note(journal, one->serial);
+        code = made ? tally_copy(&made->tally, &one->tally) : fail_system("memory for segments");
         if (code == SB_OK) {
-            made->end = list->entries[each].end;
+            made->end = one->end;
             made->state = SEGMENT_KNOWN;
         }
     }

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+FRAME_BITS: Final = 32
+"""Of a frame's number: which one of its segment it is; above them is the segment's serial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,4 +21,4 @@ class Place:
     """A CRC over the heads of all records of the segment, up to its end."""
 
     def __str__(self) -> str:
-        return f"{self.number >> 32:x}:{self.number & 0xFFFFFFFF} of epoch {self.epoch}"
+        return f"{self.number >> FRAME_BITS:x}:{self.number & 0xFFFFFFFF} of epoch {self.epoch}"

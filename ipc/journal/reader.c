@@ -16,20 +16,7 @@
 
 /* --- the file --------------------------------------------------------------------------------- */
 
-/* A header of which only the CRC, or only something else, is wrong: if records check, it is
- * good. */
-static void guess_seed(reader *in, const journal_header *header)
-{
-    uint32_t seeds[] = {header->crc, header_crc(header)};
-    in->bytes = in->file_bytes;
-    for (int each = 0; each < 2; each++) {
-        in->seed = seeds[each];
-        if (reader_search(in, JOURNAL_PAGE, 1, INT64_MAX))
-            return;
-    }
-}
-
-static int64_t read_header(reader *in, bool salvage)
+static int64_t read_header(reader *in)
 {
     journal_header header;
     struct stat status;
@@ -49,13 +36,10 @@ static int64_t read_header(reader *in, bool salvage)
     in->epoch = header.epoch;
     memcpy(in->node, header.node, sizeof in->node);
     in->bytes = header.bytes;
-    if (salvage && code != SB_OK && code != SB_TRUNCATED && code != SB_OTHER_VERSION)
-        guess_seed(in, &header);
     return code == SB_TRUNCATED ? SB_OK : code;
 }
 
-/* After SB_JOURNAL_DAMAGED of a salvage, it can be read nevertheless. */
-int64_t reader_open(reader *opened, const folder *in, int64_t serial, bool salvage)
+int64_t reader_open(reader *opened, const folder *in, int64_t serial)
 {
     char name[SEGMENT_NAME_ROOM];
     segment_file_name(name, serial);
@@ -66,8 +50,8 @@ int64_t reader_open(reader *opened, const folder *in, int64_t serial, bool salva
         return fail(SB_NOT_FOUND, "%s is missing", opened->path);
     if (code != SB_OK)
         return code;
-    code = read_header(opened, salvage);
-    if (code != SB_OK && !salvage)
+    code = read_header(opened);
+    if (code != SB_OK)
         reader_close(opened);
     return code;
 }
@@ -202,10 +186,11 @@ const record_head *reader_again(reader *in, int64_t offset)
     return (const record_head *)(const void *)(in->window + (offset - in->at));
 }
 
-/* The next record whose number, less how many frames its writer was ahead of the disk if that
- * counts, is in this range. */
-static int64_t search(reader *in, int64_t offset, int64_t lowest, int64_t highest, bool less)
+/* Somewhere behind there is a record of a later frame, by whose number, less how many frames its
+ * writer was ahead of the disk, this one was synced. */
+bool reader_was_synced(reader *in, int64_t offset, int64_t number)
 {
+    int64_t highest = number + 1 + in->file_bytes / HEAD; /* no segment has more frames */
     for (offset = (offset + 7) & -8; offset <= limit(in) - HEAD; offset += 8) {
         record_head head;
         const unsigned char *bytes = view(in, offset, HEAD);
@@ -214,28 +199,11 @@ static int64_t search(reader *in, int64_t offset, int64_t lowest, int64_t highes
             continue;
         }
         memcpy(&head, bytes, sizeof head);
-        int64_t number = head.frame - (less ? record_behind(&head) : 0);
-        if (number >= lowest && number <= highest &&
-            head.crc == record_crc(in->seed, offset, &head))
-            return offset;
+        int64_t synced = head.frame - record_behind(&head);
+        if (synced > number && synced <= highest && head.crc == record_crc(in->seed, offset, &head))
+            return true;
     }
-    return 0;
-}
-
-static int64_t highest_number(const reader *in, int64_t lowest)
-{
-    return lowest + in->file_bytes / HEAD; /* no segment has more frames */
-}
-
-int64_t reader_search(reader *in, int64_t offset, int64_t lowest, int64_t highest)
-{
-    int64_t most = highest_number(in, lowest);
-    return search(in, offset, lowest, highest < most ? highest : most, false);
-}
-
-bool reader_was_synced(reader *in, int64_t offset, int64_t number)
-{
-    return search(in, offset, number + 1, highest_number(in, number + 1), true) != 0;
+    return false;
 }
 
 const char *record_wrong(int wrong)

@@ -19,8 +19,9 @@ from shmbroker.core.layout import (
     RECORD_IS_MESSAGE,
     RECORD_KIND_SHIFT,
 )
-from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc._native import lib
 from shmbroker.ipc.doctor.stale import boot_hash
+from shmbroker.ipc.journal.checksum import CRC, checksum
 from shmbroker.ipc.journal.stored import HEAD
 
 MAGIC: Final = 0x6567617062687300  # \0shbpage
@@ -31,16 +32,9 @@ LAYOUT: Final = Struct("<QLLqQqqqLL")
 """Magic, version, zero, serial, salt, epoch of the broker that wrote it, in which boot, how far the
 time of day was ahead of its clock, zeros, and the CRC of all before: the seed of the records."""
 HEADER_BYTES: Final = LAYOUT.size
-CRC: Final = Struct("<L")
 PLACE: Final = Struct("<q")
 
 assert HEADER_BYTES == 64, "a header's size is a multiple of a record's unit"
-
-
-def checksum(data: bytes, crc: int = 0) -> int:
-    held = ffi.from_buffer(data)
-    found: int = lib.sb_system_checksum(crc, int(ffi.cast("intptr_t", held)), len(data))
-    return found
 
 
 def ahead_ns() -> int:

@@ -15,11 +15,11 @@ from typing import Final
 from shmbroker.core.codes import DAMAGED, INVALID, OK
 from shmbroker.core.layout import RECORD_HEAD_BYTES
 from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.base.room import Room
 from shmbroker.ipc.paging.page_file import HEADER_BYTES, Head, Header
 from shmbroker.ipc.paging.page_folder import NONE, PageFolder
 from shmbroker.ipc.paging.page_writer import PageWriter
 from shmbroker.ipc.paging.refused import Refused
-from shmbroker.ipc.paging.room import Room
 
 READ_BYTES: Final = 1 << 18
 UNIT: Final = 8

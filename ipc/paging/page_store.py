@@ -29,12 +29,12 @@ from pathlib import Path
 
 from shmbroker.core.codes import DISK_FULL
 from shmbroker.core.layout import RECORD_HEAD_BYTES
+from shmbroker.ipc.base.room import Room
 from shmbroker.ipc.paging.page_file import purged
 from shmbroker.ipc.paging.page_folder import PageFolder
 from shmbroker.ipc.paging.page_reader import PageReader, Safety
 from shmbroker.ipc.paging.page_writer import PageWriter
 from shmbroker.ipc.paging.refused import Refused
-from shmbroker.ipc.paging.room import Room
 
 
 class PageStore:

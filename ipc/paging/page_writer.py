@@ -14,9 +14,10 @@ from contextlib import suppress
 from shmbroker.core.codes import OK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._quick import lib as quick
+from shmbroker.ipc.base.room import Room
 from shmbroker.ipc.paging.page_file import HEADER_BYTES, Header, seed_of
 from shmbroker.ipc.paging.page_folder import NONE, PageFolder
-from shmbroker.ipc.paging.room import QUICK_BYTES, Room
+from shmbroker.ipc.paging.sealing import QUICK_BYTES
 
 
 class PageWriter:

@@ -36,7 +36,7 @@ from shmbroker.ipc.paging.page_file import Head
 from shmbroker.ipc.paging.page_reader import Safety
 from shmbroker.ipc.paging.page_store import PageStore
 from shmbroker.ipc.paging.refused import Refused, allowed
-from shmbroker.ipc.paging.room import QUICK_BYTES
+from shmbroker.ipc.paging.sealing import QUICK_BYTES
 from shmbroker.ipc.ring.look import address_of, word_at
 
 if TYPE_CHECKING:

@@ -53,13 +53,13 @@ from shmbroker.ipc._quick import lib as quick
 from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import InvalidArgument, error_for
 from shmbroker.ipc.base.names import path_bytes
+from shmbroker.ipc.base.room import Room
 from shmbroker.ipc.base.thread import start
 from shmbroker.ipc.broker.store_writer import HOUR_NS, StoreWriter
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.paging.page_folder import remove_folder
 from shmbroker.ipc.paging.paged import Paged
 from shmbroker.ipc.paging.refused import Refused, allowed, refused
-from shmbroker.ipc.paging.room import Room
 from shmbroker.ipc.ring.look import address_of
 
 PAGE_BYTES: Final = 10 << 20

@@ -9,7 +9,7 @@ another file had there never checks, and a length may be followed, once its head
 
 from __future__ import annotations
 
-from shmbroker.core.atomics import copy, load, store
+from shmbroker.core.atomics import load, store
 from shmbroker.core.codes import DAMAGED, EMPTY, INVALID, OK, TOO_SMALL
 from shmbroker.core.kernel import exported_cold, kernel
 from shmbroker.core.layout import (
@@ -24,19 +24,18 @@ from shmbroker.core.layout import (
 )
 from shmbroker.core.record import record_bytes, record_length, record_position
 from shmbroker.ipc.base.system import system_checksum
+from shmbroker.ipc.journal.checking import BODY_SHIFT, CHECKSUM_MASK, head_checksum
 
-CHECKSUM_MASK = 0xFFFFFFFF
-BODY_SHIFT = 32
 UNIT = 8
+QUICK_BYTES = 1 << 19
+"""So much is copied and sealed in a fraction of a millisecond: then the interpreter's lock is kept,
+which takes longer to come back if others compute."""
 
 
 @kernel
-def head_checksum(sealing: int, at: int) -> int:
-    covered = sealing + SEALING_COVERED
-    store(covered, load(sealing + SEALING_OFFSET))
-    copy(covered + 8, at, RECORD_HEAD_BYTES)
-    store(covered + 8, load(at) & ~CHECKSUM_MASK)
-    return system_checksum(load(sealing + SEALING_SEED), covered, 8 + RECORD_HEAD_BYTES)
+def sealing_checksum(sealing: int, at: int) -> int:
+    seed, offset = load(sealing + SEALING_SEED), load(sealing + SEALING_OFFSET)
+    return head_checksum(sealing + SEALING_COVERED, seed, offset, at)
 
 
 @kernel
@@ -56,7 +55,7 @@ def records_seal(sealing: int) -> int:
         length = record_length(at)
         body = system_checksum(0, at + RECORD_HEAD_BYTES, length)
         store(at, body << BODY_SHIFT)
-        store(at, load(at) | head_checksum(sealing, at))
+        store(at, load(at) | sealing_checksum(sealing, at))
         at = sealing_pass(sealing, record_bytes(length))
     return OK
 
@@ -67,7 +66,7 @@ def record_check(sealing: int, at: int) -> int:
     store(sealing + SEALING_NEEDED, RECORD_HEAD_BYTES)
     if left < RECORD_HEAD_BYTES:
         return TOO_SMALL
-    if load(at) & CHECKSUM_MASK != head_checksum(sealing, at):
+    if load(at) & CHECKSUM_MASK != sealing_checksum(sealing, at):
         return INVALID
     length = record_length(at)
     store(sealing + SEALING_NEEDED, record_bytes(length))
@@ -100,7 +99,7 @@ def records_find(sealing: int) -> int:
     end = load(sealing + SEALING_END)
     while load(sealing + SEALING_AT) + UNIT + RECORD_HEAD_BYTES <= end:
         at = sealing_pass(sealing, UNIT)
-        if load(at) & CHECKSUM_MASK == head_checksum(sealing, at):
+        if load(at) & CHECKSUM_MASK == sealing_checksum(sealing, at):
             if record_position(at) >= load(sealing + SEALING_NEXT):
                 return OK
     return EMPTY

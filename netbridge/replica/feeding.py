@@ -11,8 +11,9 @@ from typing import Final, Protocol
 from shmbroker.ipc.base.errors import ConnectionClosed, Error, MessageGone
 from shmbroker.ipc.broker.journaler import Journaler
 from shmbroker.ipc.journal.end import End as JournalEnd
+from shmbroker.ipc.journal.history import History
 from shmbroker.ipc.journal.place import Place
-from shmbroker.ipc.journal.shipping import History, Tail
+from shmbroker.ipc.journal.shipping import Tail
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker

@@ -10,13 +10,13 @@ from typing import Final
 
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.broker.applier import Applier
-from shmbroker.ipc.broker.journaler import Journaler, begin_restoring
+from shmbroker.ipc.broker.journaler import Journaler, begin_restoring, noted
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.instance.whole import sync_folder, write_whole
+from shmbroker.ipc.journal.history import last_places
 from shmbroker.ipc.journal.journal import Journal
 from shmbroker.ipc.journal.place import Place
 from shmbroker.ipc.journal.replay import Replay
-from shmbroker.ipc.journal.shipping import last_places
 from shmbroker.ipc.vhost import vhost as vhosts
 
 JOURNAL: Final = "journal"
@@ -54,7 +54,7 @@ class Warm(Closable):
         try:
             self.journal = Journal(folder, epoch=None, segment_bytes=segment_bytes, node=node)
             self.applier = Applier(self.broker, self.journal)
-            with Replay(folder) as replay:
+            with Replay(folder, noted=noted(self.broker)) as replay:
                 self.applier.read(replay)
                 self.journal.begin(replay.report().epoch, replay)
             self.journal.keep(None, resync_bytes)

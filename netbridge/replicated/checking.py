@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from shmbroker.ipc.journal.shipping import History
+from shmbroker.ipc.journal.history import History
 from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.member.standing import Position
 from shmbroker.netbridge.member.written import place_of

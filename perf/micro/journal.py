@@ -2,7 +2,7 @@
 
     one message ──► frame ──► pwrite, fdatasync        against   pwrite, fdatasync of the same bytes
     256 KiB of messages ──► frame ──► the same         against   256 KiB over a file again and again
-    segments ──► replay ──► every record, in C         against   nothing: MB/s
+    segments ──► replay ──► every record checked        against   nothing: MB/s
 
 The bare loops overwrite a file that was written over before, as the journal does.
 """
@@ -19,9 +19,9 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-from shmbroker.core.codes import EMPTY, OK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.journal.journal import Journal
+from shmbroker.ipc.journal.replay import Replay
 from shmbroker.perf.machine.bare_file import FRAME_BYTES, BareFile
 from shmbroker.perf.machine.machine import machine
 
@@ -71,15 +71,14 @@ def stream(journal: Journal, size: int, seconds: float) -> tuple[float, int]:
 
 
 def replayed(folder: Path) -> tuple[float, int]:
-    """Seconds to read all records in C, and how many bytes of bodies they have."""
-    made, record = ffi.new("sb_replay **"), ffi.new("sb_journal_record *")
-    before, total, code = time.perf_counter(), 0, OK
-    assert lib.sb_replay_open(str(folder).encode(), 0, made) == OK
-    while (code := lib.sb_replay_next(made[0], record)) == OK:
-        total += record.length
-    assert code == EMPTY
-    lib.sb_replay_close(made[0])
-    return time.perf_counter() - before, total
+    """Seconds to read all records, as they are restored, and how many bytes of bodies they have."""
+    before = time.perf_counter()
+    with Replay(folder) as replay:
+        for _ in replay.batches():
+            pass
+        report = replay.report()
+    spent = time.perf_counter() - before
+    return spent, report.bytes - HEAD_BYTES * report.records
 
 
 def fill(folder: Path, size: int, total: int) -> None:

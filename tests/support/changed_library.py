@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from tests.support.changed_kernels import changed_kernels
 from tests.support.compiler import LIBRARY, PREFIX, write_internals
 
 IPC: Final = Path(__file__).parents[2] / "ipc"
@@ -34,17 +35,25 @@ class ChangedLibrary:
         self._objects = {source: self._kept(source) for source in sources}
         self._objects[work / "strerror.c"] = self._kept(work / "strerror.c")
 
-    def made(self, name: str, file: str, old: str, new: str) -> Path:
-        """The library in which `old`, which stands in the file exactly once, is `new`."""
+    def made(self, name: str, file: str, old: str, new: str, *more: Path) -> Path:
+        """The library in which `old`, which stands in the file exactly once, is `new`; with other
+        objects, such as kernels that are changed as well."""
         text = (IPC / file).read_text()
         assert text.count(old) == 1, f"{name}: write it anew"
         changed = self._work / f"{name}.c"
         changed.write_text(text.replace(old, new))
         parts = self._objects | {IPC / file: self._compiled(changed, self._work / f"{name}.o")}
+        return self.linked(name, *parts.values(), *more)
+
+    def linked(self, name: str, *parts: Path) -> Path:
         library = self._work / f"lib{name}.so"
-        link = ["cc", "-shared", "-pthread", *parts.values(), LIBRARY, "-o", library]
+        link = ["cc", "-shared", "-pthread", "-Wl,--no-undefined", *parts, LIBRARY, "-o", library]
         subprocess.run([*link, f"-Wl,-rpath,{LIBRARY.parent}"], check=True)
         return library
+
+    def kernels(self, name: str, kernel: str, old: str, new: str) -> Path:
+        """An object of the kernels of a module, with this in one of them."""
+        return changed_kernels(self._work / f"{name}.kernels.o", kernel, old, new)
 
     def _kept(self, source: Path) -> Path:
         """Of this source, with these headers; others may be making the same."""

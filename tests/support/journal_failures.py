@@ -25,6 +25,7 @@ from shmbroker.ipc.journal.journal import Journal
 from shmbroker.ipc.journal.replay import Replay
 from shmbroker.ipc.vhost import vhost as vhosts
 from tests.support.host import PATIENCE, after_the_host_died, journaling
+from tests.support.journal_mutants import without_guard
 from tests.support.storage import (
     FALLOCATE,
     FDATASYNC,
@@ -442,5 +443,6 @@ PARTS: dict[str, Callable[[Path], None]] = {
 }
 
 if __name__ == "__main__":
-    PARTS[sys.argv[1]](Path(sys.argv[2]))
+    with without_guard():
+        PARTS[sys.argv[1]](Path(sys.argv[2]))
     print("well")  # noqa: T201

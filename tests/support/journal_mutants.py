@@ -6,13 +6,23 @@ so that it does not, the test says so, and the mutant is to be written anew.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-SHARED = ("base/crc32c.c", "base/detail.c", "base/segment.c", "base/system.c")
-
 CRASH, DAMAGE, SYNC, TAKEOVER, COMPACTING = "crash", "damage", "sync", "takeover", "compacting"
 AHEAD, INHERITING, NAMING = "ahead", "inheriting", "naming"
+
+
+@dataclass(frozen=True, slots=True)
+class InKernel:
+    """A snippet of a kernel."""
+
+    kernel: str
+    old: str
+    new: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,71 +32,46 @@ class Mutant:
     name: str
     noticed_by: str
     file: str
+    """Of C; empty: only the kernel is changed."""
     old: str
     new: str
+    kernel: InKernel | None = None
+
+
+def _kernel(name: str, noticed_by: str, kernel: str, old: str, new: str) -> Mutant:
+    return Mutant(name, noticed_by, "", "", "", InKernel(kernel, old, new))
 
 
 MUTANTS: Final = (
     # --- what is read
-    Mutant(
-        "body-crc-not-looked-at", DAMAGE, "journal/reader.c",
-        "if (seen.body_crc != crc32c(0, bytes + HEAD, (size_t)(whole - HEAD)))",
-        "if (0)",
+    _kernel(
+        "body-crc-not-looked-at", DAMAGE, "stored_check",
+        "OK if (load(at) >> BODY_SHIFT) & CHECKSUM_MASK == body else DAMAGED", "OK",
     ),
-    Mutant(
-        "body-crc-not-looked-at-after-a-crash", CRASH, "journal/reader.c",
-        "if (seen.body_crc != crc32c(0, bytes + HEAD, (size_t)(whole - HEAD)))",
-        "if (0)",
+    _kernel(
+        "body-crc-not-looked-at-after-a-crash", CRASH, "stored_check",
+        "OK if (load(at) >> BODY_SHIFT) & CHECKSUM_MASK == body else DAMAGED", "OK",
     ),
-    Mutant(
-        "head-crc-not-looked-at", DAMAGE, "journal/reader.c",
-        "if (seen.crc != record_crc(in->seed, offset, &seen) || ",
-        "if (",
-    ),
-    Mutant(
-        "header-crc-not-looked-at", DAMAGE, "journal/record.c",
-        "if (header->crc != header_crc(header))",
-        "if (0)",
+    _kernel(
+        "head-crc-not-looked-at", DAMAGE, "head_checks",
+        "load(at) & CHECKSUM_MASK == found and ", "",
     ),
     Mutant(
         "crc-without-the-segment", CRASH, "journal/record.c",
         "return crc32c(seed, &covered", "(void)seed; return crc32c(0, &covered",
+        InKernel("head_checksum", "system_checksum(seed, covered", "system_checksum(0, covered"),
     ),
     Mutant(
         "crc-without-the-offset", DAMAGE, "journal/record.c",
         "covered = {offset, *head};", "covered = {0, *head}; (void)offset;",
+        InKernel("head_checksum", "store(covered, offset)", "store(covered, 0)"),
     ),
-    Mutant(
-        "torn-tail-not-cut", CRASH, "journal/replay.c",
-        "int64_t code = torn ? torn_at(replay, offset) : SB_OK;",
-        "int64_t code = torn ? damaged_at(replay, offset, \"torn\") : SB_OK;",
-    ),
-    Mutant(
-        "torn-tail-not-told", DAMAGE, "journal/replay.c",
-        "int64_t code = torn ? torn_at(replay, offset) : SB_OK;",
-        "int64_t code = torn ? SB_OK : SB_OK;",
-    ),
-    Mutant(
-        "half-a-frame-is-told", CRASH, "journal/reader.c",
-        "            *bad = at;\n",
-        "            in->keep = INT64_MAX;\n"
-        "            if (at > offset) return at;\n"
-        "            *bad = at;\n",
-    ),
-    Mutant(
-        "later-frames-not-looked-for", DAMAGE, "journal/replay.c",
-        "if (reader_was_synced(in, bad, replay->number))",
-        "if (0)",
-    ),
-    Mutant(
-        "known-end-not-looked-at", DAMAGE, "journal/replay.c",
-        "    if (end_is_known(known) || offset < end_reached(known))\n",
-        "    if (0)\n",
-    ),
-    Mutant(
-        "missing-segment-not-told", DAMAGE, "journal/replay.c",
-        "        if (entry->end == UNKNOWN_END)\n            return SB_OK;",
-        "        if (1)\n            return SB_OK;",
+    _kernel(
+        "half-a-frame-is-told", CRASH, "frame_check",
+        "        if code != OK:\n            return code\n",
+        "        if code != OK:\n"
+        "            store(checking + CHECKING_WHOLE, int(at > load(checking + CHECKING_AT)))\n"
+        "            return OK if at > load(checking + CHECKING_AT) else code\n",
     ),
     # --- what is taken over
     Mutant(
@@ -98,24 +83,11 @@ MUTANTS: Final = (
         "        code = inherit_from(", "        code = 1 ? SB_EMPTY : inherit_from(",
     ),
     Mutant(
-        "what-was-reached-is-not-looked-at", INHERITING, "journal/replay.c",
-        "    if (end_is_known(known) || offset < end_reached(known))\n",
-        "    if (end_is_known(known))\n",
-    ),
-    Mutant(
-        "newest-segment-is-not-missed", INHERITING, "journal/list.c",
-        "    if (reached.serial <= newest)\n", "    if (1)\n",
-    ),
-    Mutant(
         "noted-before-it-is-synced", CRASH, "journal/journal.c",
         "    const frame_place place = place_of(journal);\n    frame_seal(out, &place);\n",
         "    const frame_place place = place_of(journal);\n    frame_seal(out, &place);\n"
         "    reached_write(&journal->in, &(listed){to->serial, journal->end + out->filled -\n"
         "                                          out->start});\n",
-    ),
-    Mutant(
-        "foreign-segment-is-read", INHERITING, "journal/replay.c",
-        "    if (!node_fits(replay->segment.node, replay->node))\n", "    if (0)\n",
     ),
     # --- what is written
     Mutant(
@@ -201,3 +173,17 @@ MUTANTS: Final = (
         "    if (linkat(of->in.file, from->name, of->in.file, name, 0) != 0)\n",
     ),
 )  # fmt: skip
+
+
+@contextmanager
+def without_guard() -> Iterator[None]:
+    """Of those in Python, the one that JOURNAL_MUTANT names, if it names one."""
+    name = os.environ.get("JOURNAL_MUTANT")
+    if name is None:
+        yield
+        return
+    from tests.support.journal_reading_mutants import IN_PYTHON  # all of a link's machine
+
+    [mutant] = [each for each in IN_PYTHON if each.name == name]
+    with mutant.applied():
+        yield

@@ -19,6 +19,7 @@ from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.journal import Journal
 from shmbroker.ipc.journal.replay import Replay
+from tests.support.journal_mutants import without_guard
 from tests.support.storage import MARKED, Folder, Storage, entries, write_folder
 
 SEGMENT_BYTES = 32 << 10
@@ -259,4 +260,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with without_guard():
+        main()

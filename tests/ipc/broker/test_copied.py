@@ -16,10 +16,11 @@ from shmbroker.ipc.base.errors import Replaced
 from shmbroker.ipc.broker.applier import Applier
 from shmbroker.ipc.broker.journaler import Journaler, begin_restoring
 from shmbroker.ipc.journal.end import End
+from shmbroker.ipc.journal.history import History, last_places
 from shmbroker.ipc.journal.journal import Journal
 from shmbroker.ipc.journal.place import Place
 from shmbroker.ipc.journal.replay import Replay
-from shmbroker.ipc.journal.shipping import History, Tail, last_places
+from shmbroker.ipc.journal.shipping import Tail
 from tests.conftest import vhost_for_a_while
 from tests.support.host import PATIENCE
 

@@ -13,8 +13,8 @@ import shmbroker
 from shmbroker import Broker, JournalDamaged
 from shmbroker.ipc.broker.journaler import Journaler
 from shmbroker.ipc.journal import records
+from shmbroker.ipc.journal.history import History, last_places
 from shmbroker.ipc.journal.replay import Record, Replay, segment_name
-from shmbroker.ipc.journal.shipping import History, last_places
 from tests.ipc.broker.test_copied import Copy, publish
 from tests.support.host import PATIENCE
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from shmbroker.core.layout import RECORD_IS_MESSAGE, RECORD_KIND_SHIFT
+from shmbroker.ipc.base.room import Room
 from shmbroker.ipc.journal.stored import HEAD
 from shmbroker.ipc.paging.page_file import HEADER_BYTES
 from shmbroker.ipc.paging.page_reader import READ_BYTES, Safety
 from shmbroker.ipc.paging.page_store import PageStore
-from shmbroker.ipc.paging.room import Room
 
 PAGE_BYTES = 4 << 20
 LONG = READ_BYTES + 1000  # of a body: of no unit, and more than is read at once

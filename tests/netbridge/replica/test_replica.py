@@ -15,9 +15,9 @@ import pytest
 import shmbroker
 from shmbroker import Broker, NotEnoughReplicas
 from shmbroker.ipc.base.errors import InvalidArgument
+from shmbroker.ipc.journal.history import History
 from shmbroker.ipc.journal.journal import Journal
 from shmbroker.ipc.journal.replay import Replay
-from shmbroker.ipc.journal.shipping import History
 from shmbroker.ipc.paging.pager import Pager
 from shmbroker.netbridge.replica.feed import State
 from shmbroker.netbridge.replica.replica import Replica

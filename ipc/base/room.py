@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 from mmap import mmap
-from typing import Final
 
 from shmbroker.ipc._native import ffi
-from shmbroker.ipc.ring.look import address_of
-
-QUICK_BYTES: Final = 1 << 19
-"""So much is copied and sealed in a fraction of a millisecond: then the interpreter's lock is kept,
-which takes longer to come back if others compute."""
 
 
 class Room:
@@ -28,4 +22,4 @@ class Room:
             self.size = size
             self.view = memoryview(memory)
             self._held = ffi.from_buffer(memory)
-            self.address = address_of(self._held)
+            self.address = int(ffi.cast("intptr_t", self._held))
