@@ -102,27 +102,6 @@ void applier_forget(sb_applier *all, restored **at)
     restored_free(all, gone);
 }
 
-static void forget_if(sb_applier *all, bool (*is_gone)(const sb_applier *, const restored *))
-{
-    for (int hash = 0; hash < HASHES; hash++)
-        for (restored **at = &all->queues[hash]; *at;)
-            if (is_gone(all, *at))
-                applier_forget(all, at);
-            else
-                at = &(*at)->next;
-}
-
-static bool is_marked_gone(const sb_applier *all, const restored *queue)
-{
-    (void)all;
-    return queue->gone;
-}
-
-static bool is_not_listed(const sb_applier *all, const restored *queue)
-{
-    return queue->listed != all->lists;
-}
-
 /* These queues are there, and no others: what is declared later follows. */
 static int64_t queues_listed(sb_applier *all, const sb_journal_record *record)
 {
@@ -137,9 +116,13 @@ static int64_t queues_listed(sb_applier *all, const sb_journal_record *record)
         if (queue)
             queue->listed = all->lists;
     }
-    forget_if(all, is_not_listed);
-    unpublished_free(all); /* what is left of them follows */
-    return SB_OK;
+    for (int hash = 0; hash < HASHES; hash++)
+        for (restored **at = &all->queues[hash]; *at;)
+            if ((*at)->listed != all->lists)
+                applier_forget(all, at);
+            else
+                at = &(*at)->next;
+    return SB_UNDECIDED;
 }
 
 /* --- records ---------------------------------------------------------------------------------- */
@@ -197,30 +180,8 @@ static void detached(restored *queue)
     word_store(queue->ring.memory, L_RING_MODE_AT, mode & ~(int64_t)L_MODE_REPLICA);
 }
 
-static int64_t declared(sb_applier *all, const sb_journal_record *record)
-{
-    char page[L_RING_GATES_AT], name[L_NAME_BYTES_MAX + 1];
-    declaration_head head;
-    restored **at = applier_place(all, record->queue);
-    int64_t code = declaration_read(record->body, record->length, &head, name, page);
-    if (code != SB_OK)
-        return fail(code, "segment %llx, byte %lld: a queue's declaration contradicts itself",
-                    (long long)record->serial, (long long)record->offset);
-    if (all->is_replica && !all->reads && head.flags & L_QUEUE_INBOX &&
-        replicate_is_all(word_load(page, L_SETTING_REPLICATE_AT)))
-        return pages(all, &head);
-    if (*at) {
-        (*at)->later = later_by(&head);
-        if (!word_load(page, L_SETTING_REPLICA_AT))
-            detached(*at);
-        id_given(*at, word_load(page, L_SETTING_SCHEDULED_AT));
-        return sb_port_restore_head(&(*at)->port, record->position);
-    }
-    return applier_declare(all, record->queue, &head, name, page, record->position);
-}
-
-int64_t applier_declare(sb_applier *all, int64_t number, const declaration_head *head,
-                        const char *name, const char *page, int64_t position)
+static int64_t declare(sb_applier *all, int64_t number, const declaration_head *head,
+                       const char *name, const char *page, int64_t position)
 {
     sb_connection *connection = all->connection;
     restored **at = applier_place(all, number), *made = NULL;
@@ -249,6 +210,33 @@ int64_t applier_declare(sb_applier *all, int64_t number, const declaration_head 
     sb_port_restore_begin(&made->port, position);
     *at = made;
     return SB_OK;
+}
+
+static int64_t declared(sb_applier *all, const sb_journal_record *record)
+{
+    char page[L_RING_GATES_AT], name[L_NAME_BYTES_MAX + 1];
+    declaration_head head;
+    restored **at = applier_place(all, record->queue);
+    int64_t code = declaration_read(record->body, record->length, &head, name, page);
+    if (code != SB_OK)
+        return fail(code, "segment %llx, byte %lld: a queue's declaration contradicts itself",
+                    (long long)record->serial, (long long)record->offset);
+    if (all->is_replica && !all->reads && head.flags & L_QUEUE_INBOX &&
+        replicate_is_all(word_load(page, L_SETTING_REPLICATE_AT)))
+        return pages(all, &head);
+    if (*at) {
+        (*at)->later = later_by(&head);
+        if (!word_load(page, L_SETTING_REPLICA_AT))
+            detached(*at);
+        id_given(*at, word_load(page, L_SETTING_SCHEDULED_AT));
+        return sb_port_restore_head(&(*at)->port, record->position);
+    }
+    return declare(all, record->queue, &head, name, page, record->position);
+}
+
+int64_t sb_applier_declare(sb_applier *all, int64_t number, const void *body, int64_t length)
+{
+    return declared(all, &(sb_journal_record){.queue = number, .body = body, .length = length});
 }
 
 static int64_t no_slot(const restored *queue, const sb_journal_record *record)
@@ -336,45 +324,6 @@ static int64_t retired(restored *queue, const sb_journal_record *record)
     return code == SB_OK ? code : no_slot(queue, record);
 }
 
-static void bodies_free(sb_applier *all)
-{
-    while (all->bodies) {
-        catalog_body *first = all->bodies;
-        all->bodies = first->next;
-        free(first);
-    }
-    all->last = &all->bodies;
-}
-
-static int64_t catalog_noted(sb_applier *all, const sb_journal_record *record)
-{
-    if (record->position == 0) {
-        bodies_free(all);
-        return SB_OK;
-    }
-    catalog_body *made = malloc(sizeof *made + (size_t)record->length);
-    if (!made)
-        return fail_system("memory for the catalog");
-    made->next = NULL;
-    made->length = record->length;
-    memcpy(made->bytes, record->body, (size_t)record->length);
-    *all->last = made;
-    all->last = &made->next;
-    return SB_OK;
-}
-
-static int64_t standing_noted(sb_applier *all, const sb_journal_record *record)
-{
-    catalog_body *made = malloc(sizeof *made + (size_t)record->length);
-    if (!made)
-        return fail_system("memory for the standing of a member");
-    free(all->standing);
-    all->standing = made;
-    made->length = record->length;
-    memcpy(made->bytes, record->body, (size_t)record->length);
-    return SB_OK;
-}
-
 void applier_reached(sb_applier *all, const sb_place *place)
 {
     all->number = place->number;
@@ -403,14 +352,11 @@ int64_t applier_record(sb_applier *all, const sb_journal_record *record)
     }
     if (record->kind == SB_RECORD_QUEUE)
         return declared(all, record);
-    if (record->kind == SB_RECORD_CATALOG)
-        return catalog_noted(all, record);
     if (record->kind == SB_RECORD_QUEUES)
         return queues_listed(all, record);
-    if (record->kind == SB_RECORD_UNPLACED)
-        return unpublished_note(all, record);
-    if (record->kind == SB_RECORD_STANDING)
-        return standing_noted(all, record);
+    if (record->kind == SB_RECORD_CATALOG || record->kind == SB_RECORD_UNPLACED ||
+        record->kind == SB_RECORD_STANDING)
+        return SB_UNDECIDED;
     if (record->kind == SB_RECORD_COPIED && all->reads)
         return place_read(all, record);
     /* a list of ids goes by its queue's number with the sign bit */
@@ -432,14 +378,13 @@ int64_t applier_record(sb_applier *all, const sb_journal_record *record)
 
 void applier_forget_gone(sb_applier *all)
 {
-    forget_if(all, is_marked_gone);
     if (all->marked_count > 0) /* a takeover waits, and a full arena is large */
         marked_drop(all);
 }
 
 /* --- beginning and end ------------------------------------------------------------------------ */
 
-int64_t applier_make(sb_connection *connection, sb_applier **made)
+static int64_t make(sb_connection *connection, sb_applier **made)
 {
     int64_t code = change_code(connection);
     if (code != SB_OK)
@@ -451,7 +396,6 @@ int64_t applier_make(sb_connection *connection, sb_applier **made)
     if (!all)
         return fail_system("memory for restoring");
     all->connection = connection;
-    all->last = &all->bodies;
     all->event = -1;
     *made = all;
     return SB_OK;
@@ -463,7 +407,7 @@ int64_t sb_applier_open(sb_connection *connection, sb_journal *journal, int64_t 
     if (!connection->restores)
         return fail(SB_INVALID, "vhost '%s' is there for others: frames are applied to one that is "
                     "being restored", connection->vhost);
-    int64_t code = applier_make(connection, made);
+    int64_t code = make(connection, made);
     if (code != SB_OK)
         return code;
     (*made)->number = number;
@@ -472,14 +416,30 @@ int64_t sb_applier_open(sb_connection *connection, sb_journal *journal, int64_t 
     return SB_OK;
 }
 
+int64_t sb_applier_open_alone(sb_connection *connection, sb_applier **made)
+{
+    int64_t code = connection_lock(connection);
+    if (code != SB_OK)
+        return code;
+    code = make(connection, made);
+    if (code == SB_OK)
+        (*made)->is_locked = true;
+    else
+        connection_unlock(connection);
+    return code;
+}
+
+void applier_failed(sb_applier *all, int64_t code)
+{
+    snprintf(all->why, sizeof all->why, "%s", sb_detail(code));
+    all->failed = code;
+}
+
 void sb_applier_close(sb_applier *all)
 {
-    applier_unlock(all);
+    sb_applier_unlock(all);
     for (int hash = 0; hash < HASHES; hash++)
         while (all->queues[hash])
             applier_forget(all, &all->queues[hash]);
-    bodies_free(all);
-    unpublished_free(all);
-    free(all->standing);
     free(all);
 }

@@ -1,8 +1,7 @@
 /* An applier: records of a journal appended to rings, before there is a name for any of them.
  *
- * applier.c appends; copied.c takes frames of another journal as they come; takeover.c leaves out
- * what is not replicated; restore.c gives rings their rows in the catalog, and makes the vhost
- * visible. */
+ * applier.c appends; copied.c takes frames of another journal as they come; restore.c gives rings
+ * their rows in the catalog.  What is not of a single queue is Python's (restoring.py). */
 
 #ifndef SHMBROKER_BROKER_APPLIER_H
 #define SHMBROKER_BROKER_APPLIER_H
@@ -16,11 +15,10 @@ typedef struct restored {
     declaration_head head;
     int64_t number, row;
     int64_t later; /* to be added to an expiry of that boot */
-    bool gone, is_schedule;
+    bool is_schedule;
     bool has_chunks; /* blocks of the arena name its row */
     bool is_there;   /* the catalog has it */
     bool is_closed;  /* its port */
-    bool is_anew;    /* of another number than the journal has (takeover.c) */
     int64_t listed;  /* the number of the last list of queues that names it */
     int64_t holes_below; /* positions for which no message came yet are below this one */
     /* of a schedule: the number of its queue, and the last id that was given */
@@ -31,20 +29,6 @@ typedef struct restored {
     sb_port port;
 } restored;
 
-typedef struct catalog_body {
-    struct catalog_body *next;
-    int64_t length;
-    char bytes[];
-} catalog_body;
-
-/* Of a committed transaction, and not published by the end. */
-typedef struct unpublished {
-    struct unpublished *next;
-    int64_t id, number; /* of its records, and of its queue */
-    int64_t length;
-    char chunk[];
-} unpublished;
-
 #define HASHES 4096
 
 struct sb_applier {
@@ -52,20 +36,20 @@ struct sb_applier {
     sb_journal *journal; /* into which frames are written first, or NULL */
     restored *queues[HASHES];
     int64_t number, epoch, seal, chain; /* of the last frame that was applied, 0: none */
-    sb_place next;  /* that is being applied */
+    sb_place next;  /* that is being applied: */
+    sb_end_frame frame;
+    const sb_batch *batch; /* of our own journal, instead; or NULL */
+    int64_t at;     /* its records below are */
+    const unsigned char *shipped, *end; /* and what follows */
+    bool is_locked; /* the catalog, by us */
     bool reads;     /* its own journal */
-    bool restores;  /* the connection is locked */
     bool is_replica; /* it has the journal of the original, and not its pages */
     int event;      /* told when a frame is written, or -1 */
     _Atomic int64_t written; /* the number of the last that was, */
     _Atomic int64_t synced;  /* and of the last that was synced */
     int64_t failed; /* SB_OK, or what has stopped it, and why */
     char why[512];
-    catalog_body *bodies, **last;
-    catalog_body *standing; /* the newest, or NULL */
-    unpublished *unpublished; /* in their order */
-    int64_t messages, lists;
-    bool counts; /* the messages, which takes a look at each */
+    int64_t lists;
     int64_t rows, spare_count, marked_count;
     int32_t spare[L_QUEUE_ROWS];           /* rows of queues that are gone */
     int32_t marked[L_QUEUE_ROWS];          /* the same, but blocks of the arena still name them */
@@ -79,42 +63,20 @@ restored **applier_place(sb_applier *all, int64_t number);
 void applier_path(const sb_applier *all, const restored *queue, char *path);
 /* A chunk as long as its record, reserved by this port and filled: its offset. */
 int64_t applier_chunk(restored *queue, sb_port *port, const void *body, int64_t length);
-/* Append what one record says. */
+/* Append what one record says; SB_UNDECIDED: Python has to know of it, too. */
 int64_t applier_record(sb_applier *all, const sb_journal_record *record);
-/* A queue that was declared, and has nothing up to this position; its page as declaration_read has
- * it. */
-int64_t applier_declare(sb_applier *all, int64_t number, const declaration_head *head,
-                        const char *name, const char *page, int64_t position);
 /* The last frame of the original that it has. */
 void applier_reached(sb_applier *all, const sb_place *place);
-/* One for a vhost that has no queues; freed by sb_applier_close. */
-int64_t applier_make(sb_connection *connection, sb_applier **made);
 /* The queue at this place is no more. */
 void applier_forget(sb_applier *all, restored **at);
-/* Give back what queues have that are marked as gone. */
+/* Give back what queues have that are gone. */
 void applier_forget_gone(sb_applier *all);
+/* It goes on no more, for this reason. */
+void applier_failed(sb_applier *all, int64_t code);
 
 /* --- copied.c --------------------------------------------------------------------------------- */
 
 /* What comes is written there first. */
 void applier_journals(sb_applier *all, sb_journal *journal);
-
-/* --- restore.c -------------------------------------------------------------------------------- */
-
-/* Others may declare something again. */
-void applier_unlock(sb_applier *all);
-
-/* --- takeover.c ------------------------------------------------------------------------------- */
-
-/* Before anything has its name: all goes that another member has written and that is not
- * replicated. */
-int64_t applier_takes_over(sb_applier *all);
-
-/* --- unpublished.c ---------------------------------------------------------------------------- */
-
-int64_t unpublished_note(sb_applier *all, const sb_journal_record *record);
-void unpublished_free(sb_applier *all);
-/* Commit what is left, when all has its name. */
-int64_t unpublished_commit(sb_applier *all);
 
 #endif

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
-
 from shmbroker.core.codes import DUPLICATE
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.closable import Closable
-from shmbroker.ipc.base.detail import detail_of
-from shmbroker.ipc.base.errors import error_for
+from shmbroker.ipc.base.detail import checked
+from shmbroker.ipc.broker.restoring import Restoring
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.journal.end import Frame
 from shmbroker.ipc.journal.journal import Journal
 from shmbroker.ipc.journal.place import Place
 from shmbroker.ipc.journal.replay import Replay
 from shmbroker.ipc.journal.shipping import place_of
-
-STANDING_ROOM: Final = 1 << 16
-"""Bytes."""
 
 
 class Applier(Closable):
@@ -27,18 +22,14 @@ class Applier(Closable):
         """`journal`: frames are written there first, sealed anew: its segments are at least twice
         as large as those of the original.  `number`: of the last frame that the vhost has."""
         self._broker, self._journal = broker, journal
-        self._applier: Any = ffi.NULL
-        self._standing = ffi.new("char[]", STANDING_ROOM)
         made = ffi.new("sb_applier **")
         into = ffi.NULL if journal is None else journal._journal
+        self._what = f"applying frames to vhost {self._broker.vhost!r}"
         self._check(lib.sb_applier_open(broker._connection, into, number, made))
-        self._applier = made[0]
+        self._restoring = Restoring(broker, made[0], self._what)
 
     def _check(self, code: int) -> int:
-        if code < 0:
-            what = f"applying frames to vhost {self._broker.vhost!r}"
-            raise error_for(code, what, ffi.errno, detail_of(code))
-        return code
+        return checked(code, self._what)
 
     def apply(self, frame: Frame) -> bool:
         """False: it was applied before.  MessageGone: frames are missing before it."""
@@ -47,13 +38,12 @@ class Applier(Closable):
         told.seal = frame.seal
         records = ffi.from_buffer(frame.records)
         told.records, told.bytes = records, len(records)
-        code: int = lib.sb_applier_apply(self._applier, told)
+        code = self._restoring.apply(told)
         return code != DUPLICATE and self._check(code) == 0
 
     def read(self, replay: Replay) -> None:
         """First: all that its own journal has."""
-        for batch in replay.batches():
-            self._check(lib.sb_applier_records(self._applier, batch))
+        self._restoring.replay(replay)
 
     def frames(self, shipped: bytes | bytearray | memoryview, eventfd: int = -1) -> None:
         """Apply what was shipped; frames that it has are passed over.
@@ -61,45 +51,41 @@ class Applier(Closable):
         `eventfd`: is counted up when `written` is further.
         """
         memory = ffi.from_buffer(shipped)
-        self._check(lib.sb_applier_frames(self._applier, memory, len(memory), eventfd))
+        self._check(self._restoring.frames(memory, eventfd))
 
     def place(self) -> Place | None:
         """The last frame of the original that it has."""
         told = ffi.new("sb_place *")
-        lib.sb_applier_place(self._applier, told)
+        lib.sb_applier_place(self._restoring.applier, told)
         return place_of(told)
 
     def go_on(self, place: Place) -> None:
         """The original has its last frame under this name."""
         told = ffi.new("sb_place *", (place.number, place.epoch, place.seal, place.chain))
-        lib.sb_applier_go_on(self._applier, told)
+        lib.sb_applier_go_on(self._restoring.applier, told)
 
     @property
     def written(self) -> int:
         """From any thread: the number of the last frame that is in a file of its journal."""
-        return int(lib.sb_applier_written(self._applier))
+        return int(lib.sb_applier_written(self._restoring.applier))
 
     def standing(self) -> bytes:
         """The newest that its journal has, as whoever was live has written it; empty: none."""
-        length = lib.sb_applier_standing(self._applier, self._standing, STANDING_ROOM)
-        found: bytes = ffi.buffer(self._standing, self._check(length))[:]
-        return found
+        return self._restoring.standing
 
     def sync(self) -> None:
         """In another thread, while frames are applied: what is written."""
-        self._check(lib.sb_applier_sync(self._applier))
+        self._check(lib.sb_applier_sync(self._restoring.applier))
 
     @property
     def synced(self) -> int:
         """From any thread: the number of the last frame that was written before such a sync."""
-        return int(lib.sb_applier_synced(self._applier))
+        return int(lib.sb_applier_synced(self._restoring.applier))
 
     def finish(self, *, takes_over: bool = False) -> None:
         """The vhost is there for others.  `takes_over`: without what is not replicated."""
-        self._check(lib.sb_applier_finish(self._applier, takes_over))
+        self._restoring.finish(takes_over=takes_over)
 
     def close(self) -> None:
         """What has no name is removed."""
-        if self._applier != ffi.NULL:
-            lib.sb_applier_close(self._applier)
-            self._applier = ffi.NULL
+        self._restoring.close()

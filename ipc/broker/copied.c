@@ -196,39 +196,6 @@ void sb_applier_go_on(sb_applier *applier, const sb_place *place)
     atomic_store(&applier->synced, 0);
 }
 
-static void failed(sb_applier *to, int64_t code)
-{
-    snprintf(to->why, sizeof to->why, "%s", sb_detail(code));
-    to->failed = code;
-}
-
-int64_t sb_applier_standing(const sb_applier *applier, void *to, int64_t room)
-{
-    const catalog_body *found = applier->standing;
-    if (!found)
-        return 0;
-    if (found->length > room)
-        return fail(SB_TOO_LARGE, "the standing of a member has %lld bytes",
-                    (long long)found->length);
-    memcpy(to, found->bytes, (size_t)found->length);
-    return found->length;
-}
-
-int64_t sb_applier_records(sb_applier *applier, const sb_batch *batch)
-{
-    int64_t code = SB_OK;
-    applier->reads = !applier->restores;
-    for (int64_t at = 0; at < batch->bytes && code == SB_OK;) {
-        const sb_journal_record record = batch_record(batch, at);
-        code = applier_record(applier, &record);
-        at += record_bytes(record.length);
-    }
-    applier->reads = false;
-    if (code != SB_OK && !applier->restores)
-        failed(applier, code);
-    return code;
-}
-
 /* --- frames ----------------------------------------------------------------------------------- */
 
 static int64_t follows(const sb_applier *to, const sb_end_frame *frame)
@@ -247,8 +214,39 @@ static int64_t follows(const sb_applier *to, const sb_end_frame *frame)
     return SB_OK;
 }
 
+/* What is left of it. */
+static int64_t rest(sb_applier *to, sb_journal_record *record)
+{
+    int64_t code = SB_OK, bytes = to->batch ? to->batch->bytes : to->frame.bytes;
+    while (code == SB_OK && to->at < bytes) {
+        *record = to->batch ? batch_record(to->batch, to->at) : record_at(&to->frame, to->at);
+        to->at += record_bytes(record->length);
+        code = applier_record(to, record);
+    }
+    if (code == SB_UNDECIDED)
+        return code;
+    if (code == SB_OK && to->frame.bytes > 0)
+        applier_reached(to, &to->next);
+    if (code != SB_OK)
+        applier_failed(to, code); /* half of it may be there */
+    to->frame.bytes = 0;
+    to->batch = NULL;
+    to->reads = false;
+    return code;
+}
+
+int64_t sb_applier_records(sb_applier *to, const sb_batch *batch, sb_journal_record *record)
+{
+    to->shipped = to->end = NULL;
+    to->batch = batch;
+    to->at = 0;
+    to->reads = !to->is_locked;
+    return rest(to, record);
+}
+
 /* `chain`: behind it. */
-static int64_t apply(sb_applier *to, const sb_end_frame *frame, int64_t chain)
+static int64_t apply(sb_applier *to, const sb_end_frame *frame, int64_t chain,
+                     sb_journal_record *record)
 {
     if (to->failed)
         return fail(to->failed, "%s", to->why);
@@ -264,19 +262,21 @@ static int64_t apply(sb_applier *to, const sb_end_frame *frame, int64_t chain)
         code = journaled(to, frame);
     if (code == SB_JOURNAL_DAMAGED)
         return code; /* nothing was done */
-    if (code == SB_OK)
-        code = each_record(to, frame, applier_record);
-    if (code == SB_OK)
-        applier_reached(to, &to->next);
-    else
-        failed(to, code); /* half of it may be there */
-    return code;
+    if (code != SB_OK) {
+        applier_failed(to, code);
+        return code;
+    }
+    to->frame = *frame;
+    to->at = 0;
+    return rest(to, record);
 }
 
-int64_t sb_applier_apply(sb_applier *to, const sb_end_frame *frame)
+int64_t sb_applier_apply(sb_applier *to, const sb_end_frame *frame, sb_journal_record *record)
 {
-    return apply(to, frame, shipped_chain(to->chain, frame->number, frame->seal, frame->records,
-                                          frame->bytes));
+    to->shipped = to->end = NULL;
+    int64_t chain = shipped_chain(to->chain, frame->number, frame->seal, frame->records,
+                                  frame->bytes);
+    return apply(to, frame, chain, record);
 }
 
 /* A frame of a former live, or one behind another past than ours. */
@@ -293,7 +293,8 @@ static int64_t fits(const sb_applier *to, const sb_shipped *head, int64_t chain)
     return SB_OK;
 }
 
-static int64_t one(sb_applier *to, const sb_shipped *head, const void *records)
+static int64_t one(sb_applier *to, const sb_shipped *head, const void *records,
+                   sb_journal_record *record)
 {
     if (head->number <= to->number && head->epoch == to->epoch)
         return SB_OK; /* it was applied before */
@@ -303,21 +304,29 @@ static int64_t one(sb_applier *to, const sb_shipped *head, const void *records)
         return code;
     return apply(to, &(sb_end_frame){
         .number = head->number, .after = head->after, .epoch = head->epoch, .records = records,
-        .bytes = head->bytes, .seal = head->seal}, chain);
+        .bytes = head->bytes, .seal = head->seal}, chain, record);
 }
 
-int64_t sb_applier_frames(sb_applier *to, const void *frames, int64_t bytes, int64_t event)
+int64_t sb_applier_more(sb_applier *to, sb_journal_record *record)
 {
-    const unsigned char *at = frames, *end = at + bytes;
-    int64_t code = (uintptr_t)frames % 8 ? SB_INVALID : SB_OK;
-    to->event = (int)event;
-    while (code == SB_OK && at < end) {
-        const sb_shipped *head = (const sb_shipped *)(const void *)at;
-        if (end - at < SHIPPED_HEAD || head->bytes < HEAD || head->bytes % 8 ||
-            head->bytes > end - at - SHIPPED_HEAD)
+    int64_t code = rest(to, record);
+    while (code == SB_OK && to->shipped < to->end) {
+        const sb_shipped *head = (const sb_shipped *)(const void *)to->shipped;
+        const unsigned char *records = to->shipped + SHIPPED_HEAD;
+        if (to->end - to->shipped < SHIPPED_HEAD || head->bytes < HEAD || head->bytes % 8 ||
+            head->bytes > to->end - records)
             return fail(SB_JOURNAL_DAMAGED, "what has come is not made of whole frames");
-        code = one(to, head, at + SHIPPED_HEAD);
-        at += SHIPPED_HEAD + head->bytes;
+        to->shipped = records + head->bytes;
+        code = one(to, head, records, record);
     }
     return code;
+}
+
+int64_t sb_applier_frames(sb_applier *to, const void *frames, int64_t bytes, int64_t event,
+                          sb_journal_record *record)
+{
+    to->shipped = frames;
+    to->end = to->shipped + bytes;
+    to->event = (int)event;
+    return (uintptr_t)frames % 8 ? SB_INVALID : sb_applier_more(to, record);
 }

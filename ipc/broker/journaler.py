@@ -1,26 +1,22 @@
-"""Writing the journal of a vhost, and restoring it from one (ipc/broker/journaler.c, restore.c)."""
+"""Writing the journal of a vhost (ipc/broker/journaler.c), and restoring it from one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from shmbroker.core.codes import EMPTY, OK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import error_for
 from shmbroker.ipc.base.names import name_bytes, path_bytes
+from shmbroker.ipc.broker.restoring import Progress, Restoring
 from shmbroker.ipc.broker.store_writer import NativeWriter
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.journal.replay import Replay
 from shmbroker.ipc.queue_replica import moment
-
-TELL_BYTES: Final = 16 << 20
-
-Progress = Callable[[int, int], object]
-"""Told of the bytes that were read, and of how many."""
 
 
 def _check(code: int, what: str) -> int:
@@ -76,18 +72,10 @@ def restore(broker: Broker, folder: Path, progress: Progress | None = None) -> R
     what = f"restoring vhost {broker.vhost!r} from {folder}"
     with Replay(folder, noted=noted(broker), what=what) as replay:
         made = ffi.new("sb_applier **")
-        _check(lib.sb_restoring(broker._connection, made), what)
-        try:
-            told = 0
-            for batch in replay.batches():
-                _check(lib.sb_applier_records(made[0], batch), what)
-                done, of = replay.progress()
-                if progress is not None and done >= told:
-                    progress(done, of)
-                    told = done + TELL_BYTES
-            return Restored(_check(lib.sb_restored(made[0]), what), replay.found)
-        finally:
-            lib.sb_applier_close(made[0])
+        _check(lib.sb_applier_open_alone(broker._connection, made), what)
+        with Restoring(broker, made[0], what) as restoring:
+            restoring.replay(replay, progress)
+            return Restored(restoring.finish(counts=True), replay.found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,45 +84,4 @@ int64_t sb_join(sb_connection *connection, const char *name);
  * that is done. */
 int64_t sb_restore_begin(const char *vhost, int64_t arena_bytes, const char *group,
                          const char *name, sb_connection **connection);
-/* An applier: frames of another journal, appended to the rings of a vhost that was begun by
- * sb_restore_begin, as they come; others do not see it before sb_applier_finish.  journal: a frame
- * is written there first, sealed anew; of segments that are at least twice as large as those of the
- * original, and without a snapshot.  Or NULL.  number: of the last frame that it has, 0 none. */
-typedef struct sb_applier sb_applier;
-int64_t sb_applier_open(sb_connection *connection, sb_journal *journal, int64_t number,
-                        sb_applier **applier);
-/* SB_DUPLICATE: it was applied before.  SB_GONE: frames are missing before it.  SB_JOURNAL_DAMAGED:
- * a record does not check, and nothing was done.  With anything else it has failed for good. */
-int64_t sb_applier_apply(sb_applier *applier, const sb_end_frame *frame);
-/* Frames as they are shipped, one after the other; such as were applied before are passed over.
- * event: an eventfd that is counted up when one is written, or -1.  SB_STALE: of an epoch below one
- * that was met. */
-int64_t sb_applier_frames(sb_applier *applier, const void *frames, int64_t bytes, int64_t event);
-/* First: what its own journal has, which goes on behind that; or of sb_restoring, all there is. */
-int64_t sb_applier_records(sb_applier *applier, const sb_batch *batch);
-/* The last frame of the original that it has; number 0: none. */
-void sb_applier_place(const sb_applier *applier, sb_place *place);
-/* The original has it under this name: what follows comes behind it. */
-void sb_applier_go_on(sb_applier *applier, const sb_place *place);
-/* From any thread: the number of the last frame that is in a file of its journal. */
-int64_t sb_applier_written(sb_applier *applier);
-/* The newest SB_RECORD_STANDING that it has met, 0 bytes if none: how many.  SB_TOO_LARGE. */
-int64_t sb_applier_standing(const sb_applier *applier, void *to, int64_t room);
-/* In another thread than the one that applies, which may go on: sync what is written.  If nobody
- * does, it is done now and then by the one that applies. */
-int64_t sb_applier_sync(sb_applier *applier);
-/* From any thread: the number of the last frame that was written before such a sync. */
-int64_t sb_applier_synced(sb_applier *applier);
-/* What was written is synced.  Queues, exchanges and bindings get their names, and the vhost is
- * there for others.  takes_over: another member was live before, so queues and exchanges with
- * SB_REPLICATE_NONE are left out, and queues with SB_REPLICATE_CONFIGURATION are made anew. */
-int64_t sb_applier_finish(sb_applier *applier, int64_t takes_over);
-/* What has no name is removed. */
-void sb_applier_close(sb_applier *applier);
-/* Make the durable queues of a vhost that was created just now, with what the journal has of them:
- * an applier of its records.  Nobody else declares anything meanwhile, until it is closed. */
-int64_t sb_restoring(sb_connection *connection, sb_applier **applier);
-/* All records were applied: its exchanges and bindings as well, and others may come.  How many
- * messages. */
-int64_t sb_restored(sb_applier *applier);
 """

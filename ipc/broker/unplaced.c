@@ -7,7 +7,7 @@
  * What has no place is looked at before the rings are (moment.c).  Each message that is staged is
  * compared with what was noted: the frame that has it at its place says so.  A segment begins with
  * all that is left; whoever reads the journal forgets at that moment what was before, and publishes
- * in the end what then is left (restore.c).
+ * in the end what then is left (restoring.py).
  *
  * What will be no message, as a second copy of one with an id or because its queue cannot be used,
  * is over when its number is in the ring's table, or the transaction is over, and all of the ring

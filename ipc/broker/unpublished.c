@@ -15,45 +15,9 @@
 #include "connection/connection.h"
 #include "vhost/vhost.h"
 
-static unpublished **place_of(sb_applier *all, int64_t id)
-{
-    unpublished **at = &all->unpublished;
-    while (*at && (*at)->id != id)
-        at = &(*at)->next;
-    return at;
-}
-
-int64_t unpublished_note(sb_applier *all, const sb_journal_record *record)
-{
-    unpublished **at = place_of(all, record->position), *known = *at, *made = NULL;
-    if (known && record->length == 0) {
-        *at = known->next;
-        free(known);
-    }
-    if (known || record->length == 0)
-        return SB_OK; /* a segment says it again before the frame that it begins with */
-    made = malloc(sizeof *made + (size_t)record->length);
-    if (!made)
-        return fail_system("memory for a message of %lld bytes", (long long)record->length);
-    *made = (unpublished){.id = record->position, .number = record->queue,
-                          .length = record->length};
-    memcpy(made->chunk, record->body, (size_t)record->length);
-    *at = made;
-    return SB_OK;
-}
-
-void unpublished_free(sb_applier *all)
-{
-    while (all->unpublished) {
-        unpublished *first = all->unpublished;
-        all->unpublished = first->next;
-        free(first);
-    }
-}
-
 /* Its chunk, in memory of whoever commits it: in the lane of an operation before, which nobody else
  * uses, or in one more. */
-static int64_t reserve(restored *queue, const unpublished *one, operation *made, int64_t before)
+static int64_t reserve(restored *queue, const sb_unpublished *one, operation *made, int64_t before)
 {
     int64_t code = SB_OK;
     made->where = SB_TOO_MANY_LOANS;
@@ -73,7 +37,7 @@ static int64_t reserve(restored *queue, const unpublished *one, operation *made,
     return made->where < 0 ? made->where : SB_OK;
 }
 
-static int64_t add(sb_connection *connection, restored *queue, const unpublished *one,
+static int64_t add(sb_connection *connection, restored *queue, const sb_unpublished *one,
                    operation *made, int64_t before)
 {
     void *catalog = connection->catalog.memory;
@@ -86,18 +50,18 @@ static int64_t add(sb_connection *connection, restored *queue, const unpublished
     return code;
 }
 
-/* As many as one transaction has, behind `*from`. */
-static int64_t commit_some(sb_applier *all, sb_connection *connection, const unpublished **from)
+static int64_t commit(sb_applier *all, sb_connection *connection, const sb_unpublished *several,
+                      int64_t most)
 {
     int64_t count = 0, code = SB_OK;
-    operation *operations = calloc(L_TRANSACTION_OPERATIONS, sizeof *operations);
+    operation *operations = calloc((size_t)most, sizeof *operations);
     if (!operations)
         return fail_system("memory for a transaction");
-    for (; *from && count < L_TRANSACTION_OPERATIONS && code == SB_OK; *from = (*from)->next) {
-        restored *queue = *applier_place(all, (*from)->number);
+    for (int64_t each = 0; each < most && code == SB_OK; each++) {
+        restored *queue = *applier_place(all, several[each].queue);
         if (!queue || !queue->is_there)
             continue; /* it was deleted, with all that was in it */
-        code = add(connection, queue, *from, &operations[count], count);
+        code = add(connection, queue, &several[each], &operations[count], count);
         count++;
     }
     pthread_mutex_lock(&connection->commit_mutex);
@@ -108,18 +72,14 @@ static int64_t commit_some(sb_applier *all, sb_connection *connection, const unp
     return code;
 }
 
-int64_t unpublished_commit(sb_applier *all)
+int64_t sb_applier_commit(sb_applier *all, const sb_unpublished *several, int64_t count)
 {
-    const unpublished *next = all->unpublished;
-    int64_t code = SB_OK;
-    while (next && code == SB_OK) {
-        sb_connection *connection;
-        code = sb_connect_compiled(SB_VERSION, SB_LAYOUT, all->connection->vhost, "restored",
-                                   &connection);
-        if (code != SB_OK)
-            return code;
-        code = commit_some(all, connection, &next);
-        sb_connection_free(connection);
-    }
+    sb_connection *connection;
+    int64_t code = sb_connect_compiled(SB_VERSION, SB_LAYOUT, all->connection->vhost, "restored",
+                                       &connection);
+    if (code != SB_OK)
+        return code;
+    code = commit(all, connection, several, count);
+    sb_connection_free(connection);
     return code;
 }

@@ -11,6 +11,7 @@ import hashlib
 import re
 
 from shmbroker.core import codes, layout, opcodes
+from shmbroker.ipc.broker.applier_header import APPLIER
 from shmbroker.ipc.broker.journaler_header import JOURNALER
 from shmbroker.ipc.build.paths import LIBRARY
 from shmbroker.ipc.build.prototype import declaration, exported_kernels, symbol
@@ -84,6 +85,7 @@ PRIVATE_CHAPTERS = (
     END,
     shipping.SHIPPING,
     JOURNALER,
+    APPLIER,
     paging.PAGER,
     paging.SLEEPER,
     SINK,

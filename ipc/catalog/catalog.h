@@ -26,13 +26,6 @@ int64_t declaration_read(const void *body, int64_t length, declaration_head *hea
 int64_t catalog_stage(sb_connection *connection, sb_journal *journal);
 /* What catalog_stage would stage, in short: it is the same as long as this is. */
 uint64_t catalog_digest(sb_connection *connection);
-/* And back, of one record: SB_NOT_FOUND if it needs another one first. */
-int64_t catalog_declare(sb_connection *connection, const void *body, int64_t length);
-/* Of a record of an exchange: its name, that of its alternate ("": it has none), and what other
- * members have of it, L_REPLICATE_*; SB_NOT_FOUND: it is of something else. */
-int64_t catalog_exchange(const void *body, int64_t length, char *name, char *alternate);
-/* It has no alternate: the length of the record. */
-int64_t catalog_without_alternate(void *body);
 
 /* --- declare_queue.c -------------------------------------------------------------------------- */
 

@@ -2,6 +2,7 @@
  *
  * Rows and references are of one boot only, so records name things: a queue by its random identity
  * (the lower half is its number in the journal) and its name, ends of bindings by their names.
+ * What is no queue is read again by Python (broker/declared.py).
  *
  * The schedule of a queue is declared as a queue of its own, flagged so, under the name of its
  * queue: in place of the reference in its settings stands that queue's number, and there is the
@@ -221,78 +222,4 @@ uint64_t catalog_digest(sb_connection *connection)
     uint64_t digest = UINT64_C(0xCBF29CE484222325);
     each_of_both(connection, digest_one, &digest);
     return digest;
-}
-
-/* --- and back --------------------------------------------------------------------------------- */
-
-static void text(char *to, const char *from, int64_t length)
-{
-    memcpy(to, from, (size_t)length);
-    to[length] = 0;
-}
-
-static int64_t exchange_declare(sb_connection *connection, const catalog_record *record)
-{
-    char name[L_NAME_BYTES_MAX + 1], alternate[L_NAME_BYTES_MAX + 1];
-    text(name, record->bytes, record->first_length);
-    text(alternate, record->bytes + record->first_length, record->second_length);
-    return sb_declare_exchange_with(connection, name, record->kind,
-                                    record->second_length ? alternate : NULL, record->replicate);
-}
-
-static int64_t binding_declare(sb_connection *connection, const catalog_record *record)
-{
-    char source[L_NAME_BYTES_MAX + 1], destination[L_NAME_BYTES_MAX + 1];
-    const char *at = record->bytes + record->first_length + record->second_length;
-    text(source, record->bytes, record->first_length);
-    text(destination, record->bytes + record->first_length, record->second_length);
-    const sb_binding asked = {
-        .exchange = source, .destination = destination, .to_exchange = record->to_exchange,
-        .match_any = record->match_any, .exclusive = record->exclusive,
-        .key = at, .key_length = record->key_length,
-        .arguments = at + record->key_length, .arguments_length = record->arguments_length};
-    return sb_bind_own(connection, &asked, record->target, 0);
-}
-
-static int64_t record_read(const void *body, int64_t length, catalog_record *record)
-{
-    int64_t least = (int64_t)offsetof(catalog_record, bytes);
-    if (length < least || length > (int64_t)sizeof *record)
-        return SB_JOURNAL_DAMAGED;
-    memcpy(record, body, (size_t)length);
-    if (record->first_length < 1 || record->first_length > L_NAME_BYTES_MAX ||
-        record->second_length < 0 || record->second_length > L_NAME_BYTES_MAX ||
-        record->key_length < 0 || record->arguments_length < 0 ||
-        record->key_length + record->arguments_length > L_BINDING_PAYLOAD_BYTES ||
-        record_length(record) != length)
-        return SB_JOURNAL_DAMAGED;
-    return SB_OK;
-}
-
-int64_t catalog_exchange(const void *body, int64_t length, char *name, char *alternate)
-{
-    catalog_record record;
-    if (record_read(body, length, &record) != SB_OK || record.table != L_EXCHANGES)
-        return SB_NOT_FOUND;
-    text(name, record.bytes, record.first_length);
-    text(alternate, record.bytes + record.first_length, record.second_length);
-    return record.replicate;
-}
-
-int64_t catalog_without_alternate(void *body)
-{
-    catalog_record *record = body;
-    record->second_length = 0;
-    return record_length(record);
-}
-
-int64_t catalog_declare(sb_connection *connection, const void *body, int64_t length)
-{
-    catalog_record record;
-    int64_t code = record_read(body, length, &record);
-    if (code != SB_OK)
-        return code;
-    if (record.table == L_EXCHANGES)
-        return exchange_declare(connection, &record);
-    return record.table == L_BINDINGS ? binding_declare(connection, &record) : SB_JOURNAL_DAMAGED;
 }

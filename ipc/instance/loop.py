@@ -23,7 +23,8 @@ from shmbroker.ipc.base.errors import (
 )
 from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.base.thread import start
-from shmbroker.ipc.broker.journaler import Journaler, Progress
+from shmbroker.ipc.broker.journaler import Journaler
+from shmbroker.ipc.broker.restoring import Progress
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.instance import (
     full_disk,

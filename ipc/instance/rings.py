@@ -24,13 +24,13 @@ from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base import trust
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.broker.journaler import (
-    Progress,
     Restored,
     attach,
     begin_restoring,
     join,
     restore,
 )
+from shmbroker.ipc.broker.restoring import Progress
 from shmbroker.ipc.connection.broker import Broker, connect
 from shmbroker.ipc.doctor.stale import boot_hash
 from shmbroker.ipc.instance.config.config import Config

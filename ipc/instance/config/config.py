@@ -108,7 +108,7 @@ class Config:
     queue_replication: bool
     """Single queues may follow those of other brokers (netbridge/queue_replica/)."""
     replicate: Replicate
-    """Of queues and exchanges that do not say it (ipc/broker/takeover.c)."""
+    """Of queues and exchanges that do not say it (ipc/broker/restoring.py)."""
     replica_timeout: float
     stall_limit: float
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
