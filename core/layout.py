@@ -753,6 +753,22 @@ BINDING_HERE: Final = -1  # its queue is here
 BINDING_KEY_AT: Final = 64
 BINDING_PAYLOAD_BYTES: Final = ENTRY_BYTES - BINDING_KEY_AT  # key and arguments together
 
+# --- an exchange or a binding as a record of the journal; private memory --------------------------
+DECLARED_TABLE_AT: Final = 0
+DECLARED_KIND_AT: Final = 8  # of an exchange; of a binding: BINDING_TARGET_AT
+DECLARED_OPTION_AT: Final = 16  # of an exchange: REPLICATE_*; of a binding: BINDING_MATCH_AT
+DECLARED_EXCLUSIVE_AT: Final = 24
+DECLARED_TO_EXCHANGE_AT: Final = 32
+DECLARED_FIRST_LENGTH_AT: Final = 40  # of two names, a key and arguments, one after the other
+DECLARED_SECOND_LENGTH_AT: Final = 48
+DECLARED_KEY_LENGTH_AT: Final = 56
+DECLARED_ARGUMENTS_LENGTH_AT: Final = 64
+DECLARED_BYTES_AT: Final = 72
+DECLARED_RECORD_AT: Final = 2 * ENTRY_BYTES  # in a buffer: it lies behind the entries that it is of
+DECLARED_BUFFER_BYTES: Final = (
+    DECLARED_RECORD_AT + DECLARED_BYTES_AT + 2 * NAME_BYTES_MAX + BINDING_PAYLOAD_BYTES
+)
+
 MATCH_ALL: Final = 0
 MATCH_ANY: Final = 1
 FORWARD_ALL: Final = 2  # of a message transfer agent: whatever is published

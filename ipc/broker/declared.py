@@ -1,8 +1,5 @@
-"""Exchanges and bindings as records of the journal have them (ipc/catalog/declaration.c), read and
-declared again.
-
-Records name things by their names, for rows and references are of one boot only.
-"""
+"""Exchanges and bindings as records of the journal have them (core/declared.py), read and made
+again."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ from shmbroker.core.codes import JOURNAL_DAMAGED, NOT_FOUND
 from shmbroker.core.layout import (
     BINDING_PAYLOAD_BYTES,
     BINDINGS,
+    DECLARED_BYTES_AT,
     EXCHANGES,
     NAME_BYTES_MAX,
     REPLICATE_NONE,
@@ -24,7 +22,7 @@ from shmbroker.ipc.base.detail import checked
 from shmbroker.ipc.base.errors import error_for
 from shmbroker.ipc.connection.broker import Broker
 
-HEAD: Final = struct.Struct("=9q")
+HEAD: Final = struct.Struct(f"={DECLARED_BYTES_AT // 8}q")
 """Table; kind or target; replicate, or how arguments match; exclusive, to_exchange; lengths of what
 follows: of two names, of the key and of the arguments."""
 

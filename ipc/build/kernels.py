@@ -15,6 +15,7 @@ from shmbroker.core import (  # noqa: F401
     closed,
     commit,
     cursor,
+    declared,
     deletion,
     due,
     duplicate,

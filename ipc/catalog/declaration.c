@@ -96,108 +96,30 @@ int64_t declaration_read(const void *body, int64_t length, declaration_head *hea
     return SB_OK;
 }
 
-/* --- exchanges, bindings, patterns: one record each; the first of all begins anew ------------- */
+/* --- exchanges and bindings: one record each; the first of all begins anew -------------------- */
 
-typedef struct catalog_record {
-    int64_t table;
-    union {
-        int64_t kind;   /* of an exchange */
-        int64_t target; /* of a binding: L_BINDING_TARGET_AT */
-    };
-    union {
-        int64_t match_any; /* of a binding */
-        int64_t replicate; /* of an exchange: L_REPLICATE_* */
-    };
-    int64_t exclusive, to_exchange;
-    int64_t first_length, second_length, key_length, arguments_length;
-    char bytes[2 * L_NAME_BYTES_MAX + L_BINDING_PAYLOAD_BYTES];
-} catalog_record;
+typedef int64_t (*record_taker)(void *context, const char *record, int64_t length);
 
-/* The name of what a reference stands for, its length; 0 if it is gone. */
-static int64_t name_at(sb_connection *connection, int64_t table, int64_t reference, char *entry,
-                       char *name)
+static int64_t each_record(sb_connection *connection, int64_t table, record_taker taker,
+                           void *context)
 {
-    int64_t row = reference & L_REFERENCE_INDEX_MASK;
-    if (sb_row_copy(connection->catalog.memory, table, row, entry) != reference)
-        return 0;
-    return name_of(entry, name);
-}
-
-static int64_t record_length(const catalog_record *record)
-{
-    return (int64_t)offsetof(catalog_record, bytes) + record->first_length + record->second_length +
-           record->key_length + record->arguments_length;
-}
-
-/* The exchange of this entry, which may have an alternate; its length, 0: not to be told. */
-static int64_t exchange_record(sb_connection *connection, const char *entry, catalog_record *made)
-{
-    char other[L_ENTRY_BYTES];
-    int64_t alternate = word_load(entry, L_EXCHANGE_ALTERNATE_AT);
-    *made = (catalog_record){.table = L_EXCHANGES, .kind = word_load(entry, L_EXCHANGE_KIND_AT),
-                             .replicate = word_load(entry, L_EXCHANGE_REPLICATE_AT)};
-    made->first_length = name_of(entry, made->bytes);
-    if (alternate)
-        made->second_length = name_at(connection, L_EXCHANGES, alternate, other,
-                                      made->bytes + made->first_length);
-    return made->first_length ? record_length(made) : 0;
-}
-
-/* A binding, unless it leads to a queue that does not outlive the machine. */
-static int64_t binding_record(sb_connection *connection, const char *entry, catalog_record *made)
-{
-    char other[L_ENTRY_BYTES];
-    int64_t kind = word_load(entry, L_BINDING_KIND_AT);
-    if (kind != L_QUEUES && kind != L_EXCHANGES)
-        return 0;
-    *made = (catalog_record){.table = L_BINDINGS, .to_exchange = kind == L_EXCHANGES,
-                             .target = word_load(entry, L_BINDING_TARGET_AT),
-                             .match_any = word_load(entry, L_BINDING_MATCH_AT),
-                             .exclusive = word_load(entry, L_BINDING_EXCLUSIVE_AT),
-                             .key_length = word_load(entry, L_BINDING_KEY_LENGTH_AT),
-                             .arguments_length = word_load(entry, L_BINDING_ARGUMENTS_LENGTH_AT)};
-    made->first_length = name_at(connection, L_EXCHANGES, word_load(entry, L_BINDING_SOURCE_AT),
-                                 other, made->bytes);
-    made->second_length = name_at(connection, kind, word_load(entry, L_BINDING_DESTINATION_AT),
-                                  other, made->bytes + made->first_length);
-    bool lasts = kind == L_EXCHANGES || (word_load(other, L_QUEUE_FLAGS_AT) & L_QUEUE_DURABLE);
-    int64_t payload = made->key_length + made->arguments_length;
-    if (!made->first_length || !made->second_length || !lasts || made->key_length < 0 ||
-        made->arguments_length < 0 || payload > L_BINDING_PAYLOAD_BYTES)
-        return 0;
-    memcpy(made->bytes + made->first_length + made->second_length, entry + L_BINDING_KEY_AT,
-           (size_t)payload);
-    return record_length(made);
-}
-
-typedef int64_t (*record_maker)(sb_connection *connection, const char *entry, catalog_record *made);
-typedef int64_t (*record_taker)(void *context, const catalog_record *made, int64_t length);
-
-static int64_t each_record(sb_connection *connection, int64_t table, record_maker maker,
-                           record_taker taker, void *context)
-{
-    char entry[L_ENTRY_BYTES];
-    catalog_record made;
-    int64_t row = 0, code = SB_OK;
-    while (code == SB_OK && (row = sb_row_next(connection->catalog.memory, table, row)) >= 0) {
-        if (sb_row_copy(connection->catalog.memory, table, row++, entry) < 0)
-            continue;
-        int64_t length = maker(connection, entry, &made);
+    int64_t buffer[(L_DECLARED_BUFFER_BYTES + 7) / 8], row = 0, code = SB_OK;
+    void *catalog = connection->catalog.memory;
+    while (code == SB_OK && (row = sb_row_next(catalog, table, row)) >= 0) {
+        int64_t length = sb_declared_record(catalog, table, row++, buffer);
         if (length)
-            code = taker(context, &made, length);
+            code = taker(context, (const char *)buffer + L_DECLARED_RECORD_AT, length);
     }
     return code;
 }
 
 static int64_t each_of_both(sb_connection *connection, record_taker taker, void *context)
 {
-    int64_t code = each_record(connection, L_EXCHANGES, exchange_record, taker, context);
-    if (code == SB_OK)
-        code = each_record(connection, L_BINDINGS, binding_record, taker, context);
-    return code;
+    int64_t code = each_record(connection, L_EXCHANGES, taker, context);
+    return code == SB_OK ? each_record(connection, L_BINDINGS, taker, context) : code;
 }
 
-static int64_t stage_one(void *journal, const catalog_record *made, int64_t length)
+static int64_t stage_one(void *journal, const char *made, int64_t length)
 {
     return sb_journal_stage(journal, SB_RECORD_CATALOG, 0, 1, made, length);
 }
@@ -208,7 +130,7 @@ int64_t catalog_stage(sb_connection *connection, sb_journal *journal)
     return code == SB_OK ? each_of_both(connection, stage_one, journal) : code;
 }
 
-static int64_t digest_one(void *context, const catalog_record *made, int64_t length)
+static int64_t digest_one(void *context, const char *made, int64_t length)
 {
     uint64_t digest = *(uint64_t *)context;
     for (int64_t at = 0; at < length; at++)

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import pytest
 
-from shmbroker import JournalDamaged
+import shmbroker
+from shmbroker import Broker, JournalDamaged
 from shmbroker.core.layout import (
     BINDING_PAYLOAD_BYTES,
     BINDINGS,
+    DECLARED_BUFFER_BYTES,
+    DECLARED_RECORD_AT,
+    DIRECT,
     EXCHANGES,
+    HEADERS,
     NAME_BYTES_MAX,
     QUEUES,
     REPLICATE_ALL,
     REPLICATE_CONFIGURATION,
     REPLICATE_NONE,
+    REPLICATE_UNSAID,
+    TOPIC,
 )
+from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.broker import declared
 from shmbroker.ipc.broker.declared import HEAD, Binding, Exchange
+from shmbroker.ipc.message.properties import pack
 
 
 def body(table: int, *texts: bytes) -> bytes:
@@ -58,3 +67,46 @@ def test_an_exchange_that_is_left_out_is_no_alternate() -> None:
     )
     found = declared.replicated([first, here, second, kept, binding])
     assert found == [Exchange(b"of here", 0, b"", REPLICATE_ALL), second, kept, binding]
+
+
+def told(broker: Broker, table: int) -> list[declared.Declared]:
+    """What the journal would have, of all rows."""
+    catalog, row, found = lib.sb_catalog(broker._connection), 0, list[declared.Declared]()
+    while (row := lib.sb_row_next(catalog, table, row)) >= 0:
+        buffer = ffi.new("char[]", DECLARED_BUFFER_BYTES)
+        length = lib.sb_declared_record(catalog, table, row, buffer)
+        if length > 0:
+            record = ffi.buffer(buffer + DECLARED_RECORD_AT, length)[:]
+            found.append(declared.read(record))
+        row += 1
+    return found
+
+
+def test_what_is_in_the_catalog_is_told_by_names(vhost: str) -> None:
+    with shmbroker.connect(f"shm://{vhost}") as broker:
+        broker.declare_exchange("lost", kind="direct")
+        broker.declare_exchange("news", kind="topic", alternate="lost")
+        broker.declare_exchange("heads", kind="headers", replicate="none")
+        for name, durable in (("kept", True), ("passing", False)):
+            broker.declare_queue(name, durable=durable)
+            broker.bind("news", name, key="a.*")
+        broker.bind("news", "heads", key="#", to="exchange")
+        broker.bind("heads", "kept", arguments={"a": 1}, match="any")
+        exchanges = [
+            Exchange(b"lost", DIRECT, b"", REPLICATE_UNSAID),
+            Exchange(b"news", TOPIC, b"lost", REPLICATE_UNSAID),
+            Exchange(b"heads", HEADERS, b"", REPLICATE_NONE),
+        ]
+        bindings = [
+            Binding(b"news", b"kept", 0, 0, 0, 0, b"a.*", b""),
+            Binding(b"news", b"heads", 1, 0, 0, 0, b"#", b""),
+            Binding(b"heads", b"kept", 0, 0, 1, 0, b"", pack({"a": 1})),
+        ]
+        assert told(broker, EXCHANGES) == exchanges
+        assert told(broker, BINDINGS) == bindings
+        broker.delete_exchange("lost", force=True)
+        assert told(broker, EXCHANGES) == [
+            Exchange(b"news", TOPIC, b"", REPLICATE_UNSAID), exchanges[2],
+        ]  # fmt: skip
+        broker.delete_queue("kept", force=True)
+        assert told(broker, BINDINGS) == bindings[1:2]
