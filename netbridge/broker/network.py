@@ -435,7 +435,7 @@ class Network(Closable):
 
     def _looks(self, discovery: Discovery, credential: Credential, link: Link) -> Discoverer:
         def found(entries: tuple[Entry, ...]) -> None:
-            self._thread.call(partial(link.takes_list, members_of(entries)))
+            self._thread.call(partial(link.takes_list, members_of(entries, self.place.ours.node)))
 
         return Discoverer(discovery, credential.keys, found, self.tell)
 

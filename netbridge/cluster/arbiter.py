@@ -219,7 +219,7 @@ class Arbiter:
             former = self._routes[group]
             route = _Route(heir, max(former.used, now), next(self._numbers), former.asked)
             self._add(group, route, was_seen=self._is_seen(heir, group.queue))
-            yield Keep(route.number, group, heir)
+            yield Keep(route.number, group, heir, is_in_use=True)
 
     def _end_all(self, place: tuple[Node, str]) -> Actions:
         for group in list(self._places[place].groups):

@@ -66,6 +66,8 @@ class Keep:
     number: int
     group: Group
     node: Node
+    is_in_use: bool = False
+    """Else it may be `not_kept`, if there is no room."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,8 @@ class Hosted:
     vhost: str
     runs: bool = False
     """Else it is being started."""
+    is_released: bool = False
+    """While it is being started: it ends when it runs."""
 
 
 class Hosting:

@@ -216,6 +216,8 @@ class Colocating:
         self._answer(end, node, Granted(wanted.wanted.number, name, "", is_old=False), whom)
         if child.code is not None:  # it was told when it was not known here yet
             self._ended(node, child.code)
+        elif self._hosting.hosted[node].is_released:
+            child.stop()
 
     def _again(self, child: Child, wanted: Begin) -> None:
         """In the worker."""
@@ -231,9 +233,11 @@ class Colocating:
         self._log("warning", "does not reload a backup", f"that of {whom}: {why}", node)
 
     def _release(self, node: Node) -> None:
-        child = self._children.get(node)
+        child, at = self._children.get(node), self._hosting.hosted.get(node)
         if child is not None:
             child.stop()
+        elif at is not None:
+            at.is_released = True
 
     def _ended(self, node: Node, code: int) -> None:
         child = self._children.pop(node, None)

@@ -273,8 +273,11 @@ class Groups:
                     self._log(action.level, action.state, action.detail, action.node)
 
     def _keep(self, route: Keep) -> None:
-        position = self._write(self._kept, key_of(route.group), route.node.hex())
-        if position is None:
+        key = key_of(route.group)
+        position = self._write(self._kept, key, route.node.hex())
+        if position is None and route.is_in_use:
+            self._later(self._kept, key, partial(self._keep, route))
+        elif position is None:
             self.handler.not_kept(route.number, route.group)
         elif self._confirms is not None:
             self._confirms.wait(position, partial(self._is_kept, route))
@@ -323,8 +326,11 @@ class Groups:
     def _put(self, queue: Ring, key: str, value: str) -> None:
         """Now, or as soon as that can be written."""
         if self._write(queue, key, value) is None:
-            self._late[queue.name, key] = partial(self._put, queue, key, value)
-            self._writes_at = time.monotonic() + AGAIN_SECONDS
+            self._later(queue, key, partial(self._put, queue, key, value))
+
+    def _later(self, queue: Ring, key: str, write: Callable[[], None]) -> None:
+        self._late[queue.name, key] = write
+        self._writes_at = time.monotonic() + AGAIN_SECONDS
 
     def _write_late(self, now: float) -> None:
         """In their order, until one finds no room again."""

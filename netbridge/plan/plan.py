@@ -68,6 +68,8 @@ class Plan:
         self._pacing = Pacing(terms.pace, chance)
         self._owner_pacing = Pacing(terms.owner_pace or terms.pace, chance)
         self._due: float | None = None
+        self._is_barred = False
+        """The last round has ended, and none of its members may be tried yet."""
         self._left = 0
         """Rounds until the owner is told that there is no member."""
         self._is_told = False
@@ -134,7 +136,7 @@ class Plan:
         self._is_told = False
 
     def _begin_round(self, now: float) -> Actions:
-        self._due = None
+        self._due, self._is_barred = None, False
         self._said.clear()
         self._answers.clear()
         if self.terms.lists_from is not None:
@@ -206,10 +208,11 @@ class Plan:
         if not is_ours and self.terms.owner_pace is None:
             return
         pause = (self._pacing if is_ours else self._owner_pacing).pause()
-        at = now + pause
-        if self.members and all(each in self._aside for each in self.members):
-            at = max(at, min(self._aside.values()))
-        self._due = None if at == NEVER_AT else at
+        self._due = now + pause
+        self._is_barred = bool(self.members) and all(each in self._aside for each in self.members)
+        if self._is_barred and self.terms.lists_from is None:
+            at = max(self._due, min(self._aside.values()))
+            self._due = None if at == NEVER_AT else at
 
     # --- an attempt ---------------------------------------------------------------------------
 
@@ -328,6 +331,7 @@ class Plan:
         member = self.present or self._trying
         was_present, self.present, self._trying, self._target = self.present, None, None, None
         self._due = self._patient_until = None
+        self._is_barred = False
         self._queue.clear()
         yield from self._standby.update(now, None, self.members)
         if member is not None:
@@ -385,11 +389,14 @@ class Plan:
     def offered(
         self, members: tuple[Member, ...], now: float, *, was_read: bool = False
     ) -> Actions:
-        """A list that a broker pushed, or that was read; it holds from the next round on."""
+        """A list that a broker pushed, or that was read; it holds from the next round on, which
+        begins at once if it was put off because all of the former list have refused."""
         if members and (was_read or self.terms.takes_lists):
             self._members = members
             self._aside = {each: at for each, at in self._aside.items() if each in self.members}
             yield from self._standby.update(now, self.present, self.members)
+            if self._is_barred and any(each not in self._aside for each in self.members):
+                yield from self._begin_round(now)
 
     def _settle(
         self, state: State, now: float, reason: str, member: Single | None = None

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from shmbroker.netbridge.cluster.hosting import Begin
-from shmbroker.netbridge.cluster.said import BackupEnds, Granted, Requests
+from shmbroker.netbridge.cluster.said import BackupEnds, Granted, Releases, Requests
 from shmbroker.netbridge.clustered import colocating
 from shmbroker.netbridge.clustered.colocating import Colocating
 from shmbroker.netbridge.config.colocated import Colocated
@@ -57,6 +57,23 @@ def test_one_that_ends_before_it_is_known_here_has_ended(
     assert ends.why == "exit code 1: it has no store"
     host.colocating._ended(WEST, 1)  # told late
     assert len(host.said) == 2
+    assert not host.colocating._hosting.hosted
+
+
+def test_one_that_is_released_while_it_is_being_started_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who asked for it has another one by then, and says so once."""
+    host, stopped = Host(tmp_path, monkeypatch), []
+    child: Any = SimpleNamespace(code=None, why="", stop=lambda: stopped.append(1))
+    live: Any = SimpleNamespace(node=WEST, is_live=True)
+    host.colocating.heard(host.end, live, Releases())
+    host.colocating._begun(host.end, host.begin, child)
+    assert stopped == [1]
+    host.colocating._ended(WEST, 0)
+    granted, ends = host.said
+    assert isinstance(granted, Granted)
+    assert ends == BackupEnds("colocated_backup_1", "exit code 0")
     assert not host.colocating._hosting.hosted
 
 

@@ -12,9 +12,10 @@ from shmbroker import Broker, QueueFull
 from shmbroker.ipc.queue.grouped import ROUTES, TIMEOUT
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.netbridge.cluster.address import Addresses
-from shmbroker.netbridge.cluster.group import Drop, Group, Holder, Keep, Routed, Unrouted
+from shmbroker.netbridge.cluster.group import Drop, Group, Holder, Keep, Routed, Tell, Unrouted
 from shmbroker.netbridge.cluster.grouping import Grouping
 from shmbroker.netbridge.cluster.option import ON_DEMAND
+from shmbroker.netbridge.cluster.said import Decides, Proposes
 from shmbroker.netbridge.clustered.former import KEPT
 from shmbroker.netbridge.clustered.groups import Groups, key_of
 
@@ -69,6 +70,31 @@ def test_a_route_for_which_there_was_no_room_is_kept_once_there_is(
     assert kept is not None
     assert bytes(kept.body).decode() == ME.hex()
     assert told == []
+
+
+def test_a_route_that_leads_to_an_heir_is_kept_once_there_is_room(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever sends the group goes on to the heir by itself, so nobody may get another node."""
+    left, heir, other = b"l" * 16, b"h" * 16, b"o" * 16
+    made(broker, [])._does([Keep(1, ANNA, left)])
+    groups, now = made(broker, []), time.monotonic()
+    arbiter = groups.handler.arbiter
+    assert arbiter is not None
+    queues = {each: ["orders"] for each in (ME, heir, other)}
+    holders = [Holder(each, is_consumed=True, is_up=True) for each in queues]
+    full = Full(monkeypatch)
+    groups._does(groups.handler.looks(queues.keys(), {left: heir}, queues, {}, now))
+    proposes = Proposes("orders", "anna", other, is_used=False)
+    assert list(arbiter.proposed(other, proposes, holders, now)) == []
+    full.is_full = False
+    groups.tick(groups.deadline)
+    kept = groups._kept.value(key_of(ANNA))
+    assert kept is not None
+    assert bytes(kept.body).decode() == heir.hex()
+    [number] = [each.number for each in arbiter._routes.values()]
+    decides = Decides("orders", "anna", heir, is_accepted=False)
+    assert list(arbiter.kept(number, ANNA)) == [Tell(other, decides)]
 
 
 def test_a_group_of_a_queue_that_is_no_part_of_the_cluster_is_forgotten_like_others(
