@@ -1104,6 +1104,13 @@ REFILLING_MOST: Final = 64  # so many messages at most
 REFILLING_COUNT: Final = 72  # that were published
 REFILLING_BYTES: Final = 80
 
+APPENDING_LATER: Final = 0  # is added to times of expiry
+APPENDING_AHEAD: Final = 8  # how far the time of day is ahead of the clock
+APPENDING_IS_SCHEDULE: Final = 16
+APPENDING_LAST_ID: Final = 24  # that was given to a message of a schedule
+APPENDING_HOLES_BELOW: Final = 32
+APPENDING_BYTES: Final = 40
+
 RECORD_HEAD_BYTES: Final = 32  # a record of the journal: ipc/journal/format.h
 RECORD_LENGTH_AT: Final = 8  # and the number of its frame
 RECORD_FRAME_SHIFT: Final = 32

@@ -129,7 +129,7 @@ static int64_t queues_listed(sb_applier *all, const sb_journal_record *record)
 
 static void id_given(restored *queue, int64_t id)
 {
-    queue->last_id = id > queue->last_id ? id : queue->last_id;
+    queue->how.last_id = id > queue->how.last_id ? id : queue->how.last_id;
 }
 
 /* Its ring, under its name and mapped; or nothing of it. */
@@ -190,8 +190,8 @@ static int64_t declare(sb_applier *all, int64_t number, const declaration_head *
     memset(made, 0, sizeof *made);
     made->head = *head;
     made->number = number;
-    made->later = later_by(head);
-    made->is_schedule = head->flags & L_QUEUE_SCHEDULE;
+    made->how.later = later_by(head);
+    made->how.is_schedule = (head->flags & L_QUEUE_SCHEDULE) != 0;
     made->of = word_load(page, L_SETTING_SCHEDULE_OF_AT);
     id_given(made, word_load(page, L_SETTING_SCHEDULED_AT));
     strcpy(made->name, name);
@@ -225,7 +225,7 @@ static int64_t declared(sb_applier *all, const sb_journal_record *record)
         replicate_is_all(word_load(page, L_SETTING_REPLICATE_AT)))
         return pages(all, &head);
     if (*at) {
-        (*at)->later = later_by(&head);
+        (*at)->how.later = later_by(&head);
         if (!word_load(page, L_SETTING_REPLICA_AT))
             detached(*at);
         id_given(*at, word_load(page, L_SETTING_SCHEDULED_AT));
@@ -248,79 +248,55 @@ static int64_t no_slot(const restored *queue, const sb_journal_record *record)
                 queue->name, (long long)queue->head.slots);
 }
 
-/* By the time of day, for what is scheduled was perhaps so in another boot. */
-static int64_t due_again(restored *queue, char *chunk, const char *body)
+/* Of what the time of day may have become since. */
+static sb_appending *how(restored *queue)
 {
-    int64_t mark = word_load(chunk, L_CHUNK_MARK_AT);
-    int64_t length = word_load(chunk, L_CHUNK_SHAPE_AT) >> L_SHAPE_BODY_SHIFT;
-    if (!(mark & L_CHUNK_EXTENDED << L_MARK_FLAGS_SHIFT) || length < L_SCHEDULED_BYTES)
-        return SB_JOURNAL_DAMAGED;
-    id_given(queue, word_load(body, L_SCHEDULED_ID_AT));
-    int64_t due = word_load(body, L_SCHEDULED_DUE_AT);
-    /* below 0 if it was before this boot: what was due earlier is delivered earlier */
-    word_store(chunk, L_CHUNK_NOT_BEFORE_AT, due > 0 ? due - realtime_ns() + sb_system_clock() : 1);
-    return SB_OK;
+    if (queue->how.is_schedule)
+        queue->how.ahead = realtime_ns() - sb_system_clock();
+    return &queue->how;
 }
 
 int64_t applier_chunk(restored *queue, sb_port *port, const void *body, int64_t length)
 {
-    int64_t chunk = sb_port_loan_copied(port, body, length);
-    if (chunk < 0)
-        return chunk;
-    char *to = (char *)sb_port_arena_data(port) + chunk;
-    int64_t expiry = sb_chunk_expiry(to);
-    if (expiry)
-        word_store(to, L_CHUNK_EXPIRY_AT, expiry + queue->later > 0 ? expiry + queue->later : 1);
-    if (queue->is_schedule && due_again(queue, to, sb_port_loan_body(port, chunk)) != SB_OK) {
-        sb_port_unreserve(port, chunk);
-        return SB_JOURNAL_DAMAGED;
-    }
-    return chunk;
+    return sb_port_append_chunk(port, body, length, how(queue));
 }
 
-/* What is between the tail and there has no message, or it comes later. */
-static void passes_holes(restored *queue, int64_t position)
+static int64_t append(restored *queue, const sb_journal_record *record)
 {
-    if (position > word_load(queue->ring.memory, L_RING_TAIL_AT))
-        queue->holes_below = position;
+    return sb_port_append_message(&queue->port, record->position, record->body, record->length,
+                                  how(queue));
+}
+
+static bool has_place(int64_t code)
+{
+    return code >= 0 || code == SB_DUPLICATE;
 }
 
 static int64_t message_restored(sb_applier *all, restored *queue, const sb_journal_record *record)
 {
     queue->has_chunks = true;
-    int64_t chunk = applier_chunk(queue, &queue->port, record->body, record->length);
-    if (chunk < 0 && chunk != SB_JOURNAL_DAMAGED && all->marked_count > 0) {
+    int64_t code = append(queue, record);
+    if (!has_place(code) && code != SB_JOURNAL_DAMAGED && code != SB_FULL &&
+        all->marked_count > 0) {
         marked_drop(all); /* there was room when it was published */
-        chunk = applier_chunk(queue, &queue->port, record->body, record->length);
+        code = append(queue, record);
     }
-    if (chunk == SB_JOURNAL_DAMAGED)
-        return fail(chunk, "segment %llx, byte %lld: message %lld of queue '%s' contradicts itself",
-                    (long long)record->serial, (long long)record->offset,
-                    (long long)record->position, queue->name);
-    if (chunk < 0)
-        return fail(chunk, "restoring message %lld of queue '%s': %s", (long long)record->position,
-                    queue->name, sb_strerror(chunk));
-    passes_holes(queue, record->position);
-    int64_t code =
-        sb_port_restore_message(&queue->port, record->position, chunk, !queue->is_schedule);
-    if (code != SB_OK)
-        sb_port_unreserve(&queue->port, chunk);
+    if (has_place(code))
+        return dedup_read_note(&queue->once, &queue->port, record->position, record->body);
     if (code == SB_FULL)
         return no_slot(queue, record);
-    if (code != SB_OK && code != SB_DUPLICATE)
-        return code;
-    return dedup_read_note(&queue->once, &queue->port, record->position, record->body);
+    if (code == SB_JOURNAL_DAMAGED)
+        return fail(code, "segment %llx, byte %lld: message %lld of queue '%s' contradicts itself",
+                    (long long)record->serial, (long long)record->offset,
+                    (long long)record->position, queue->name);
+    return fail(code, "restoring message %lld of queue '%s': %s", (long long)record->position,
+                queue->name, sb_strerror(code));
 }
 
 static int64_t retired(restored *queue, const sb_journal_record *record)
 {
-    const unsigned char *bits = record->body;
-    int64_t code = sb_port_restore_head(&queue->port, record->position);
-    for (int64_t bit = 0; bit < 8 * record->length && code == SB_OK; bit++)
-        if (bits[bit / 8] >> (bit % 8) & 1) {
-            passes_holes(queue, record->position + bit + 1);
-            code = sb_port_restore_retired(&queue->port, record->position + bit);
-        }
+    int64_t code = sb_port_append_retired(&queue->port, record->position, record->body,
+                                          record->length, &queue->how);
     return code == SB_OK ? code : no_slot(queue, record);
 }
 

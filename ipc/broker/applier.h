@@ -14,15 +14,12 @@ typedef struct restored {
     struct restored *next; /* of the same hash */
     declaration_head head;
     int64_t number, row;
-    int64_t later; /* to be added to an expiry of that boot */
-    bool is_schedule;
+    sb_appending how;
     bool has_chunks; /* blocks of the arena name its row */
     bool is_there;   /* the catalog has it */
     bool is_closed;  /* its port */
     int64_t listed;  /* the number of the last list of queues that names it */
-    int64_t holes_below; /* positions for which no message came yet are below this one */
-    /* of a schedule: the number of its queue, and the last id that was given */
-    int64_t of, last_id;
+    int64_t of;      /* of a schedule: the number of its queue */
     char name[L_NAME_BYTES_MAX + 1];
     segment ring;
     dedup_read once;

@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
-APPLIER = """\
+from typing import Final
+
+from shmbroker.ipc.base.structure import Field, Structure
+
+APPENDING: Final = Structure(
+    "sb_appending",
+    "What is known of a ring to which records are appended.",
+    "APPENDING_BYTES",
+    (
+        Field("int64_t later", "APPENDING_LATER", "to be added to an expiry of that boot"),
+        Field("int64_t ahead", "APPENDING_AHEAD", "the time of day is, of the clock"),
+        Field("int64_t is_schedule", "APPENDING_IS_SCHEDULE"),
+        Field("int64_t last_id", "APPENDING_LAST_ID", "of a schedule: that was given"),
+        Field("int64_t holes_below", "APPENDING_HOLES_BELOW",
+              "positions for which no message came yet are below this one"),
+    ),
+)  # fmt: skip
+
+APPLIER = f"""\
 /* --- the applier: what a journal has, appended to rings that have no names yet --- */
 
+{APPENDING.text()}
 /* Others do not see the vhost before sb_applier_show.  For one thread, but where it is said. */
 typedef struct sb_applier sb_applier;
 
@@ -48,13 +67,13 @@ int64_t sb_applier_sync(sb_applier *applier);
 int64_t sb_applier_synced(sb_applier *applier);
 
 /* A queue that it has. */
-typedef struct sb_restored {
+typedef struct sb_restored {{
     int64_t number; /* in the journal */
     int64_t flags, slots, created, replicate;
     int64_t of;     /* of a schedule and an inbox: the number of its queue */
     const void *ring;
     const char *name;
-} sb_restored;
+}} sb_restored;
 /* How many there are; so many of them are told. */
 int64_t sb_applier_queues(const sb_applier *applier, sb_restored *told, int64_t room);
 /* One more, by the body of its SB_RECORD_QUEUE; this one is no more. */
@@ -70,11 +89,11 @@ void sb_applier_beside(sb_applier *applier, int64_t number, int64_t of);
 int64_t sb_applier_put(sb_applier *applier, int64_t counts);
 /* The vhost is there for others. */
 void sb_applier_show(sb_applier *applier);
-typedef struct sb_unpublished {
+typedef struct sb_unpublished {{
     int64_t queue; /* its number */
     const void *chunk;
     int64_t length;
-} sb_unpublished;
+}} sb_unpublished;
 /* Publish these to queues that are still there, as one transaction of somebody who is gone. */
 int64_t sb_applier_commit(sb_applier *applier, const sb_unpublished *several, int64_t count);
 /* What has no name is removed. */

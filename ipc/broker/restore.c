@@ -27,7 +27,7 @@ static int64_t duplicates_restored(restored *queue)
 {
     const int64_t none[2] = {0, 0};
     const sb_outgoing empty = {0};
-    if (is_closed_ring(queue) || !sb_port_restore_has_holes(&queue->port, queue->holes_below))
+    if (is_closed_ring(queue) || !sb_port_restore_has_holes(&queue->port, queue->how.holes_below))
         return SB_OK;
     queue->has_chunks = true;
     int64_t chunk = sb_port_loan_once(&queue->port, &empty, NULL, none);
@@ -112,7 +112,7 @@ int64_t sb_applier_queues(const sb_applier *all, sb_restored *told, int64_t room
                 told[count] = (sb_restored){
                     .number = each->number, .flags = each->head.flags, .slots = each->head.slots,
                     .created = each->head.created, .ring = each->ring.memory, .name = each->name,
-                    .of = each->is_schedule ? each->of : each->head.identity[0] & INT64_MAX,
+                    .of = each->how.is_schedule ? each->of : each->head.identity[0] & INT64_MAX,
                     .replicate = word_load(each->ring.memory, L_SETTING_REPLICATE_AT),
                 };
     return count;
@@ -124,12 +124,12 @@ void sb_applier_beside(sb_applier *all, int64_t number, int64_t of)
     void *ring = queue->ring.memory;
     int64_t reference = row_next_reference(all->connection, queue->row);
     int64_t own = row_next_reference(all->connection, beside->row);
-    if (!beside->is_schedule) { /* an inbox knows its queue by its reference, another one now */
+    if (!beside->how.is_schedule) { /* an inbox knows its queue by its reference, another one now */
         inbox_restored(beside->ring.memory, own, beside->name, ring, reference);
         return;
     }
     word_store(ring, L_RING_SCHEDULE_AT, own);
-    schedule_restored(&beside->ring, reference, beside->last_id);
+    schedule_restored(&beside->ring, reference, beside->how.last_id);
     beside_name(beside->name, L_QUEUE_SCHEDULE, reference);
 }
 

@@ -11,7 +11,7 @@ import hashlib
 import re
 
 from shmbroker.core import codes, layout, opcodes
-from shmbroker.ipc.broker.applier_header import APPLIER
+from shmbroker.ipc.broker.applier_header import APPENDING, APPLIER
 from shmbroker.ipc.broker.journaler_header import JOURNALER
 from shmbroker.ipc.build.paths import LIBRARY
 from shmbroker.ipc.build.prototype import declaration, exported_kernels, symbol
@@ -252,7 +252,7 @@ extern "C" {{
 def private_header() -> str:
     """shmbroker_private.h: for the C of ipc/, the Python extensions and tests of internals."""
     known = (message.MESSAGE, message.OUTGOING, selector.SUBJECT, ring.CURSOR, ring.PORT)
-    more = (*shipping.FRAMES, *paging.BATCHES)
+    more = (*shipping.FRAMES, *paging.BATCHES, APPENDING)
     assertions = "\n".join(each.assertions() for each in (*known, *more))
     return f"""\
 /* What shmbroker.h leaves out.  Generated: do not edit. */

@@ -62,6 +62,7 @@ from shmbroker.core import (  # noqa: F401
     word,
 )
 from shmbroker.core.kernel import KERNELS
+from shmbroker.ipc.broker import appending  # noqa: F401
 from shmbroker.ipc.journal import checking  # noqa: F401
 from shmbroker.ipc.paging import moving, sealing  # noqa: F401
 from shmbroker.ipc.queue_replica import staging  # noqa: F401

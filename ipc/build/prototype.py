@@ -59,6 +59,7 @@ PARAMETER_TYPES = {
     "checking": "sb_checking *",
     "passing": "sb_passing *",
     "refilling": "sb_refilling *",
+    "appending": "sb_appending *",
     "members": "const int64_t *",
     "chosen": "int64_t *",
     "selectors": "const void *",

@@ -54,12 +54,10 @@ typedef struct sb_journal_statistics {
  * with the end of the text: its length. */
 int64_t sb_frame_text(int64_t number, char *text);
 
-/* Begin a new segment after the highest there is.  SB_STALE: one of a higher epoch is there. */
-int64_t sb_journal_open(const char *folder, int64_t epoch, const sb_journal_options *options,
-                        sb_journal **journal);
-/* The same in two steps, for a backup: the first only gets a segment ready (in a thread of its own,
- * nothing in the folder is looked at), so that the second is quick.  If the second fails, it may be
- * called again, or the journal closed. */
+/* Begin a new segment after the highest there is, in two steps: the first only gets a segment ready
+ * (in a thread of its own, nothing in the folder is looked at), so that the second is quick.  If
+ * the second fails, as with SB_STALE: one of a higher epoch is there, it may be called again, or
+ * the journal closed. */
 int64_t sb_journal_prepare(const char *folder, const sb_journal_options *options,
                            sb_journal **journal);
 int64_t sb_journal_begin(sb_journal *journal, int64_t epoch);
