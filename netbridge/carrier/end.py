@@ -38,6 +38,7 @@ from shmbroker.netbridge.link.outflow import Batch, Outflow
 from shmbroker.netbridge.wire.codec import decode, encode
 from shmbroker.netbridge.wire.frame import Body, Frame
 from shmbroker.netbridge.wire.malformed import Malformed
+from shmbroker.netbridge.wire.value import value
 from shmbroker.netbridge.wire.words import RETURNED, Role, is_of_agent, is_of_network
 
 TURNS_MAX = 16
@@ -88,6 +89,14 @@ class Meter(Protocol):
     def poured(self, messages: int, size: int) -> None: ...
 
 
+@value
+class Again:
+    """What found no room in the dead-letter queue is tried once more."""
+
+    target: int
+    position: int
+
+
 class End:
     def __init__(
         self, thread: NetworkThread, machine: Machine, owner: Owner, meter: Meter | None = None
@@ -99,7 +108,7 @@ class End:
         self.sources: dict[int, Source] = {}
         self.targets: dict[int, Target] = {}
         self._opening: dict[int, Opening] = {}
-        self._waiting: deque[Action] = deque()
+        self._waiting: deque[Action | Again] = deque()
         self._is_busy = False
         self._aside: dict[tuple[int, int], float] = {}
         """Target and position of what finds no room in the dead-letter queue, and when again."""
@@ -125,9 +134,7 @@ class End:
 
     def woken(self, now: float, heard: float | None = None) -> None:
         """`heard`: until then all that had come is told; now, unless it is given."""
-        for (target, position), at in list(self._aside.items()):
-            if at <= now:
-                self._set_aside(target, position)
+        self.does([Again(*each) for each, at in self._aside.items() if at <= now])
         self.does(self.machine.tick(now, heard) if now >= self.machine.deadline else [])
 
     def connected(self) -> None:
@@ -152,7 +159,7 @@ class End:
 
     # --- what it does -------------------------------------------------------------------------
 
-    def does(self, actions: Iterable[Action]) -> None:
+    def does(self, actions: Iterable[Action | Again]) -> None:
         """Carry out, one action after the other, and what comes of it."""
         self._waiting.extend(actions)
         if self._is_busy:
@@ -220,6 +227,10 @@ class End:
 
     def _begin_history(self, _: BeginHistory) -> None:
         self.owner.told("a target knows more than its queue ever had", "nothing is sent to it")
+
+    def _tries_again(self, action: Again) -> None:
+        if (action.target, action.position) in self._aside:  # else the link has ended meanwhile
+            self._set_aside(action.target, action.position)
 
     def _set_aside(self, target: int, position: int) -> None:
         if self.sources[target].set_aside(position):
@@ -322,6 +333,7 @@ CARRIES: Final[dict[type[Any], Callable[[End, Any], None]]] = {
     Read: End._read,
     Release: End._release,
     SetAside: End._refused,
+    Again: End._tries_again,
     BeginHistory: End._begin_history,
     Pour: End._pour,
     OpenSink: End._open,

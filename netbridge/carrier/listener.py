@@ -32,7 +32,7 @@ from shmbroker.netbridge.link.deadlines import Deadlines
 from shmbroker.netbridge.link.ending import Ending, Reason, State
 from shmbroker.netbridge.link.handshake import Far
 from shmbroker.netbridge.link.machine import Machine
-from shmbroker.netbridge.link.peer import Gate, Identity, Service
+from shmbroker.netbridge.link.peer import Gate, Identity, Place, Service
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.plan.state import LEVELS
 from shmbroker.netbridge.plan.state import State as PlanState
@@ -117,11 +117,11 @@ class Listener(Closable):
         """By routing id; None: it has ended, and its connection is still there."""
         self._ids: dict[End, bytes] = {}
         self._deadlines: Deadlines[End] = Deadlines(lambda end: end.due)
-        self._by_link: dict[tuple[bytes, str], End] = {}
+        self._by_link: dict[Place, End] = {}
         """The connection of each link that counts."""
         self._descriptors: dict[int, bytes] = {}
         self._accepted = Accepted(self.times.handshake_timeout)
-        self._newest: dict[tuple[bytes, str], tuple[bytes, int]] = {}
+        self._newest: dict[Place, tuple[bytes, int]] = {}
         self._events: deque[tuple[Event, int]] = deque()
         """That were told and not looked at: one may lead to a look at the next ones."""
         self._unread = Unread(time.monotonic(), UNREAD_MAX)
@@ -465,8 +465,8 @@ def _has_waited(end: End) -> bool:
     return isinstance(far, Far) and far.is_passive
 
 
-def _link_of(end: End) -> tuple[tuple[bytes, str], tuple[bytes, int]]:
+def _link_of(end: End) -> tuple[Place, tuple[bytes, int]]:
     far = end.machine.handshake
     hello = far.hello if isinstance(far, Far) else None
     assert hello is not None
-    return (hello.node, hello.link), (hello.incarnation, hello.attempt)
+    return (hello.node, hello.link, hello.role), (hello.incarnation, hello.attempt)

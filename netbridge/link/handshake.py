@@ -253,7 +253,7 @@ def refusal_of(hello: Hello, ours: Identity, service: Service) -> tuple[Refusal 
         return Refusal.PASSIVE, f"{ours.name} is not active"
     if not service.has_room:
         return Refusal.BUSY, "there is no room for one more"
-    incarnation, attempt = service.newest.get((hello.node, hello.link), (b"", 0))
+    incarnation, attempt = service.newest.get((hello.node, hello.link, hello.role), (b"", 0))
     if incarnation == hello.incarnation and hello.attempt <= attempt:
         return Refusal.BUSY, f"attempt {hello.attempt} is older than {attempt}"
     return None, ""

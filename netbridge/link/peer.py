@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from shmbroker.netbridge.wire.words import Refusal, Role, Standing
 
@@ -77,6 +77,11 @@ class Gate(Protocol):
         """The same about each link of a message transfer agent; nothing becomes active by it."""
 
 
+Place: TypeAlias = tuple[bytes, str, Role]
+"""Of a link: node id and name, as it says itself, and its role, which it has proved: a program does
+not take the place of a broker."""
+
+
 @dataclass(frozen=True, slots=True)
 class Service:
     """What the far end gives, at the moment of the handshake."""
@@ -91,7 +96,7 @@ class Service:
     """Where the live is, if this one is passive."""
     epochs: Mapping[bytes, int] = field(default_factory=dict)
     """The highest epoch that was seen, by node id."""
-    newest: Mapping[tuple[bytes, str], tuple[bytes, int]] = field(default_factory=dict)
-    """Of each node and link: incarnation and attempt of the connection that counts."""
+    newest: Mapping[Place, tuple[bytes, int]] = field(default_factory=dict)
+    """Of each link: incarnation and attempt of the connection that counts."""
     gate: Gate | None = None
     """It also decides which vhost applications may ask for."""

@@ -7,7 +7,7 @@ from functools import partial
 from shmbroker.netbridge.link.action import Action, Became
 from shmbroker.netbridge.link.ending import OF_REASON, Reason, Retry, State
 from shmbroker.netbridge.link.handshake import Far, Near
-from shmbroker.netbridge.link.peer import Identity, Service, Wish
+from shmbroker.netbridge.link.peer import Identity, Place, Service, Wish
 from shmbroker.netbridge.simulation.disk import Disk
 from shmbroker.netbridge.simulation.end import Secret, SourceEnd, TargetEnd
 from shmbroker.netbridge.simulation.fault import Fault
@@ -196,11 +196,11 @@ class Accepted(TargetEnd):
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
-        newest: dict[tuple[bytes, str], tuple[bytes, int]] = {}
+        newest: dict[Place, tuple[bytes, int]] = {}
         for each in scene.sinks:
             hello = each.hello
             if hello is not None:
-                key = (hello.node, hello.link)
+                key = (hello.node, hello.link, hello.role)
                 if hello.attempt > newest.get(key, (b"", 0))[1]:
                     newest[key] = (hello.incarnation, hello.attempt)
         host = scene.west

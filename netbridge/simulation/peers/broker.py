@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from shmbroker.netbridge.link.ending import State
 from shmbroker.netbridge.link.handshake import Far
-from shmbroker.netbridge.link.peer import Identity, Service
+from shmbroker.netbridge.link.peer import Identity, Place, Service
 from shmbroker.netbridge.simulation.host import Host
 from shmbroker.netbridge.simulation.peers.dialler import Dialler
 from shmbroker.netbridge.simulation.peers.end import PeerEnd
@@ -40,7 +40,7 @@ class Broker(ABC):
         self.ends: list[PeerEnd] = []
         """Those that it made, and those that it was connected to."""
         self.diallers: list[Dialler] = []
-        self._newest: dict[tuple[bytes, str], tuple[bytes, int]] = {}
+        self._newest: dict[Place, tuple[bytes, int]] = {}
         self._works_until = 0.0
 
     @property
@@ -176,7 +176,7 @@ class Broker(ABC):
         """The other end does not take it."""
 
 
-def _place_of(end: PeerEnd) -> tuple[bytes, str]:
+def _place_of(end: PeerEnd) -> Place:
     peer = end.machine.handshake.peer
     assert peer is not None, "it is met"
-    return peer.node, end.link
+    return peer.node, end.link, end.machine.handshake.role

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -13,6 +13,7 @@ import zmq
 
 from shmbroker.netbridge.carrier import listener as module
 from shmbroker.netbridge.carrier.dialled import Dialled
+from shmbroker.netbridge.carrier.link import Link
 from shmbroker.netbridge.carrier.listener import Listener
 from shmbroker.netbridge.carrier.monitor import Event
 from shmbroker.netbridge.carrier.socket import RECEIVED_MAX
@@ -20,6 +21,7 @@ from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.security.credential import Credential, Credentials
+from shmbroker.netbridge.security.curve import public_of
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.words import Role, Standing
 from shmbroker.perf.machine.port import free_port
@@ -258,3 +260,34 @@ def test_a_link_goes_by_the_credentials_that_its_thread_has_learnt() -> None:
         assert served[0].has_come.wait(PATIENCE)
         dialled(opened, near, second, old)
         assert served[1].has_come.wait(PATIENCE)
+
+
+def test_a_program_does_not_take_the_place_of_a_broker() -> None:
+    """It says another one's node and name of a link, and has no more than its own role."""
+    broker = Credential("site", "site", (Role.PEERING,), (Stretched("site", "correct horse"),))
+    program = Credential("app", "app", (Role.CLIENT,), (Stretched("app", "battery staple"),))
+    theirs = Identity(b"t" * 16, b"u" * 16, "theirs", Standing.LIVE, 0)
+    told: list[Mapping[str, Any]] = []
+    key = public_of(broker.keys[0].listening).hex()
+    with ExitStack() as opened:
+        near, far = (opened.enter_context(NetworkThread()) for _ in range(2))
+        listener = opened.enter_context(
+            Listener(
+                far, "tcp://127.0.0.1:0", broker.keys[0], Credentials([broker, program]), theirs,
+                roles=frozenset({Role.PEERING, Role.CLIENT}), tell=told.append,
+            )
+        )  # fmt: skip
+        for credential in (broker, program):
+            is_up = threading.Event()
+
+            def tell(line: Mapping[str, Any], is_up: threading.Event = is_up) -> None:
+                if line.get("state") == "up":
+                    is_up.set()
+
+            link = Link(
+                near, "a link", f"{listener.address}?key={key}", credential, OURS, (),
+                role=credential.roles[0], tell=tell,
+            )  # fmt: skip
+            opened.enter_context(link)
+            assert is_up.wait(PATIENCE)
+        assert [each["state"] for each in far.ask(lambda: list(told))] == ["up", "up"]

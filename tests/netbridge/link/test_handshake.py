@@ -195,12 +195,14 @@ def test_refusal_busy() -> None:
 
 
 def test_an_older_attempt_does_not_replace_a_newer_one() -> None:
-    newest = {(EAST.node, WISH.link): (EAST.incarnation, 7)}
+    newest = {(EAST.node, WISH.link, WISH.role): (EAST.incarnation, 7)}
     said, _ = refused(pair(newest=newest, wish=replace(WISH, attempt=7)))
     assert said.refusal is Refusal.BUSY
     assert pair(newest=newest, wish=replace(WISH, attempt=8)).connect().near.state is State.UP
-    again = {(EAST.node, WISH.link): (b"x" * 16, 7)}
+    again = {(EAST.node, WISH.link, WISH.role): (b"x" * 16, 7)}
     assert pair(newest=again).connect().near.state is State.UP, "a process that was started anew"
+    program = {(EAST.node, WISH.link, Role.CLIENT): (EAST.incarnation, WISH.attempt)}
+    assert pair(newest=program).connect().near.state is State.UP, "its role is another one"
 
 
 def test_a_far_end_that_does_not_know_the_secret() -> None:
