@@ -16,8 +16,8 @@
 
 #include "base/base.h"
 #include "broker/applier.h"
+#include "journal/format.h"
 #include "journal/journal.h"
-#include "journal/shipped.h"
 
 /* --- its records ------------------------------------------------------------------------------ */
 
@@ -41,7 +41,7 @@ static sb_journal_record record_at(const sb_end_frame *frame, int64_t at)
     };
 }
 
-/* Of a frame whose records are whole: shipped_chain has looked. */
+/* Of a frame whose records are whole: sb_shipped_chain has looked. */
 static int64_t each_record(sb_applier *all, const sb_end_frame *frame,
                            int64_t (*what)(sb_applier *, const sb_journal_record *))
 {
@@ -275,8 +275,8 @@ static int64_t apply(sb_applier *to, const sb_end_frame *frame, int64_t chain)
 
 int64_t sb_applier_apply(sb_applier *to, const sb_end_frame *frame)
 {
-    return apply(to, frame, shipped_chain(to->chain, frame->number, frame->seal, frame->records,
-                                          frame->bytes));
+    return apply(to, frame, sb_shipped_chain(to->chain, frame->number, frame->seal,
+                                             frame->records, frame->bytes));
 }
 
 /* A frame of a former live, or one behind another past than ours. */
@@ -297,7 +297,7 @@ static int64_t one(sb_applier *to, const sb_shipped *head, const void *records)
 {
     if (head->number <= to->number && head->epoch == to->epoch)
         return SB_OK; /* it was applied before */
-    int64_t chain = shipped_chain(to->chain, head->number, head->seal, records, head->bytes);
+    int64_t chain = sb_shipped_chain(to->chain, head->number, head->seal, records, head->bytes);
     int64_t code = fits(to, head, chain);
     if (code != SB_OK)
         return code;
@@ -313,11 +313,11 @@ int64_t sb_applier_frames(sb_applier *to, const void *frames, int64_t bytes, int
     to->event = (int)event;
     while (code == SB_OK && at < end) {
         const sb_shipped *head = (const sb_shipped *)(const void *)at;
-        if (end - at < SHIPPED_HEAD || head->bytes < HEAD || head->bytes % 8 ||
-            head->bytes > end - at - SHIPPED_HEAD)
+        if (end - at < L_SHIPPED_HEAD_BYTES || head->bytes < HEAD || head->bytes % 8 ||
+            head->bytes > end - at - L_SHIPPED_HEAD_BYTES)
             return fail(SB_JOURNAL_DAMAGED, "what has come is not made of whole frames");
-        code = one(to, head, at + SHIPPED_HEAD);
-        at += SHIPPED_HEAD + head->bytes;
+        code = one(to, head, at + L_SHIPPED_HEAD_BYTES);
+        at += L_SHIPPED_HEAD_BYTES + head->bytes;
     }
     return code;
 }

@@ -58,6 +58,7 @@ PARAMETER_TYPES = {
     "sealing": "sb_sealing *",
     "checking": "sb_checking *",
     "passing": "sb_passing *",
+    "shipped": "const void *",
     "refilling": "sb_refilling *",
     "members": "const int64_t *",
     "chosen": "int64_t *",

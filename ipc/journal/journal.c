@@ -164,22 +164,6 @@ void journal_quiet(sb_journal *journal)
     store_quiet(journal->store);
 }
 
-int64_t sb_journal_open(const char *folder, int64_t epoch, const sb_journal_options *options,
-                        sb_journal **made)
-{
-    sb_journal *journal;
-    int64_t code = sb_journal_prepare(folder, options, &journal);
-    if (code != SB_OK)
-        return code;
-    code = sb_journal_begin(journal, epoch);
-    if (code != SB_OK) {
-        sb_journal_close(journal);
-        return code;
-    }
-    *made = journal;
-    return SB_OK;
-}
-
 void sb_journal_close(sb_journal *journal)
 {
     char name[SEGMENT_NAME_ROOM];
@@ -196,7 +180,6 @@ void sb_journal_close(sb_journal *journal)
             unlinkat(journal->in.file, name, 0);
         close(journal->current.file);
     }
-    compaction_end(journal);
     ends_free(journal->ends);
     frame_free(&journal->frame);
     segments_free(journal);
