@@ -1,6 +1,6 @@
-/* Compaction, as Python does it (journal.py): the few messages of a segment that are still needed are
- * staged anew, so that its file can be used again.  Here is which segment is worth it, and which of
- * its records are needed. */
+/* Compaction, as Python does it (journal.py): the few messages of a segment that are still needed
+ * are staged anew, so that its file can be used again.  Here is which segment is worth it, and
+ * which of its records are needed. */
 
 #define _GNU_SOURCE
 
