@@ -16,8 +16,8 @@
 
 #include "base/base.h"
 #include "broker/applier.h"
+#include "journal/format.h"
 #include "journal/journal.h"
-#include "journal/shipped.h"
 
 /* --- its records ------------------------------------------------------------------------------ */
 
@@ -41,7 +41,7 @@ static sb_journal_record record_at(const sb_end_frame *frame, int64_t at)
     };
 }
 
-/* Of a frame whose records are whole: shipped_chain has looked. */
+/* Of a frame whose records are whole: sb_shipped_chain has looked. */
 static int64_t each_record(sb_applier *all, const sb_end_frame *frame,
                            int64_t (*what)(sb_applier *, const sb_journal_record *))
 {
@@ -274,8 +274,8 @@ static int64_t apply(sb_applier *to, const sb_end_frame *frame, int64_t chain,
 int64_t sb_applier_apply(sb_applier *to, const sb_end_frame *frame, sb_journal_record *record)
 {
     to->shipped = to->end = NULL;
-    int64_t chain = shipped_chain(to->chain, frame->number, frame->seal, frame->records,
-                                  frame->bytes);
+    int64_t chain = sb_shipped_chain(to->chain, frame->number, frame->seal,
+                                     frame->records, frame->bytes);
     return apply(to, frame, chain, record);
 }
 
@@ -298,7 +298,7 @@ static int64_t one(sb_applier *to, const sb_shipped *head, const void *records,
 {
     if (head->number <= to->number && head->epoch == to->epoch)
         return SB_OK; /* it was applied before */
-    int64_t chain = shipped_chain(to->chain, head->number, head->seal, records, head->bytes);
+    int64_t chain = sb_shipped_chain(to->chain, head->number, head->seal, records, head->bytes);
     int64_t code = fits(to, head, chain);
     if (code != SB_OK)
         return code;
@@ -312,8 +312,8 @@ int64_t sb_applier_more(sb_applier *to, sb_journal_record *record)
     int64_t code = rest(to, record);
     while (code == SB_OK && to->shipped < to->end) {
         const sb_shipped *head = (const sb_shipped *)(const void *)to->shipped;
-        const unsigned char *records = to->shipped + SHIPPED_HEAD;
-        if (to->end - to->shipped < SHIPPED_HEAD || head->bytes < HEAD || head->bytes % 8 ||
+        const unsigned char *records = to->shipped + L_SHIPPED_HEAD_BYTES;
+        if (to->end - to->shipped < L_SHIPPED_HEAD_BYTES || head->bytes < HEAD || head->bytes % 8 ||
             head->bytes > to->end - records)
             return fail(SB_JOURNAL_DAMAGED, "what has come is not made of whole frames");
         to->shipped = records + head->bytes;

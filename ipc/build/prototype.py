@@ -58,6 +58,7 @@ PARAMETER_TYPES = {
     "sealing": "sb_sealing *",
     "checking": "sb_checking *",
     "passing": "sb_passing *",
+    "shipped": "const void *",
     "refilling": "sb_refilling *",
     "appending": "sb_appending *",
     "members": "const int64_t *",

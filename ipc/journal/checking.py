@@ -205,16 +205,32 @@ def place_is(place: int, other: int) -> int:
     )
 
 
+@exported_cold
+def shipped_chain(chain: int, number: int, seal: int, shipped: int, length: int) -> int:
+    """The chain behind these records, of a frame with this number: -1 if they are not whole.
+
+    It is over the heads, which have the CRCs of their bodies: so it costs nothing for large
+    messages, and who has sent and who has received them compute it over the same bytes.
+    """
+    at, end = shipped, shipped + length
+    found = seal if number & CHECKSUM_MASK == 1 else chain
+    while end - at >= RECORD_HEAD_BYTES:
+        if record_length(at) > BODY_MAX or record_bytes(record_length(at)) > end - at:
+            return -1
+        found = system_checksum(found, at, RECORD_HEAD_BYTES)
+        at += record_bytes(record_length(at))
+    return found & CHECKSUM_MASK if at == end else -1
+
+
 @cold
 def passing_note(checking: int, passing: int) -> int:
     """The frame that was found whole is the last one now."""
     at, end = load(checking + CHECKING_AT), load(checking + CHECKING_CHECKED)
     number, seal = load(checking + CHECKING_NUMBER), load(checking + CHECKING_SEED)
     last, repeated = passing + PASSING_LAST, passing + PASSING_REPEATED
-    chain = seal if number == 1 else load(last + PLACE_CHAIN)
+    chain = shipped_chain(load(last + PLACE_CHAIN), number, seal, at, end - at)
     fill(repeated, 0, PLACE_BYTES)
     while at < end:
-        chain = system_checksum(chain, at, RECORD_HEAD_BYTES)
         kind = record_kind(at)
         if kind == COPIED and record_length(at) == PLACE_BYTES:
             copy(repeated, at + RECORD_HEAD_BYTES, PLACE_BYTES)

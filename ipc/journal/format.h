@@ -190,8 +190,6 @@ enum { RECORD_GOOD, RECORD_BLANK, RECORD_BAD_HEAD, RECORD_BAD_BODY, RECORD_BEYON
 /* SB_NOT_FOUND if there is no such file. */
 int64_t reader_open(reader *opened, const folder *in, int64_t serial);
 void reader_close(reader *closed);
-/* It is read while the journal is written: the disk gets one window at a time from it. */
-void reader_beside_writer(const reader *in);
 /* What lies there: RECORD_GOOD, or what is wrong.  Valid until the next call. */
 int reader_record(reader *in, int64_t offset, const record_head **head);
 /* The end of the frame that begins there and has this number: where, or 0 with *bad, the offset of

@@ -1,5 +1,5 @@
-/* What is in the segments of a journal, as somebody has read it batch by batch: what its next writer
- * would have to look for else. */
+/* What is in the segments of a journal, as somebody has read it batch by batch: what its next
+ * writer would have to look for else. */
 
 #define _GNU_SOURCE
 #include <stdlib.h>

@@ -37,6 +37,13 @@ typedef struct sb_journal_record {
     int64_t last;           /* 1: the last one of its frame */
 } sb_journal_record;
 
+/* Records of a segment, one behind the other, each checked. */
+typedef struct sb_batch {
+    const void *records;
+    int64_t bytes;
+    int64_t serial, offset; /* where they lie */
+} sb_batch;
+
 typedef struct sb_journal_statistics {
     int64_t serial, offset;   /* where the next frame begins */
     int64_t frame;            /* the number of the last one that this writer has written, or 0 */
@@ -54,10 +61,9 @@ typedef struct sb_journal_statistics {
  * with the end of the text: its length. */
 int64_t sb_frame_text(int64_t number, char *text);
 
-/* Begin a new segment after the highest there is, in two steps: the first only gets a segment ready
- * (in a thread of its own, nothing in the folder is looked at), so that the second is quick.  If
- * the second fails, as with SB_STALE: one of a higher epoch is there, it may be called again, or
- * the journal closed. */
+/* Write a journal.  First get a segment ready (in a thread of its own, nothing in the folder is
+ * looked at); then begin it, after the highest there is.  SB_STALE: one of a higher epoch is there.
+ * If that fails, it may be called again, or the journal closed. */
 int64_t sb_journal_prepare(const char *folder, const sb_journal_options *options,
                            sb_journal **journal);
 int64_t sb_journal_begin(sb_journal *journal, int64_t epoch);
@@ -93,24 +99,22 @@ int64_t sb_journal_retire(sb_journal *journal, int64_t queue, int64_t position);
 /* Commit, and let go of segments in which no message is needed: how many.  A commit that begins a
  * segment does so too. */
 int64_t sb_journal_clear(sb_journal *journal);
-/* Stage again what is needed of a segment of which at most `share` percent are, about so many bytes
- * of the log; once all of it is committed, the segment can go.  SB_OK: call again; SB_EMPTY: there
- * is no such segment.  With 100 percent: of those that were there when the journal began. */
-int64_t sb_journal_compact(sb_journal *journal, int64_t share, int64_t bytes,
-                           sb_journal_needed needed, void *context);
+/* The serial of the oldest segment of which at most `share` percent are needed, and where it ends;
+ * SB_EMPTY: there is none.  With 100 percent: of those that were there when the journal began. */
+int64_t sb_journal_sparse(sb_journal *journal, int64_t share, int64_t *end);
+/* Stage again what is needed of these records, until so many bytes of the log are staged: how many
+ * bytes of them were looked at. */
+int64_t sb_journal_move(sb_journal *journal, const sb_batch *batch, int64_t most,
+                        sb_journal_needed needed, void *context);
+/* All that is needed of a segment is staged: once that is committed, it can go; or it cannot be
+ * read. */
+void sb_journal_moved(sb_journal *journal, int64_t serial, int64_t is_all);
 int64_t sb_journal_statistics_of(sb_journal *journal, sb_journal_statistics *told);
 /* From any thread: segments from this serial on stay (SB_JOURNAL_ALL: none for that), and so many
  * bytes of the newest (-1: all), also if nothing in them is needed; unless the disk is full. */
 void sb_journal_keep(sb_journal *journal, int64_t from, int64_t bytes);
 /* Wait until the thread of the journal has nothing to do. */
 int64_t sb_journal_wait(sb_journal *journal, int64_t timeout_ns);
-
-/* Records of a segment, one behind the other, each checked. */
-typedef struct sb_batch {
-    const void *records;
-    int64_t bytes;
-    int64_t serial, offset; /* where they lie */
-} sb_batch;
 
 typedef struct sb_found_counts {
     int64_t records, frames, messages, bytes;

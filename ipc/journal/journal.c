@@ -180,7 +180,6 @@ void sb_journal_close(sb_journal *journal)
             unlinkat(journal->in.file, name, 0);
         close(journal->current.file);
     }
-    compaction_end(journal);
     ends_free(journal->ends);
     frame_free(&journal->frame);
     segments_free(journal);

@@ -11,10 +11,11 @@ from shmbroker.core.codes import EMPTY, OK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.detail import detail_of
-from shmbroker.ipc.base.errors import error_for
+from shmbroker.ipc.base.errors import Error, error_for
 from shmbroker.ipc.base.names import path_bytes
 from shmbroker.ipc.base.timeout import nanoseconds
 from shmbroker.ipc.journal import records
+from shmbroker.ipc.journal.compaction import Moved
 from shmbroker.ipc.journal.replay import Replay
 
 ALL_POSITIONS: int = lib.SB_JOURNAL_ALL
@@ -66,6 +67,7 @@ class Journal(Closable):
         self._journal: Any = ffi.NULL
         self._failure: BaseException | None = None
         self._snapshot = snapshot
+        self._moved: Moved | None = None
         self._callback = ffi.callback(
             "sb_journal_snapshot", self._stage_snapshot, error=-1, onerror=self._failed
         )
@@ -91,6 +93,8 @@ class Journal(Closable):
 
     def close(self) -> None:
         """What is staged and not committed is forgotten."""
+        if self._moved is not None:
+            self._moved.close()
         lib.sb_journal_close(self._journal)
         self._journal = ffi.NULL
 
@@ -129,17 +133,36 @@ class Journal(Closable):
         return self._check(lib.sb_journal_clear(self._journal))
 
     def compact(self, share: int, step: int = 1 << 20, needed: Needed | None = None) -> bool:
-        """Stage a bit of a segment of which at most `share` percent are needed; whether there was
-        one."""
+        """Stage a bit of a segment of which at most `share` percent are needed, about so many bytes
+        of the log; once all of it is committed, the segment can go.  Whether there was one.
+
+        With 100 percent: of those that were there when the journal began.
+        """
+        if self._moved is None:
+            self._moved = self._sparse(share)
+        if self._moved is None:
+            return False
         chosen = ffi.NULL
         if needed is not None:
             chosen = ffi.callback(
                 "sb_journal_needed", lambda q, p, _: bool(needed(q, p)), error=1,
                 onerror=self._failed,
             )  # fmt: skip
-        code = lib.sb_journal_compact(self._journal, share, step, chosen, ffi.NULL)
-        self._reraise()
-        return code != EMPTY and self._check(code) == OK
+        if self._moved.move(self._journal, step, chosen, self._check):
+            self._moved.close()
+            self._moved = None
+        return True
+
+    def _sparse(self, share: int) -> Moved | None:
+        """The oldest segment that is worth it."""
+        end = ffi.new("int64_t *")
+        while (serial := lib.sb_journal_sparse(self._journal, share, end)) != EMPTY:
+            self._check(serial)
+            try:
+                return Moved(self.folder, serial, end[0])
+            except Error:  # what cannot be moved stays
+                lib.sb_journal_moved(self._journal, serial, 0)
+        return None
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until nothing goes on in the background."""

@@ -65,13 +65,6 @@ void reader_close(reader *closed)
     closed->file = -1;
 }
 
-/* The kernel's read-ahead keeps MiBs of reads before the writer's next sync, which waits for them
- * (p99 36 ms, and 2 without, at the same 0.9 GB/s).  A failure costs only that. */
-void reader_beside_writer(const reader *in)
-{
-    posix_fadvise(in->file, 0, 0, POSIX_FADV_RANDOM);
-}
-
 /* --- the window ------------------------------------------------------------------------------- */
 
 static int64_t limit(const reader *in)

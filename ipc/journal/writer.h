@@ -57,11 +57,6 @@ struct sb_journal {
     tally then;    /* the same once it is written */
     segment_state *segments; /* ascending */
     int64_t segment_count, segment_room;
-    struct {
-        reader segment;
-        bool reading;
-        int64_t offset, number, frame_end, end;
-    } compaction;
     int64_t failed;
     char text[512];
     journal_auditor auditor; /* or zeros */
@@ -125,10 +120,5 @@ static inline int64_t room_beside(int64_t bytes)
 }
 /* The list is synced: let go of what was dropped: how many. */
 int64_t segments_recycle(sb_journal *journal);
-
-/* --- journal/compaction.c --------------------------------------------------------------------- */
-
-/* It is given up, or done. */
-void compaction_end(sb_journal *journal);
 
 #endif
