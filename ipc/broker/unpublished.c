@@ -7,7 +7,6 @@
 
 #define _GNU_SOURCE
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/base.h"
 #include "broker/applier.h"
