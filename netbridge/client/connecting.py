@@ -38,14 +38,16 @@ def separated(uri: str, user: str | None, password: str | None) -> tuple[str, st
     for each in USER.findall(uri):
         name, _, secret = each.partition(":")
         user, password = user or name, password or secret
+    where = USER.sub("tcp://", uri)
     user = user or os.environ.get("SHMBROKER_USER")
     password = password or os.environ.get("SHMBROKER_PASSWORD")
     if not user or not password:
+        shown = "this address" if "@" in where else where  # which may have one that is not found
         raise InvalidArgument(
-            f"connecting to {USER.sub('tcp://', uri)} takes a user and a password: user= and "
-            "password=, or SHMBROKER_USER and SHMBROKER_PASSWORD"
+            f"connecting to {shown} takes a user and a password: user= and password=, or "
+            "SHMBROKER_USER and SHMBROKER_PASSWORD"
         )
-    return USER.sub("tcp://", uri), user, password
+    return where, user, password
 
 
 def options_of(found: Uri) -> SessionOptions:

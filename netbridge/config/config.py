@@ -502,7 +502,7 @@ def _parsed(key: str, value: object, place: Path) -> Any:
     try:
         return option.value_of(value)
     except (ValueError, InvalidArgument) as error:
-        is_hidden = option.kind.name.startswith("secret")
+        is_hidden = option.kind.name.startswith("secret") or "@" in str(value)
         raise ConfigError(
             f"{place}: {key} is {error}" + ("" if is_hidden else f", not {value!r:.200}")
         ) from None

@@ -84,6 +84,10 @@ WORDS: Final = {
     "VHOST": "a vhost", "$END": "the end",
 }  # fmt: skip
 A_MEMBER: Final = {"TCP", "SCHEME", "HOST", "SHARED", "DISCOVERY"}
+MAY_BE_SECRET: Final = (
+    "it is wrong there, and not shown, as what has an @ may have a password. connect() takes "
+    "tcp://USER:PASSWORD@HOST; what has one of / @ , ( ) ? is given by user= and password="
+)
 ROOM: Final = 60
 """Characters of the text that an error shows, at most, before and after the place."""
 
@@ -104,7 +108,10 @@ def _parser() -> Lark:
 
 
 def complaint(text: str, at: int, what: str) -> UriError:
-    """The error that shows the place, the character with the index `at`."""
+    """The error that shows the place, the character with the index `at`, unless the text may have
+    a password."""
+    if "@" in text:
+        return UriError(f"uri, character {at + 1}: {MAY_BE_SECRET}")
     start = max(at - ROOM, 0)
     shown = "".join(each if each.isprintable() else " " for each in text[start : at + ROOM])
     return UriError(f"uri, character {at + 1}: {what}\n    {shown}\n    {' ' * (at - start)}^")

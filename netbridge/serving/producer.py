@@ -195,8 +195,8 @@ class Producer:
     def _late(self, publish: Publish) -> None:
         if publish in self._waiting:
             self._refuse(publish, error_for(FULL, f"publishing to {self._to}"))
-            if not self._waiting:
-                self._forget_room()
+            self._forget_room()  # what was behind it may wait for that of another queue
+            self._go_on()
 
     def _forget_room(self) -> None:
         if self._ticket is not None:

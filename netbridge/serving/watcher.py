@@ -93,25 +93,35 @@ class Watcher:
         records: list[bytes] = []
         positions: list[int] = []
         used = 0
-        while len(records) < min(messages, BATCH) and used < min(size, BATCH_BYTES):
-            shown = self._next()
-            if shown is None:
-                break
-            records.append(record(*shown))
-            positions.append(shown[0].position)
-            used += (length := len(records[-1]))
-            if length > (limit := session.limits.message_bytes):
-                raise too_large(f"the next message of queue {self.queue.name!r}", length, limit)
+        failed: Error | None = None
+        try:
+            while len(records) < min(messages, BATCH) and used < min(size, BATCH_BYTES):
+                shown = self._next()
+                if shown is None:
+                    break
+                told = record(*shown)
+                if (length := len(told)) > (limit := session.limits.message_bytes):
+                    raise too_large(f"the next message of queue {self.queue.name!r}", length, limit)
+                records.append(told)
+                positions.append(shown[0].position)
+                used += length
+        except Error as error:  # it comes behind what was there before
+            failed = error
+        self._shows(records, positions)
+        if failed is not None:
+            raise failed
         if not records:
             self._watch()
-            return
-        if self._keeps:
-            self._unseen.update(positions)
-        batch = ShownBatch(self, positions)
-        self._served.delivers(self._target, len(records), b"".join(records), batch)
-        if not self._comes_again:
+        elif not self._comes_again:
             self._comes_again = True
             self._served.service.soon(self.rung)
+
+    def _shows(self, records: list[bytes], positions: list[int]) -> None:
+        if records:
+            if self._keeps:
+                self._unseen.update(positions)
+            batch = ShownBatch(self, positions)
+            self._served.delivers(self._target, len(records), b"".join(records), batch)
 
     def _next(self) -> tuple[CopiedMessage, bytes] | None:
         """And its chunk.  The gate stays: a subscription moves it with what it has returned."""

@@ -48,6 +48,29 @@ def test_user_and_password_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> Non
     assert separated("failover:(tcp://a:b@h,tcp://i)", None, None)[1:] == ("a", "b")
 
 
+@pytest.mark.parametrize("given", [{}, {"user": "u", "password": "p"}])
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "me:SECRET@h:61616",
+        "tcp://me:SECRET/SECRET@h",
+        "failover:(tcp://me:SECRET,SECRET@h)",
+        "failover:(tcp://me:SECRET(SECRET@h)",
+        "tcp://me:SECRET@SECRET@h:1",
+        "tcp://me:1?SECRET@h",
+    ],
+)
+def test_a_password_that_is_not_found_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch, uri: str, given: dict[str, str]
+) -> None:
+    for name in ("SHMBROKER_USER", "SHMBROKER_PASSWORD"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(InvalidArgument) as caught:
+        shmbroker.connect(uri, **given)
+    assert "SECRET" not in str(caught.value)
+    assert "password=" in str(caught.value)
+
+
 @pytest.mark.parametrize("option", [{"create": True}, {"observe": True}, {"spin": 1.0}])
 def test_what_is_for_shared_memory_is_refused(option: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgument, match=next(iter(option))):

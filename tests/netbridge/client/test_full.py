@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
+from shmbroker import QueueFull
 from tests.support.client_api import PATIENCE, Api, Begun, beside, it, result
 
 SLOTS = 8
@@ -40,6 +43,45 @@ async def _goes_on(api: Api, broker: Any) -> None:
 
 def test_other_queues_are_used_while_one_is_full(api: Api) -> None:
     api.run(_goes_on)
+
+
+async def _ends_in_its_time(api: Api, broker: Any) -> None:
+    full = await it(broker.declare_queue("full", slots=SLOTS))
+    await it(full.publish_many([b"small"] * SLOTS))
+
+    async def publishes(timeout: float) -> None:
+        await it(full.publish(b"x", timeout=timeout))
+
+    for each in [beside(api, publishes(timeout)) for timeout in (0.1, 0.1, 0.2)]:
+        with pytest.raises(QueueFull):
+            await result(each)
+
+
+def test_each_that_waits_for_room_ends_in_its_time(api: Api) -> None:
+    api.run(_ends_in_its_time)
+
+
+async def _waits_no_more(api: Api, broker: Any) -> None:
+    for name, slots in (("full", SLOTS), ("free", 64)):
+        await it(broker.declare_queue(name, slots=slots))
+    exchange = await it(broker.declare_exchange("both", "direct"))
+    for name in ("full", "free"):
+        await it(broker.bind("both", name, name))
+    await it((await it(broker.queue("full"))).publish_many([b"small"] * SLOTS))
+
+    async def publishes() -> None:
+        await it(exchange.publish(b"x", key="full", timeout=0.1))
+
+    begun = beside(api, publishes())
+    while api.is_over_link and not begun.done() and not broker._session._client.calls.waiting:
+        await asyncio.sleep(0.001)
+    await it(exchange.publish(b"y", key="free", timeout=PATIENCE))
+    with pytest.raises(QueueFull):
+        await result(begun)
+
+
+def test_what_is_behind_one_whose_time_is_over_goes_where_there_is_room(api: Api) -> None:
+    api.run(_waits_no_more)
 
 
 async def _commits(api: Api, broker: Any) -> None:

@@ -107,3 +107,19 @@ def test_a_message_that_no_link_takes_is_told_and_stays(limited: Site) -> None:
             next(iter(subscription))
         assert len(own.receive(timeout=0)) == MOST + 1
         assert queue.receive(timeout=10) == b"behind"
+
+
+def test_what_is_before_a_message_that_no_link_takes_is_shown(limited: Site) -> None:
+    own = limited.broker.declare_queue("orders")
+    for body in (b"1", b"2", bytes(MOST + 1)):
+        own.publish(body)
+    uri = f"tcp://site:correct horse battery@127.0.0.1:{limited.port}"
+    shown = []
+    with (
+        shmbroker.connect(uri) as broker,
+        broker.subscribe("orders", start="earliest", timeout=10) as subscription,
+        pytest.raises(MessageTooLarge, match="queue 'orders'"),
+    ):
+        for each in subscription:
+            shown.append(bytes(each.body))
+    assert shown == [b"1", b"2"]

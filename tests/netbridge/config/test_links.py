@@ -135,3 +135,10 @@ def test_a_list_without_rounds_of_its_own_is_tried_again_by_its_owner(
     one.does["b"] = "up"
     one.wake()
     assert one.plan.present == Single("b")
+
+
+def test_a_password_in_an_address_is_not_shown(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(tmp_path, link(uri="tcp://me:SECRET@a:1"))
+    assert "links.x.uri" in str(caught.value)
+    assert "SECRET" not in str(caught.value)
