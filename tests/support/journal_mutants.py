@@ -14,6 +14,7 @@ from typing import Final
 
 CRASH, DAMAGE, SYNC, TAKEOVER, COMPACTING = "crash", "damage", "sync", "takeover", "compacting"
 AHEAD, INHERITING, NAMING = "ahead", "inheriting", "naming"
+ORDER = "order"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ MUTANTS: Final = (
         "    unlinkat(of->in.file, name, 0);\n",
     ),
     Mutant(
-        "recycled-before-its-name-is-gone", CRASH, "journal/spare.c",
+        "recycled-before-its-name-is-gone", ORDER, "journal/spare.c",
         "if (folder_sync(&of->in) != SB_OK) {", "if (0) {",
     ),
     Mutant(
