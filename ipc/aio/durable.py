@@ -10,7 +10,7 @@ from shmbroker.ipc.aio.producer import Producer
 from shmbroker.ipc.aio.queue import Queue
 from shmbroker.ipc.aio.verb import at_once, awaited, begins, twin
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
-from shmbroker.ipc.message.confirm import Confirm, level_of
+from shmbroker.ipc.message.confirm import Confirm
 from shmbroker.ipc.queue import durable as sync
 
 
@@ -20,7 +20,7 @@ class DurableProducer(Producer, of=sync.DurableProducer):
         self, body: Any, *, confirm: Confirm | None, timeout: Seconds | None, **options: Any
     ) -> int | None:
         deadline = Deadline(nanoseconds(timeout))
-        level_of(confirm)
+        sync.checked(self._queue._sync, confirm)
         position = await super().publish(body, timeout=timeout, confirm="shm", **options)
         if confirm != "shm":
             left = deadline.seconds_left()
@@ -31,7 +31,7 @@ class DurableProducer(Producer, of=sync.DurableProducer):
 class DurableQueue(Queue, of=sync.DurableQueue):
     async def _publish(self, body: Any, *, timeout: Seconds | None, **options: Any) -> int | None:
         confirm = options.pop("confirm", None)
-        level = level_of(confirm)
+        level = sync.checked(self._sync, confirm)
         deadline = Deadline(nanoseconds(timeout))
         if options.get("deliver_after") is not None or options.get("deliver_at") is not None:
             number, receipt = await self._schedule(body, timeout, options)
@@ -54,7 +54,7 @@ class DurableQueue(Queue, of=sync.DurableQueue):
         self, bodies: Iterable[Any], *, timeout: Seconds | None, confirm: Confirm | None
     ) -> int:
         deadline = Deadline(nanoseconds(timeout))
-        level_of(confirm)
+        sync.checked(self._sync, confirm)
         published = await super().publish_many(bodies, timeout=timeout, confirm="shm")
         if confirm != "shm":
             await self.confirm(level=confirm, timeout=deadline.seconds_left())

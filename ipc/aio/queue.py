@@ -14,7 +14,7 @@ from shmbroker.ipc.aio.loan import Loan
 from shmbroker.ipc.aio.producer import Producer
 from shmbroker.ipc.aio.taking import Taking
 from shmbroker.ipc.aio.verb import Face, at_once, awaitable, awaited, begins, twin, twin_to, waits
-from shmbroker.ipc.base.errors import GroupingTimeout, InvalidArgument, QueueFull
+from shmbroker.ipc.base.errors import GroupingTimeout, InvalidArgument, QueueFull, Unconfirmed
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds, seconds
 from shmbroker.ipc.message.confirm import ALL_LEVELS, Confirm, level_name, level_of
 from shmbroker.ipc.message.copied import CopiedMessage
@@ -131,7 +131,12 @@ class Queue(Taking, Face, of=sync.Queue):
         else:
             ends = [(self._sync._queue, checked_position(position))]
         for ring, last in ends:
-            known &= await self._confirm_at(ring, last, deadline.seconds_left(), level=asked)
+            if last >= 0:  # else nothing was published there
+                known &= await self._confirm_at(ring, last, deadline.seconds_left(), level=asked)
+        if position is None:  # nor is it all: some went to other nodes
+            attempt = partial(self._sync._confirm_at, self._sync._queue, -1, 0, level=asked)
+            naps = self._broker._patience.until_done_by_naps
+            known &= await naps(attempt, deadline.seconds_left(), (Unconfirmed,))
         return level_name(known)
 
     async def _confirm_at(

@@ -221,7 +221,7 @@ int64_t dead_letter(sb_queue *queue, sb_port *port, sb_message *message, death r
         if (fails)
             log_note(queue->connection, "queue '%s': its dead do not get to '%s': %s", queue->name,
                      dlq->name, sb_strerror(code));
-        if (code == SB_OK && sb_is_durable(queue) && sb_is_durable(dlq))
+        if (code >= 0 && sb_is_durable(queue) && sb_is_durable(dlq))
             commit_gate_copied(queue->connection);
         queue_looked(dlq);
         if (fails)

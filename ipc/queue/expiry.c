@@ -58,21 +58,25 @@ static void retire(sb_queue *queue, sb_port *port, sb_message *message, death re
     }
 }
 
-static void expire_at(sb_queue *queue, sb_port *port, int64_t position, search *of)
+/* False: it may not be taken yet, nor may what comes behind it, which all is confirmed later. */
+static bool expire_at(sb_queue *queue, sb_port *port, int64_t position, search *of)
 {
     sb_message message;
-    int64_t deliveries;
-    if (sb_port_look(port, position, &message) != SB_OK)
-        return; /* one in somebody's hand: if it is given back, that is noted */
+    int64_t deliveries, code = sb_port_look(port, position, &message);
+    if (code == SB_EMPTY)
+        note_next(of, of->now + AGAIN_NS);
+    if (code != SB_OK)
+        return code != SB_EMPTY; /* in somebody's hand: if it is given back, that is noted */
     int64_t expiry = message_expiry(&message);
     bool is_aside = sb_is_aside(message.word);
     if (expiry <= 0 && !is_aside)
-        return;
+        return true;
     death reason = death_of(queue, &message, &deliveries);
     if (is_aside || reason == EXPIRED)
         retire(queue, port, &message, reason, deliveries, of);
     else
         note_next(of, expiry);
+    return true;
 }
 
 int64_t queue_expire(sb_queue *queue, sb_port *port)
@@ -91,10 +95,10 @@ int64_t queue_expire(sb_queue *queue, sb_port *port)
     int64_t from = atomic_load(&queue->asides_from);
     if (from < head || from > tail)
         from = head;
-    for (int64_t position = from; position < tail; position++)
-        expire_at(queue, port, position, &of);
-    for (int64_t position = head; position < from; position++)
-        expire_at(queue, port, position, &of);
+    for (int64_t position = from; position < tail && expire_at(queue, port, position, &of);)
+        position++;
+    for (int64_t position = head; position < from && expire_at(queue, port, position, &of);)
+        position++;
     if (of.next)
         expiry_note(queue, of.next);
     return of.dead_lettered;

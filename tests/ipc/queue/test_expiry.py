@@ -11,6 +11,7 @@ from random import Random
 import pytest
 
 from shmbroker import Broker, Empty, InvalidArgument, Message, Queue, aio
+from tests.support.host import PATIENCE, journaling
 from tests.support.victim import KILLS, Confirm, dying
 
 SOON = 0.002
@@ -277,3 +278,21 @@ def test_one_that_waits_on_its_way_to_a_node_leaves_as_well(broker: Broker) -> N
     time.sleep(2 * SOON)
     broker.repair_for(timeout=0)
     assert [each.statistics().expired for each in (way, other)] == [1, 0]
+
+
+def test_what_expires_before_it_is_confirmed_is_looked_for_again(
+    broker: Broker, vhost: str, tmp_path: Path
+) -> None:
+    later = broker.declare_queue("later", durable=True, ttl=SOON, expiry_queue="due")
+    for each in range(4):  # nobody writes the journal
+        later.publish(b"%d" % each, confirm="shm")
+    over()
+    broker.repair_for(0)
+    assert later.statistics().expired == 0
+    with journaling(vhost, tmp_path / "journal"):
+        later.confirm(timeout=PATIENCE)
+        ends_at = time.monotonic() + PATIENCE
+        while later.statistics().expired < 4:
+            assert time.monotonic() < ends_at
+            broker.repair_for(0.01)
+    assert bodies(broker.queue("due")) == [b"0", b"1", b"2", b"3"]

@@ -1,0 +1,55 @@
+"""asyncio: what a confirm is of, and a level that a queue cannot have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shmbroker import Empty, InvalidArgument, Unconfirmed, aio
+from tests.ipc.aio.loop import run
+from tests.ipc.queue.test_balanced import balanced
+from tests.support.host import PATIENCE, journaling
+
+
+@pytest.mark.parametrize("here", [0, 1])
+def test_what_went_to_another_node_is_confirmed_as_well(
+    url: str, vhost: str, tmp_path: Path, here: int
+) -> None:
+    """`here`: so many are in the queue itself."""
+    folder = tmp_path / "journal"
+
+    async def main() -> None:
+        async with aio.connect(url) as broker:
+            orders = await broker.declare_queue("orders", durable=True)
+            way = await broker.declare_queue("way", durable=True)
+            other = await broker.declare_queue("other")
+            with journaling(vhost, folder):
+                for _ in range(here):
+                    await orders.publish(b"here", timeout=PATIENCE)
+            balanced(orders._sync, way._sync, eligible=0b10)
+            with pytest.raises(Unconfirmed):
+                await orders.publish_many([b"there"], timeout=0.05)
+            with pytest.raises(Unconfirmed):
+                await orders.confirm(timeout=0.05)
+            with pytest.raises(Empty):  # and those that wait beside it wait on
+                await other.get(timeout=0.05)
+            with journaling(vhost, folder, 2):
+                assert await orders.confirm(timeout=PATIENCE) == "disk"
+            assert way._sync.confirmed == 1
+
+    run(main())
+
+
+def test_nothing_is_published_at_a_level_that_the_queue_cannot_have(url: str) -> None:
+    async def main() -> None:
+        async with aio.connect(url) as broker:
+            queue = await broker.declare_queue("q", durable=True, replicate="none")
+            for publish in (queue.publish, queue.producer("p").publish):
+                with pytest.raises(InvalidArgument, match="replicate"):
+                    await publish(b"x", confirm="replicated", timeout=PATIENCE)
+            with pytest.raises(InvalidArgument, match="replicate"):
+                await queue.publish_many([b"x"], confirm="replicated", timeout=PATIENCE)
+            assert queue._sync.published == 0
+
+    run(main())
