@@ -98,6 +98,7 @@ class Producer:
         """These numbers will not come."""
         self._refused.pop(first + count, None)
         self._to.give_up(first, count)
+        self._go_on()
 
     def _go_on(self) -> None:
         while self._waiting:
@@ -118,13 +119,15 @@ class Producer:
                     self._served.refuse(publish.command, error, published=publish.done)
 
     def _pour(self, publish: Publish) -> bool:
-        """False: the next message finds no room."""
+        """False: the next message finds no room, or what was refused before it is not decided."""
         told = self._pour_rest(publish)
         while told.has_stopped and told.code == DUPLICATE:
             self._pass_over(publish)
             told = self._pour_rest(publish)
         if told.has_stopped:
             code, why = told.code if told.code < OK else TOO_MANY_OPEN, detail_of(told.code)
+            if code == TOO_MANY_OPEN and self._refused:  # of which its program is about to know
+                return False
             raise error_for(code, f"publishing to {self._to}", detail=why)
         if told.is_full and publish.until <= time.monotonic():
             raise error_for(FULL, f"publishing to {self._to}")
@@ -181,7 +184,7 @@ class Producer:
         service = self._served.service
         if publish.alarm is None:
             publish.alarm = service.alarms.at(publish.until, lambda: self._late(publish))
-        if self._ticket is None:
+        if self._ticket is None and self._to.full is not None:
             self._full = self._to.full
             self._ticket = service.sleeper.watch(self._full, ROOM, ANY, self._rung)
 

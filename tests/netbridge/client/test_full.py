@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from shmbroker import QueueFull
+from shmbroker.netbridge.wire.words import Verb
 from tests.support.client_api import PATIENCE, Api, Begun, beside, it, result
 
 SLOTS = 8
+MANY = 3000
+"""More than may be open for a producer."""
 LARGE = [bytes(100 << 10)] * 12
 """More than a window."""
 
@@ -61,6 +64,37 @@ def test_each_that_waits_for_room_ends_in_its_time(api: Api) -> None:
     api.run(_ends_in_its_time)
 
 
+async def _is_said(api: Api, broker: Any, begun: Begun) -> None:
+    while api.is_over_link and not begun.done():
+        if broker._session._client.calls.of(Verb.PUBLISH):
+            return
+        await asyncio.sleep(0.001)
+
+
+async def _is_behind_many(api: Api, broker: Any) -> None:
+    full = await it(broker.declare_queue("full", slots=SLOTS))
+    await it(full.publish_many([b"small"] * SLOTS))
+
+    async def publishes_many() -> None:
+        await it(full.publish_many([b"x"] * MANY, timeout=0.1))
+
+    async def publishes() -> None:
+        await it(full.publish(b"y", timeout=PATIENCE))
+
+    first = beside(api, publishes_many())
+    await _is_said(api, broker, first)
+    behind = beside(api, publishes())
+    with pytest.raises(QueueFull):
+        await result(first)
+    for _ in range(SLOTS):
+        await it(full.receive(timeout=PATIENCE))
+    await result(behind)
+
+
+def test_what_is_behind_many_whose_time_is_over_is_published(api: Api) -> None:
+    api.run(_is_behind_many)
+
+
 async def _waits_no_more(api: Api, broker: Any) -> None:
     for name, slots in (("full", SLOTS), ("free", 64)):
         await it(broker.declare_queue(name, slots=slots))
@@ -73,8 +107,7 @@ async def _waits_no_more(api: Api, broker: Any) -> None:
         await it(exchange.publish(b"x", key="full", timeout=0.1))
 
     begun = beside(api, publishes())
-    while api.is_over_link and not begun.done() and not broker._session._client.calls.waiting:
-        await asyncio.sleep(0.001)
+    await _is_said(api, broker, begun)
     await it(exchange.publish(b"y", key="free", timeout=PATIENCE))
     with pytest.raises(QueueFull):
         await result(begun)
