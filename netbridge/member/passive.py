@@ -504,9 +504,10 @@ class Passive(Claiming):
             self.asks(Purpose.HAND_BACK, back, now)
 
     def _met(self, member: str, hello: Hello, now: float) -> None:
+        has_leave = member in self.let_ahead
         self._claimed(member, hello)
         if self.state is State.STARTING and hello.serves and self.node in (b"", hello.node):
-            self._partner_is_live(member, hello, now)
+            self._partner_is_live(member, hello, now, has_leave=has_leave)
         elif self.state in FOLLOWING and member == self.live:
             if not hello.serves:
                 self._lost_live(now)
@@ -525,9 +526,12 @@ class Passive(Claiming):
             self._look(now)
             self._compare(now)
 
-    def _partner_is_live(self, member: str, hello: Hello, now: float) -> None:
+    def _partner_is_live(
+        self, member: str, hello: Hello, now: float, *, has_leave: bool
+    ) -> None:
+        """`has_leave`: both came back, it asked this one whether it may begin, and has begun."""
         options = self.options
-        is_backup = not (options.is_preferred and self.node)
+        is_backup = has_leave or not (options.is_preferred and self.node)
         if hello.epoch < self.epoch or (hello.epoch == self.epoch and self.last.holder == self.me):
             return  # it serves an older epoch, and hears so
         self.look_until = NEVER

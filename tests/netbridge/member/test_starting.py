@@ -198,6 +198,19 @@ def test_both_are_back_after_a_power_cut_and_the_newest_serves(voters: int, powe
     assert group.write(group.serving[0])
 
 
+def test_who_is_let_ahead_while_this_one_starts_was_not_live_before() -> None:
+    """Both are back: the other one syncs, and check_for_live has no say in that."""
+    group = pair(voters=0, changes={"check_for_live": False})
+    group.dies("a")
+    group.dies("b")
+    group.returns("b")
+    group.reaches("b", State.HELD)
+    group.stays_down.add("a")
+    group.returns("a")
+    group.until(lambda: len(group.serving) == 1)
+    group.reaches("b" if group.serving == ["a"] else "a", State.IN_SYNC)
+
+
 def test_the_newest_is_lost_for_good_and_a_person_activates_the_other_one() -> None:
     group = pair()
     group.dies("a")
