@@ -177,6 +177,7 @@ class Broker(ABC):
 
 
 def _place_of(end: PeerEnd) -> Place:
-    peer = end.machine.handshake.peer
+    peer, role = end.machine.handshake.peer, end.machine.handshake.role
     assert peer is not None, "it is met"
-    return peer.node, end.link, end.machine.handshake.role
+    assert role is not None, "it is met"
+    return peer.node, end.link, role
