@@ -9,8 +9,7 @@ from typing import Any
 
 from shmbroker.core.codes import EMPTY, OK
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.base.detail import detail_of
-from shmbroker.ipc.base.errors import error_for
+from shmbroker.ipc.base.detail import checked
 from shmbroker.ipc.base.names import name_bytes, path_bytes
 from shmbroker.ipc.broker.restoring import Progress, Restoring
 from shmbroker.ipc.broker.store_writer import NativeWriter
@@ -19,28 +18,22 @@ from shmbroker.ipc.journal.replay import Replay
 from shmbroker.ipc.queue_replica import moment
 
 
-def _check(code: int, what: str) -> int:
-    if code < 0:
-        raise error_for(code, what, ffi.errno, detail_of(code))
-    return code
-
-
 def keep_memory() -> None:
     """Start the exit helper: a killed process then releases its locks at once."""
-    _check(lib.sb_keep_memory(), "a quick end")
+    checked(lib.sb_keep_memory(), "a quick end")
 
 
 def attach(vhost: str) -> Broker:
     """Observe a vhost, also one that is being restored: to join it later."""
     made = ffi.new("sb_connection **")
-    _check(lib.sb_attach(name_bytes(vhost), made), f"attaching to vhost {vhost!r}")
+    checked(lib.sb_attach(name_bytes(vhost), made), f"attaching to vhost {vhost!r}")
     return Broker(vhost, made[0])
 
 
 def join(broker: Broker, name: str) -> None:
     """Take part in what is attached; NotFound if it was deleted meanwhile, or is not whole."""
     code = lib.sb_join(broker._connection, name_bytes(name))
-    _check(code, f"taking part in vhost {broker.vhost!r}")
+    checked(code, f"taking part in vhost {broker.vhost!r}")
 
 
 class Restored:
@@ -56,7 +49,7 @@ def begin_restoring(vhost: str, *, name: str, arena_bytes: int, group: str = "")
     made = ffi.new("sb_connection **")
     of = name_bytes(group) if group else ffi.NULL
     code = lib.sb_restore_begin(name_bytes(vhost), arena_bytes, of, name_bytes(name), made)
-    _check(code, f"making vhost {vhost!r}")
+    checked(code, f"making vhost {vhost!r}")
     return Broker(vhost, made[0])
 
 
@@ -72,7 +65,7 @@ def restore(broker: Broker, folder: Path, progress: Progress | None = None) -> R
     what = f"restoring vhost {broker.vhost!r} from {folder}"
     with Replay(folder, noted=noted(broker), what=what) as replay:
         made = ffi.new("sb_applier **")
-        _check(lib.sb_applier_open_alone(broker._connection, made), what)
+        checked(lib.sb_applier_open_alone(broker._connection, made), what)
         with Restoring(broker, made[0], what) as restoring:
             restoring.replay(replay, progress)
             return Restored(restoring.finish(counts=True), replay.found)
@@ -110,7 +103,7 @@ class Journaler(NativeWriter):
         made = ffi.new("sb_journaler **")
         self._node = ffi.NULL if node is None else ffi.new("char[16]", node)
         code = lib.sb_journaler_prepare(path_bytes(folder), segment_bytes, self._node, made)
-        _check(code, f"journal {folder}")
+        checked(code, f"journal {folder}")
         super().__init__("journaler", made[0], f"journal {folder}")
 
     def watched(self, fence: int, beat: Any) -> None:
@@ -121,7 +114,7 @@ class Journaler(NativeWriter):
     def placed(self, lock: Path) -> None:
         """Before it starts: end if the journal, or what is watched, is not at its path."""
         code = lib.sb_journaler_placed(self._writer, path_bytes(self.folder), path_bytes(lock))
-        _check(code, f"journal {self.folder}")
+        checked(code, f"journal {self.folder}")
 
     def leased(self, until: Any) -> None:
         """Before it starts: write and confirm until the moment in this word (CLOCK_BOOTTIME)."""
@@ -132,24 +125,24 @@ class Journaler(NativeWriter):
     def is_prepared(self) -> bool:
         """Before it begins: a segment is ready.  DiskFull: there was no room; it tries again."""
         code = lib.sb_journaler_prepared(self._writer)
-        return code != EMPTY and _check(code, f"journal {self.folder}") == OK
+        return code != EMPTY and checked(code, f"journal {self.folder}") == OK
 
     def begin(self, epoch: int) -> None:
         """Begin a segment in the background, for a start that follows."""
-        _check(lib.sb_journaler_begin(self._writer, epoch), f"journal {self.folder}")
+        checked(lib.sb_journaler_begin(self._writer, epoch), f"journal {self.folder}")
 
     def start(self, broker: Broker, epoch: int, restored: Restored | None = None) -> None:
         """Write the journal of this vhost, as the one with this epoch."""
         found = ffi.NULL if restored is None else restored.found
         locked = lib.sb_journaler_lock(self._writer, broker._connection)
-        _check(locked, f"journal {self.folder}")
+        checked(locked, f"journal {self.folder}")
         try:
             moment.finish(broker)
         except BaseException:
             lib.sb_journaler_unlock(broker._connection)
             raise
         code = lib.sb_journaler_start(self._writer, broker._connection, epoch, found)
-        _check(code, f"journal {self.folder}")
+        checked(code, f"journal {self.folder}")
 
     def quiet(self) -> None:
         """While it works: what it has ready for later is for who comes next, so it ends quickly."""
@@ -167,7 +160,7 @@ class Journaler(NativeWriter):
     def standing(self, body: bytes) -> int:
         """What the next frame says of who is live and in sync, and each segment from then on;
         before it starts: the first frame.  Counts up."""
-        return _check(lib.sb_journaler_standing(self._writer, body, len(body)), self.what)
+        return checked(lib.sb_journaler_standing(self._writer, body, len(body)), self.what)
 
     def hold(self, holds: bool) -> None:
         """Nothing else is written from now on, or all is again."""

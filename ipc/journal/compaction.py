@@ -6,11 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from shmbroker.core.codes import NOT_FOUND
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.journal.segment import Segment
-from shmbroker.ipc.journal.segment_folder import SegmentFolder, segment_name
+from shmbroker.ipc.journal.segment_folder import SegmentFolder
 
 
 class Moved(Closable):
@@ -20,14 +19,10 @@ class Moved(Closable):
         self._serial, self._end = serial, end
         self._folder = SegmentFolder(folder)
         try:
-            segment = Segment.open(self._folder, serial)
-            if segment is None:
-                missing = f"{self._folder.path / segment_name(serial)} is missing"
-                raise self._folder.failed(NOT_FOUND, missing)
+            self._segment = Segment.there(self._folder, serial)
         except BaseException:
             self._folder.close()
             raise
-        self._segment = segment
         self._segment.until = end
         self._segment.beside_writer()
         self._batch = ffi.new("sb_batch *")  # what is left of what was read

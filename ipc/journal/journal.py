@@ -10,8 +10,8 @@ from typing import Any
 from shmbroker.core.codes import EMPTY, OK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.closable import Closable
-from shmbroker.ipc.base.detail import detail_of
-from shmbroker.ipc.base.errors import Error, error_for
+from shmbroker.ipc.base.detail import checked
+from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.base.names import path_bytes
 from shmbroker.ipc.base.timeout import nanoseconds
 from shmbroker.ipc.journal import records
@@ -194,6 +194,4 @@ class Journal(Closable):
 
     def _check(self, code: int) -> int:
         self._reraise()
-        if code < 0:
-            raise error_for(code, f"journal {self.folder}", ffi.errno, detail_of(code))
-        return code
+        return checked(code, f"journal {self.folder}")

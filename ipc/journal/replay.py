@@ -8,24 +8,22 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from struct import Struct
-from typing import Any, Final
+from typing import Any
 
 from shmbroker.core.codes import DAMAGED, EMPTY, INVALID, JOURNAL_DAMAGED
 from shmbroker.core.layout import POSITION_MASK, RECORD_IS_LAST, RECORD_KIND_SHIFT
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.closable import Closable
-from shmbroker.ipc.base.detail import detail_of
-from shmbroker.ipc.base.errors import Error, JournalDamaged, error_for
+from shmbroker.ipc.base.detail import checked
+from shmbroker.ipc.base.errors import Error, JournalDamaged
 from shmbroker.ipc.base.names import path_bytes
 from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.place import FRAME_BITS
 from shmbroker.ipc.journal.segment import FRAMES_MAX, Batch, Segment
 from shmbroker.ipc.journal.segment_folder import UNIT, SegmentFolder, segment_name, size_of
 from shmbroker.ipc.journal.segment_list import UNKNOWN_END, Listed, read_list
+from shmbroker.ipc.journal.stored import HEAD
 
-RECORD: Final = Struct("<4LqQ")
-"""HEAD of stored.py; the number of a list of ids has the sign bit."""
 KIND_NAMES = {
     value: name.lower().replace("_", "-")
     for name, value in vars(records).items()
@@ -128,9 +126,7 @@ class Replay(Closable):
         self._folder.close()
 
     def _check(self, code: int) -> int:
-        if code < 0:
-            raise error_for(code, self._folder.what, ffi.errno, detail_of(code))
-        return code
+        return checked(code, self._folder.what)
 
     # --- what it tells ------------------------------------------------------------------------
 
@@ -151,8 +147,8 @@ class Replay(Closable):
             memory = memoryview(ffi.buffer(ffi.cast("char *", batch.records), batch.bytes))
             at = 0
             while at < len(memory):
-                _, _, length, frame, queue, where = RECORD.unpack_from(memory, at)
-                body = at + RECORD.size
+                _, _, length, frame, queue, where = HEAD.unpack_from(memory, at)
+                body = at + HEAD.size
                 yield Record(
                     where >> RECORD_KIND_SHIFT,
                     queue,

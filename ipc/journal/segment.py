@@ -12,7 +12,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Any, Final, Self
 
-from shmbroker.core.codes import JOURNAL_DAMAGED, OK, OTHER_VERSION, TOO_SMALL
+from shmbroker.core.codes import JOURNAL_DAMAGED, NOT_FOUND, OK, OTHER_VERSION, TOO_SMALL
 from shmbroker.core.layout import RECORD_HEAD_BYTES, RECORD_KIND_SHIFT
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.closable import Closable
@@ -71,6 +71,14 @@ class Segment(Closable):
         """None: it is missing."""
         file = folder.open(segment_name(serial))
         return None if file is None else cls(folder, serial, file, salvage=salvage)
+
+    @classmethod
+    def there(cls, folder: SegmentFolder, serial: int) -> Self:
+        """An error if it is missing."""
+        segment = cls.open(folder, serial)
+        if segment is None:
+            raise folder.failed(NOT_FOUND, f"{folder.path / segment_name(serial)} is missing")
+        return segment
 
     def close(self) -> None:
         if self.file >= 0:

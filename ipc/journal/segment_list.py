@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Final
 
-from shmbroker.core.codes import NOT_FOUND
 from shmbroker.ipc._native import ffi
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.segment import PAGE, Segment
-from shmbroker.ipc.journal.segment_folder import SegmentFolder, segment_name
+from shmbroker.ipc.journal.segment_folder import SegmentFolder
 
 LISTED: Final = Struct("=2q")
 UNKNOWN_END: Final = 0
@@ -69,10 +68,7 @@ def read_list(folder: SegmentFolder, *, salvage: bool = False) -> SegmentList:
 
 def _last_in(folder: SegmentFolder, serial: int) -> list[Listed] | None:
     """The last list in a segment; None if it has not one whole frame."""
-    segment = Segment.open(folder, serial)
-    if segment is None:
-        raise folder.failed(NOT_FOUND, f"{folder.path / segment_name(serial)} is missing")
-    with segment:
+    with Segment.there(folder, serial) as segment:
         passing = ffi.new("sb_passing *")
         segment.pass_frames(passing)
         if not passing.last.number:

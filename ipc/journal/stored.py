@@ -9,8 +9,9 @@ from typing import Final
 
 from shmbroker.core.layout import POSITION_MASK, RECORD_HEAD_BYTES, RECORD_KIND_SHIFT
 
-HEAD: Final = Struct("<4L2Q")
-"""CRC of what follows, CRC and length of the body, frame, queue, kind with position."""
+HEAD: Final = Struct("<4LqQ")
+"""CRC of what follows, CRC and length of the body, frame, queue, kind with position.  The number of
+a list of ids has the sign bit."""
 
 assert HEAD.size == RECORD_HEAD_BYTES
 
@@ -32,6 +33,6 @@ def stored(memory: memoryview) -> Iterator[Stored]:
     while at < len(memory):
         _crc, _body_crc, length, _frame, queue, where = HEAD.unpack_from(memory, at)
         at += HEAD.size
-        kind, number = where >> RECORD_KIND_SHIFT, queue - (queue >> 63 << 64)
-        yield Stored(kind, number, where & POSITION_MASK, bytes(memory[at : at + length]))
+        kind, body = where >> RECORD_KIND_SHIFT, bytes(memory[at : at + length])
+        yield Stored(kind, queue, where & POSITION_MASK, body)
         at += length + 7 & -8

@@ -134,7 +134,8 @@ class End:
 
     def woken(self, now: float, heard: float | None = None) -> None:
         """`heard`: until then all that had come is told; now, unless it is given."""
-        self.does([Again(*each) for each, at in self._aside.items() if at <= now])
+        if self._aside:
+            self.does([Again(*each) for each, at in self._aside.items() if at <= now])
         self.does(self.machine.tick(now, heard) if now >= self.machine.deadline else [])
 
     def connected(self) -> None:
