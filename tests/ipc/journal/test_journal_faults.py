@@ -62,32 +62,39 @@ def run(module: str, *arguments: object, preload: str = "", **environment: str) 
     return lines[-1] if lines and done.returncode == 0 else f"{done.returncode}: {done.stderr}"
 
 
+SCRIPT = "tests.support.journal_script"
+
+
+def recorded(storage: Path, folder: Path, seed: int, mutant: str, **changed: str) -> str:
+    """What a run says whose calls are in the file `trace`."""
+    live = folder / "live"
+    live.mkdir()
+    environment = {"STORAGE_FOLDER": str(live), "STORAGE_TRACE": str(folder / "trace")} | changed
+    return run(SCRIPT, "record", live, seed, preload=f"{storage} {mutant}", **environment)
+
+
 def crash_points(
     storage: Path, folder: Path, seed: int, every: int = 1, mutant: str = "", **changed: str
 ) -> str:
     """Record a run and judge every state that a crash may have left."""
-    live, trace, left = folder / "live", folder / "trace", folder / "left"
-    live.mkdir()
-    left.mkdir()
-    script = "tests.support.journal_script"
-    preload = f"{storage} {mutant}"
-    environment = {"STORAGE_FOLDER": str(live), "STORAGE_TRACE": str(trace)} | changed
-    said = run(script, "record", live, seed, preload=preload, **environment)
+    said = recorded(storage, folder, seed, mutant, **changed)
     if said != "recorded":
         return said
+    left = folder / "left"
+    left.mkdir()
     environment = {"STORAGE_FOLDER": str(left)} | changed
-    return run(script, "check", trace, left, seed, every, preload=preload, **environment)
+    preload = f"{storage} {mutant}"
+    return run(
+        SCRIPT, "check", folder / "trace", left, seed, every, preload=preload, **environment
+    )
 
 
 def order(storage: Path, folder: Path, mutant: str = "", **changed: str) -> str:
     """Of writing: no file that the disk may still have under the name of a segment is another one
     by now.  Few states of a crash show it, and it depends on who is quick how many."""
-    live, trace, disk, wrong = folder / "live", folder / "trace", Storage(), 0
-    live.mkdir()
-    environment = {"STORAGE_FOLDER": str(live), "STORAGE_TRACE": str(trace)} | changed
-    script = "tests.support.journal_script"
-    said = run(script, "record", live, 1, preload=f"{storage} {mutant}", **environment)
-    for call in entries(trace):
+    said = recorded(storage, folder, 1, mutant, **changed)
+    disk, wrong = Storage(), 0
+    for call in entries(folder / "trace"):
         if call.kind == WRITTEN:
             file = disk.files[call.inode]
             wrong += any(

@@ -9,21 +9,9 @@ import pytest
 from shmbroker.ipc.instance.config.config import FILE, ConfigError
 from shmbroker.netbridge.cluster.grouping import Grouping
 from shmbroker.netbridge.config.config import load
+from tests.netbridge.config.town import TOWN
 
-CLUSTER = """
-[connectors]
-east.uri = "tcp://one:61619"
-north.uri = "tcp://two:61619"
-[acceptors.town]
-uri = "tcp://*:61619"
-roles = ["cluster"]
-[cluster.town]
-connector = "east"
-user = "town"
-password = "correct horse battery"
-static-connectors = ["north"]
-address = "orders,!orders.local"
-"""
+CLUSTER = TOWN + 'address = "orders,!orders.local"\n'
 TABLE = '[grouping.mine]\ntype = "local"\n'
 GOOD = CLUSTER + TABLE
 

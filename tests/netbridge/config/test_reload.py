@@ -10,6 +10,7 @@ from shmbroker.ipc.instance.config.config import FILE, ConfigError
 from shmbroker.ipc.instance.reloading import Reloaded
 from shmbroker.netbridge.config.config import Network, load
 from shmbroker.netbridge.config.reload import Reloader
+from tests.netbridge.config.town import TOWN
 
 PASSWORD = "correct horse battery staple"
 MEMBER = f"""
@@ -27,18 +28,7 @@ roles = ["replica"]
 [credentials.members]
 password = "{PASSWORD}"
 role = "replica"
-[connectors]
-east.uri = "tcp://one:61619"
-north.uri = "tcp://two:61619"
-[acceptors.town]
-uri = "tcp://*:61619"
-roles = ["cluster"]
-[cluster.town]
-connector = "east"
-user = "town"
-password = "{PASSWORD}"
-static-connectors = ["north"]
-[ha.scale-down]
+{TOWN}[ha.scale-down]
 connectors = ["north"]
 """
 PAIR = f"""

@@ -10,22 +10,9 @@ from shmbroker.ipc.instance.config.config import FILE, ConfigError
 from shmbroker.netbridge.cluster.scale_down import ScaleDown, order_of
 from shmbroker.netbridge.config.config import load
 from shmbroker.netbridge.replicated.options import checked, member
+from tests.netbridge.config.town import TOWN
 
-CLUSTER = """
-[connectors]
-east.uri = "tcp://one:61619"
-north.uri = "tcp://two:61619"
-[acceptors.town]
-uri = "tcp://*:61619"
-roles = ["cluster"]
-[cluster.town]
-connector = "east"
-user = "town"
-password = "correct horse battery"
-static-connectors = ["north"]
-[ha]
-policy = "live-only"
-"""
+CLUSTER = TOWN + '[ha]\npolicy = "live-only"\n'
 DISCOVERED = (
     CLUSTER.replace('static-connectors = ["north"]', 'discovery-group = "lan"')
     + """
