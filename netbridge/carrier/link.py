@@ -21,7 +21,7 @@ from shmbroker.netbridge.carrier.end import End, Meter
 from shmbroker.netbridge.carrier.greeting import greets
 from shmbroker.netbridge.carrier.listed import Listed
 from shmbroker.netbridge.carrier.monitor import LOST, Event, Monitor
-from shmbroker.netbridge.carrier.socket import dealer, received, send, whole
+from shmbroker.netbridge.carrier.socket import Received, dealer, send, whole
 from shmbroker.netbridge.carrier.source import Shipped, Source
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.link.ending import Ending, Reason, State, ending
@@ -468,6 +468,7 @@ class _Connection:
         self._link, self._thread, self._keys = link, thread, keys
         self._times = of_member(link.times, dict(member.values))
         self._socket: Any = None
+        self._received: Received | None = None
         self._monitor: Monitor | None = None
 
     def open(self, attempt: int) -> None:
@@ -483,6 +484,7 @@ class _Connection:
         near = Near(link.ours, wish, proofs, proofs, link.epochs)
         self.end = End(thread, Machine(self._times, near, time.monotonic()), link, link.meter)
         self._socket = dealer(thread.context, self._times, self.member.peer, pair, far)
+        self._received = Received(self._socket)
         self._monitor = Monitor(self._socket)
         thread.add(self._monitor.socket, self._happened)
         thread.add(self._socket, self._readable)
@@ -557,9 +559,12 @@ class _Connection:
                 return
 
     def _take(self, *, is_signalled: bool = False) -> bool:
-        if self._socket is None:
+        if self._received is None:
             return False
-        parts = received(self._socket, is_signalled=is_signalled)
+        if self._received.has_rest:
+            self._received.drop()
+            return True
+        parts = self._received.next(is_signalled=is_signalled)
         if parts:
             self.end.arrived(whole(parts))
         return bool(parts)
@@ -581,4 +586,4 @@ class _Connection:
             self._thread.remove(self._socket)
             self._monitor.close()
             self._socket.close()
-            self._socket = self._monitor = None
+            self._socket = self._received = self._monitor = None

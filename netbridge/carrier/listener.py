@@ -20,8 +20,8 @@ from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.monitor import STRANGE, Event, Monitor
 from shmbroker.netbridge.carrier.socket import (
     RECEIVED_MAX,
+    Received,
     is_readable,
-    received,
     router,
     send,
     whole,
@@ -133,6 +133,7 @@ class Listener(Closable):
     def _start(self, address: str) -> None:
         thread = self._thread
         self._socket: Any = router(thread.context, self.times, address, self._key.listening, DOMAIN)
+        self._received = Received(self._socket)
         self._monitor = Monitor(self._socket)
         thread.add(self._monitor.socket, self._happened)
         try:
@@ -279,7 +280,10 @@ class Listener(Closable):
         return is_readable(self._socket)
 
     def _take(self, *, is_signalled: bool = False) -> bool:
-        parts = received(self._socket, is_signalled=is_signalled)
+        if self._received.has_rest:
+            self._received.drop()
+            return True
+        parts = self._received.next(is_signalled=is_signalled)
         if not parts:
             return False
         self._unread.taken += 1

@@ -25,6 +25,10 @@ RECEIVED_MAX = 64
 SENT_MAX = 100_000
 """Frames that wait to be read by a peer."""
 HEAD_ROOM = 8192
+PARTS_MAX = 3
+"""One more than a message of ours has: the name of its peer, and a frame."""
+DROPPED_MAX = 16
+"""Parts, in place of a message in a turn."""
 READABLE, EVENTS = int(zmq.POLLIN), int(zmq.EVENTS)
 MORE, LAST = int(zmq.NOBLOCK | zmq.SNDMORE), int(zmq.NOBLOCK)
 """As integers: a flag of an enum would be made anew for each frame."""
@@ -48,23 +52,41 @@ def is_readable(socket: Any) -> bool:
     return bool(_get(socket, EVENTS) & READABLE)
 
 
-def received(socket: Any, *, is_signalled: bool = False) -> list[Any]:
-    """The parts of the next message, none if there is none.
+class Received:
+    """What comes on a socket, message by message."""
 
-    `is_signalled`: there should be one.  To be told by an exception that there is none takes longer
-    than to ask, and to ask takes longer than to receive it.
-    """
-    if not is_signalled and not _get(socket, EVENTS) & READABLE:
-        return []
-    try:
-        part = _recv(socket, LAST, False)
-    except zmq.Again:
-        return []
-    parts = [part]
-    while part.more:
-        part = _recv(socket, LAST, False)
-        parts.append(part)
-    return parts
+    def __init__(self, socket: Any) -> None:
+        self._socket = socket
+        self.has_rest = False
+        """Of a message with more parts than any of ours; it is dropped before the next one."""
+
+    def next(self, *, is_signalled: bool = False) -> list[Any]:
+        """The parts of the next message, no more than are looked at; none if there is none.
+
+        `is_signalled`: there should be one.  To be told by an exception that there is none takes
+        longer than to ask, and to ask takes longer than to receive it.
+        """
+        if not is_signalled and not _get(self._socket, EVENTS) & READABLE:
+            return []
+        try:
+            part = _recv(self._socket, LAST, False)
+        except zmq.Again:
+            return []
+        parts = [part]
+        while part.more:
+            if len(parts) == PARTS_MAX:
+                self.has_rest = True
+                break
+            part = _recv(self._socket, LAST, False)
+            parts.append(part)
+        return parts
+
+    def drop(self) -> None:
+        """Some of the rest: a peer may send a million parts, and others wait."""
+        for _ in range(DROPPED_MAX):
+            if not _recv(self._socket, LAST, False).more:
+                self.has_rest = False
+                return
 
 
 def whole(parts: Sequence[Any]) -> Body:

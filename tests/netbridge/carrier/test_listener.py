@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 import zmq
+from zmq import curve_keypair
+from zmq.utils import z85
 
 from shmbroker.netbridge.carrier import listener as module
 from shmbroker.netbridge.carrier.dialled import Dialled
@@ -61,7 +63,7 @@ class Scripted:
         while self.events:
             yield self.events.pop(0)
 
-    def received(self, _: Any, *, is_signalled: bool = False) -> list[Any]:
+    def next(self, *, is_signalled: bool = False) -> list[Any]:
         self.taken += 1
         assert self.taken < FRAMES, "others have no turn"
         if not self.messages:
@@ -83,7 +85,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
             def steps() -> Any:
                 with monkeypatch.context() as patched:
                     patched.setattr(made.listener._monitor, "events", made.told)
-                    patched.setattr(module, "received", made.received)
+                    patched.setattr(made.listener._received, "next", made.next)
                     patched.setattr(
                         module, "is_readable", lambda _: bool(made.messages), raising=False
                     )
@@ -274,7 +276,7 @@ def test_a_program_does_not_take_the_place_of_a_broker() -> None:
         listener = opened.enter_context(
             Listener(
                 far, "tcp://127.0.0.1:0", broker.keys[0], Credentials([broker, program]), theirs,
-                roles=frozenset({Role.PEERING, Role.CLIENT}), tell=told.append,
+                roles=frozenset({Role.PEERING, Role.CLIENT}), times=TIMES, tell=told.append,
             )
         )  # fmt: skip
         for credential in (broker, program):
@@ -286,8 +288,59 @@ def test_a_program_does_not_take_the_place_of_a_broker() -> None:
 
             link = Link(
                 near, "a link", f"{listener.address}?key={key}", credential, OURS, (),
-                role=credential.roles[0], tell=tell,
+                times=TIMES, role=credential.roles[0], tell=tell,
             )  # fmt: skip
             opened.enter_context(link)
             assert is_up.wait(PATIENCE)
         assert [each["state"] for each in far.ask(lambda: list(told))] == ["up", "up"]
+
+
+MANY = 20_000
+"""Parts of one message."""
+
+
+def test_a_message_of_very_many_parts_holds_nobody_up() -> None:
+    """Anybody may send one, before any proof; the thread has other turns meanwhile."""
+    site = Credential("site", "site", (Role.PEERING,), (Stretched("site", "correct horse"),))
+    theirs = Identity(b"t" * 16, b"u" * 16, "theirs", Standing.LIVE, 0)
+    is_up = threading.Event()
+
+    def tell(line: Mapping[str, Any]) -> None:
+        if line.get("state") == "up":
+            is_up.set()
+
+    with ExitStack() as opened:
+        near, far = (opened.enter_context(NetworkThread()) for _ in range(2))
+        listener = opened.enter_context(
+            Listener(
+                far, "tcp://127.0.0.1:0", site.keys[0], Credentials([site]), theirs,
+                roles=frozenset({Role.PEERING}), times=TIMES,
+            )
+        )  # fmt: skip
+        turns: list[bool] = []
+        readable = listener._readable
+        is_dropped = threading.Event()
+
+        def counted() -> None:
+            readable()
+            turns.append(listener._received.has_rest)
+            if turns[-2:] == [True, False]:
+                is_dropped.set()
+
+        far.ask(lambda: far.remove(listener._socket))
+        far.ask(lambda: far.add(listener._socket, counted))
+        public, secret = curve_keypair()
+        stranger = near.context.socket(zmq.DEALER)
+        opened.callback(stranger.close, 0)
+        stranger.curve_publickey, stranger.curve_secretkey = public, secret
+        stranger.curve_serverkey = z85.encode(public_of(site.keys[0].listening))
+        stranger.connect(listener.address)
+        stranger.send_multipart([b""] * MANY)
+        assert is_dropped.wait(PATIENCE)
+        assert turns.count(True) > 1, "its rest was dropped in one turn"
+        link = Link(
+            near, "a link", listener.address, site, OURS, (), times=TIMES, role=Role.PEERING,
+            tell=tell,
+        )  # fmt: skip
+        opened.enter_context(link)
+        assert is_up.wait(PATIENCE)
