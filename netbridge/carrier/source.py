@@ -61,6 +61,7 @@ class Source:
         self._sleeper = sleeper
         self._news, self._confirmed = news, confirmed
         self._ticket: tuple[int, int] | None = None
+        self._was_rung = False
         self._follower = Follower(broker, f"link {link}", kind="link", lasting=True, skips=True)
         try:
             self._number = self._follower.add(self._queue)
@@ -109,6 +110,11 @@ class Source:
 
     def read(self, messages: int, size: int) -> Batch | None:
         """Its records are there until the next read: they are sent, or in a buffer of their own."""
+        if self._was_rung:
+            # who has published may have died before it told our gate's bell: look in any case,
+            # where we are by now, for what was held may have been read meanwhile
+            self._was_rung = False
+            self.seek(self._follower.next(self._number))
         limit = None if self._held is None else self._held.limit
         if limit is not None:
             batch = self._read_below(limit, messages, size)
@@ -173,11 +179,8 @@ class Source:
             self._ticket = ticket, position
 
     def _rung(self) -> None:
-        assert self._ticket is not None
         self._ticket = None
-        # who has published may have died before it told our gate's bell: look in any case, where
-        # we are by now, for what was held may have been read meanwhile
-        self.seek(self._follower.next(self._number))
+        self._was_rung = True
         self._news()
 
     def close(self) -> None:
