@@ -18,7 +18,7 @@ from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.journal.stored import stored
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.monitor import LOST, Event, Monitor
-from shmbroker.netbridge.carrier.socket import dealer, received, whole
+from shmbroker.netbridge.carrier.socket import Received, dealer, whole
 from shmbroker.netbridge.link.ending import Ending, State
 from shmbroker.netbridge.link.handshake import Near
 from shmbroker.netbridge.link.machine import Machine
@@ -211,7 +211,7 @@ class Program:
 
     def _take(self) -> None:
         while self._socket is not None and self._end is not None:
-            parts = received(self._socket)
+            parts = Received(self._socket).next()
             if not parts:
                 return
             self._end.arrived(whole(parts))
