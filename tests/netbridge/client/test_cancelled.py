@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from typing import Any
 
@@ -131,12 +132,13 @@ def test_what_a_cancelled_commit_would_have_acknowledged_comes_again(served: Sit
     asyncio.run(commits())
 
 
-def is_answered(pending: Any) -> None:
+def is_answered(pending: Any, goes_on: threading.Event) -> None:
+    goes_on.set()
     while pending.outcome is None:  # the loop does not turn, so nobody is woken
         time.sleep(0.001)
 
 
-@pytest.mark.parametrize("waits", [lambda pending: None, is_answered])
+@pytest.mark.parametrize("waits", [lambda pending, goes_on: None, is_answered])
 def test_what_was_to_be_opened_and_is_cancelled_is_left(
     served: Site, monkeypatch: pytest.MonkeyPatch, waits: Any
 ) -> None:
@@ -152,10 +154,13 @@ def test_what_was_to_be_opened_and_is_cancelled_is_left(
             monkeypatch.setattr(broker._session, "begin", begin)
 
             async def cancelled(opening: Any) -> None:
+                goes_on = threading.Event()
+                broker._session._thread.call(goes_on.wait)  # nothing is answered before it waits
                 task = asyncio.ensure_future(opening)
                 await asyncio.sleep(0)
-                waits(begun[-1])
+                waits(begun[-1], goes_on)
                 task.cancel()
+                goes_on.set()
                 with pytest.raises(asyncio.CancelledError):
                     await task
 
