@@ -49,19 +49,18 @@ ASSIGNED: Final = -41
 DISK_FULL: Final = -42
 JOURNAL_FAILED: Final = -43
 JOURNAL_DAMAGED: Final = -44
-TORN: Final = -45
-STALE: Final = -46
-UNCONFIRMED: Final = -47
-OVER_SHARE: Final = -48
-SLOW: Final = -49
-UNTRUSTED: Final = -50
-OTHER_HEADER: Final = -51
-TOO_MANY_OPEN: Final = -52
-MOVED: Final = -53
-READ_ONLY: Final = -54
-GROUPING_TIMEOUT: Final = -55
-UNROUTABLE: Final = -56
-DISCONNECTED: Final = -57
+STALE: Final = -45
+UNCONFIRMED: Final = -46
+OVER_SHARE: Final = -47
+SLOW: Final = -48
+UNTRUSTED: Final = -49
+OTHER_HEADER: Final = -50
+TOO_MANY_OPEN: Final = -51
+MOVED: Final = -52
+READ_ONLY: Final = -53
+GROUPING_TIMEOUT: Final = -54
+UNROUTABLE: Final = -55
+DISCONNECTED: Final = -56
 
 TEXTS: Final[dict[int, str]] = {
     OK: "done",
@@ -120,7 +119,6 @@ TEXTS: Final[dict[int, str]] = {
     DISK_FULL: "the disk of the journal is full: make room, and it goes on",
     JOURNAL_FAILED: "the journal could not be written: the broker must be restarted",
     JOURNAL_DAMAGED: "the journal is damaged: see shmbroker journal verify",
-    TORN: "a frame that a crash has left half written was cut off: nobody was told of it",
     STALE: "another broker writes this journal by now: this one must end",
 }
 

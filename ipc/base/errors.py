@@ -267,7 +267,6 @@ ERRORS: dict[int, type[Error]] = {
     codes.DISK_FULL: DiskFull,
     codes.JOURNAL_FAILED: JournalFailed,
     codes.JOURNAL_DAMAGED: JournalDamaged,
-    codes.TORN: JournalDamaged,
     codes.STALE: Replaced,
     codes.ASSIGNED: Empty,
     codes.OVER_SHARE: QueueFull,

@@ -96,7 +96,7 @@ PRIVATE_CHAPTERS = (
 CHECKED = ("sb_connect", "sb_observe")
 """Where a program comes in: each hands over what it was compiled with."""
 
-PRIVATE_CODES = {"UNDECIDED", "NEEDS_COMMIT", "SLEPT", "ASSIGNED", "TORN"}
+PRIVATE_CODES = {"UNDECIDED", "NEEDS_COMMIT", "SLEPT", "ASSIGNED"}
 """Answers of one part of the library to another."""
 
 FOREVER_NS = 1 << 62
