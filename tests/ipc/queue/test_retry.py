@@ -14,6 +14,7 @@ import pytest
 import shmbroker
 from shmbroker import ArenaFull, Broker, Queue, aio
 from shmbroker.ipc.message.properties import Packed
+from tests.conftest import vhost_for_a_while
 from tests.support.host import PATIENCE, after_the_host_died, journaling
 from tests.support.victim import KILLS, Confirm, dying
 
@@ -139,8 +140,11 @@ def test_an_origin_that_no_queue_can_have_holds_up_no_others(broker: Broker, ori
     assert (bodies(orders), bodies(dead)) == ([b"good"], [b"bad"])
 
 
-def test_what_the_arena_has_no_room_for_stays_and_is_reported(vhost: str) -> None:
-    with shmbroker.connect(f"shm://{vhost}", create=True, arena_bytes=1 << 20) as broker:
+def test_what_the_arena_has_no_room_for_stays_and_is_reported() -> None:
+    with (
+        vhost_for_a_while() as vhost,
+        shmbroker.connect(f"shm://{vhost}", create=True, arena_bytes=1 << 20) as broker,
+    ):
         orders = broker.declare_queue("orders", dead_letter="dead")
         die(orders, b"small", bytes(100_000))
         filling = broker.declare_queue("filling")
