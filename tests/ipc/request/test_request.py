@@ -279,6 +279,21 @@ def test_asyncio_one_request_after_another_without_a_time_out(vhost: str) -> Non
         asyncio.run(main())
 
 
+def test_asyncio_a_queue_for_replies_that_was_deleted_costs_no_request(
+    vhost: str, asked: Queue
+) -> None:
+    async def main() -> None:
+        async with aio.connect(f"shm://{vhost}") as broker:
+            queue = await broker.queue("asked")
+            for body in (b"a", b"b", b"c"):
+                assert (await queue.request(body, timeout=30)).body == body.upper()
+                (replies,) = [each.name for each in await broker.queues() if each.name != "asked"]
+                asked._broker.delete_queue(replies, force=True)
+
+    with served(f"shm://{vhost}"):
+        asyncio.run(main())
+
+
 @pytest.mark.parametrize("correlation", [[1], {"a": 1}, 7, None])
 def test_asyncio_a_reply_to_nothing_that_was_asked(
     vhost: str, asked: Queue, correlation: Any
