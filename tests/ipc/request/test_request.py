@@ -252,6 +252,20 @@ def test_a_reply_to_nobody(asked: Queue, name: str) -> None:
         message.reply(b"1")
 
 
+def test_a_reply_to_a_name_with_a_zero_character_goes_to_no_other_queue(asked: Queue) -> None:
+    """However its hash falls."""
+    replies = asked._broker.declare_queue("replies")
+    for name in ["replies", *(f"replies\0{number}" for number in range(1000))]:
+        asked.publish(b"?", properties={"JMSReplyTo": name})
+        with asked.get(timeout=0) as message:
+            if name == "replies":
+                message.reply(b"1")
+            else:
+                with pytest.raises(shmbroker.RequesterLeft):
+                    message.reply(b"2")
+    assert [each.body for each in replies.browse()] == [b"1"]
+
+
 def test_for_asyncio(vhost: str) -> None:
     async def main() -> None:
         async with aio.connect(f"shm://{vhost}") as broker:
