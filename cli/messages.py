@@ -338,7 +338,7 @@ def export(name: str, vhost: str) -> None:
 )
 @name_argument
 @click.argument("file", type=click.File("rb"), default="-")
-@click.option("--skip-bad", is_flag=True, help="Skip lines that are not a message.")
+@click.option("--skip-bad", is_flag=True, help="Skip lines that are no message, or too large.")
 @click.option(
     "--timeout", type=DURATION, help="Wait at most this long while the queue is full.  [for ever]"
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from contextlib import suppress
 from typing import Any
 
 from shmbroker.ipc._native import ffi, lib
@@ -64,7 +65,8 @@ class Bell:
             raise
 
     def _leave(self, waiter: asyncio.Future[None]) -> None:
-        self._waiters.remove(waiter)
+        with suppress(ValueError):  # cancelled, and then all were woken
+            self._waiters.remove(waiter)
         if not self._waiters and self._ticket is not None:
             self._sleeper.forget(self._ticket)
             self._ticket = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary, finalize
@@ -18,7 +19,7 @@ from shmbroker.ipc.aio.sleeper import Sleeper
 from shmbroker.ipc.aio.subscription import Subscription
 from shmbroker.ipc.aio.transaction import Transaction
 from shmbroker.ipc.aio.verb import Face, awaitable, begins, opens, twin, twin_function
-from shmbroker.ipc.base.errors import NotAsyncio
+from shmbroker.ipc.base.errors import NotAsyncio, NotFound
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.connection import broker as sync
 from shmbroker.ipc.queue import durable as sync_durable
@@ -152,7 +153,8 @@ class Broker(Face, of=sync.Broker):
         self._sync._draining.append(True)
         try:
             for queue in self._sync._durable_queues():
-                await self._queue(queue).confirm(timeout=deadline.seconds_left())
+                with suppress(NotFound):  # it was deleted
+                    await self._queue(queue).confirm(timeout=deadline.seconds_left())
             while (left := self._sync._in_hand()) > 0 and deadline.left() != 0:
                 await asyncio.sleep(sync.DRAIN_NAP_S)
             return left

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
-from shmbroker.ipc.base.errors import Error, InvalidArgument, NoReply
+from shmbroker.ipc._native import lib
+from shmbroker.ipc.base.errors import Error, InvalidArgument, NoReply, NotFound
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.message.message import Message
 from shmbroker.ipc.message.properties import pack
@@ -32,6 +34,12 @@ if TYPE_CHECKING:
 
 SLOTS: Final = 4096
 """So many replies may wait for the loop; beyond that the oldest makes place."""
+
+
+def _is_usable(replies: Queue) -> bool:
+    """Nobody has deleted it, and it is of the node that we are now."""
+    queue = replies._sync
+    return lib.sb_published(queue._queue) >= 0 and is_of_this_node(queue._broker, queue.name)
 
 
 async def _taken_back(queue: Queue, replies: str, number: int) -> bool:
@@ -88,11 +96,10 @@ class Requests:
 
     async def _queue_of(self, broker: Broker) -> Queue:
         former = self._replies
-        if former is not None and not (
-            self._waiting or is_of_this_node(broker._sync, former.name)
-        ):
+        if former is not None and not self._waiting and not _is_usable(former):
             self._replies = self._reader = None
-            await broker.delete_queue(former.name, force=True)
+            with suppress(NotFound):  # somebody else has deleted it
+                await broker.delete_queue(former.name, force=True)
         if self._replies is None:
             self._replies = await broker.temporary_queue(
                 slots=SLOTS, max_deliveries=None, when_full="drop-oldest"

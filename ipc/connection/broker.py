@@ -18,7 +18,7 @@ from shmbroker.core.codes import OK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.detail import detail_of
-from shmbroker.ipc.base.errors import Error, InvalidArgument, SegmentExists, error_for
+from shmbroker.ipc.base.errors import Error, InvalidArgument, NotFound, SegmentExists, error_for
 from shmbroker.ipc.base.names import name_bytes
 from shmbroker.ipc.base.owner import owner_of
 from shmbroker.ipc.base.signature import shows
@@ -533,7 +533,8 @@ class Broker(Closable):
         self._draining.append(True)
         try:
             for queue in self._durable_queues():
-                queue.confirm(timeout=deadline.seconds_left())
+                with suppress(NotFound):  # it was deleted
+                    queue.confirm(timeout=deadline.seconds_left())
             while (left := self._in_hand()) > 0 and deadline.left() != 0:
                 sleep(DRAIN_NAP_S)
             return left

@@ -15,7 +15,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from shmbroker.ipc.base.errors import InvalidArgument, QueueFull
+from shmbroker.ipc.base.errors import Error, InvalidArgument, MessageTooLarge
 from shmbroker.ipc.base.timeout import Seconds
 from shmbroker.ipc.message.properties import Packed, pack
 
@@ -37,8 +37,15 @@ def _plain(value: object) -> object:
     raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
+def _decoded(text: Any) -> bytes:
+    try:
+        return b64decode(text, validate=True)
+    except (ValueError, TypeError) as error:
+        raise InvalidArgument(f"expected base64: {error}") from error
+
+
 def _as_was(value: dict[str, Any]) -> Any:
-    return b64decode(value[BYTES], validate=True) if set(value) == {BYTES} else value
+    return _decoded(value[BYTES]) if set(value) == {BYTES} else value
 
 
 def _properties_of(message: CopiedMessage) -> dict[str, object]:
@@ -103,23 +110,18 @@ def message_of(line: str | bytes) -> tuple[bytes, dict[str, Any]]:
             kinds = " or ".join("null" if k is type(None) else k.__name__ for k in FIELDS[name])
             raise InvalidArgument(f"expected {name} to be {kinds}, not {json.dumps(value)}")
     options = {name: fields.get(name) for name in ("key", "priority", "ttl")}
-    try:
-        return _body_of(fields), options | {"properties": _properties_in(fields) or None}
-    except (ValueError, TypeError) as error:
-        raise InvalidArgument(f"expected base64: {error}") from error
+    return _body_of(fields), options | {"properties": _properties_in(fields) or None}
 
 
 def _properties_in(fields: dict[str, Any]) -> Mapping[str, Any] | Packed:
     given, encoding = fields.get("properties", {}), fields.get("properties_encoding", JSON)
-    if encoding not in (JSON, BYTES) or isinstance(given, str) != (encoding == BYTES):
+    if encoding == BYTES and isinstance(given, str):
+        return Packed(_decoded(given))
+    properties = _read_again(given)
+    if encoding != JSON or not isinstance(properties, dict):
         raise InvalidArgument(
             f"expected properties to be a map, or text whose properties_encoding is {BYTES}"
         )
-    if encoding == BYTES:
-        return Packed(b64decode(given, validate=True))
-    properties = _read_again(given)
-    if not isinstance(properties, dict):
-        raise ValueError("properties are a map")
     return properties
 
 
@@ -128,8 +130,11 @@ def _body_of(fields: dict[str, Any]) -> bytes:
     if encoding not in ("utf-8", BYTES):
         raise InvalidArgument(f"expected body_encoding to be utf-8 or {BYTES}, not {encoding!r}")
     if encoding == BYTES:
-        return b64decode(fields["body"], validate=True)
-    body: bytes = fields["body"].encode()
+        return _decoded(fields["body"])
+    try:
+        body: bytes = fields["body"].encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgument(f"expected a body that can be UTF-8: {error}") from error
     return body
 
 
@@ -142,8 +147,8 @@ def imported(
 ) -> int:
     """Publish what the lines say: how many.
 
-    A bad line is an InvalidArgument that names it, and those before it are published; with `skip`
-    that is told of it instead, and it goes on.  QueueFull names the line as well.
+    An error names its line, and those before it are published.  With `skip` that is told of a line
+    that is no message, or a larger one than there may be here, and it goes on.
     """
     published = 0
     for number, line in enumerate(lines, start=1):
@@ -152,15 +157,13 @@ def imported(
         try:
             body, options = message_of(line)
             queue.publish(body, timeout=timeout, **options)
-        except InvalidArgument as error:
+        except Error as error:
             text = f"line {number}: {error}"
-            if skip is None:
-                raise InvalidArgument(f"{text}; {published} before it are published") from error
+            if skip is None or not isinstance(error, (InvalidArgument, MessageTooLarge)):
+                error.published = published
+                error.args = (f"{text}; {published} before it are published",)
+                raise
             skip(text)
-        except QueueFull as error:
-            error.published = published
-            error.args = (f"line {number}: {error}; {published} before it are published",)
-            raise
         else:
             published += 1
     return published

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import (
+    ArenaFull,
     Empty,
     Error,
     InvalidArgument,
+    InvalidName,
     MessageTooLarge,
     NotFound,
     QueueFull,
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 NOTE = "dead."
 KEPT = ("dead.count", "dead.first")
 """So that the next death counts on."""
-REFUSALS = (QueueFull, InvalidArgument, MessageTooLarge, ReplicaReadOnly)
+REFUSALS = (QueueFull, ArenaFull, InvalidArgument, MessageTooLarge, ReplicaReadOnly)
 """A queue does not take this message; others may take theirs."""
 
 
@@ -59,6 +61,9 @@ class _Return:
             queue = self._dead._broker.queue(origin)
         except NotFound:
             self._hold(message._untake, f"there is no queue {origin!r}")
+            return
+        except InvalidName as error:
+            self._hold(message._untake, str(error))
             return
         (self._commit if lib.sb_is_durable(queue._queue) else self._publish)(queue, message)
 

@@ -31,11 +31,17 @@ static bool has_left(const addressee *one)
     return queue_is_gone(one->queue);
 }
 
+/* The name is that in a request, with any bytes. */
+static bool has_name(const addressee *one, const char *name, int64_t length)
+{
+    const char *ours = one->queue->name;
+    return (int64_t)strlen(ours) == length && memcmp(ours, name, (size_t)length) == 0;
+}
+
 static addressee **place_of(sb_connection *connection, const char *name, int64_t length)
 {
     addressee **at = &connection->addressees[sb_name_hash(name, length) & (ADDRESSEES - 1)];
-    while (*at && (has_left(*at) || strncmp((*at)->queue->name, name, (size_t)length) != 0 ||
-                   (*at)->queue->name[length] != 0))
+    while (*at && (has_left(*at) || !has_name(*at, name, length)))
         at = &(*at)->next;
     return at;
 }

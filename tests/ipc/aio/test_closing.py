@@ -47,6 +47,22 @@ def test_a_subscription_that_is_closed_says_so(url: str) -> None:
     run(main())
 
 
+def test_who_is_cancelled_as_its_subscription_is_closed_is_cancelled(url: str) -> None:
+    async def main() -> None:
+        async with aio.connect(url) as broker:
+            await broker.declare_queue("q")
+            async with broker.subscribe("q") as subscription:
+                waiting = [asyncio.create_task(subscription.get()) for _ in range(2)]
+                await asyncio.sleep(0)  # both wait now
+                waiting[0].cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting[0]
+            with pytest.raises(shmbroker.ConnectionClosed, match="subscription"):
+                await waiting[1]
+
+    run(main())
+
+
 def test_deleting_a_queue_wakes_who_waits_for_it(url: str) -> None:
     async def main() -> None:
         async with aio.connect(url) as broker:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgpack
 import pytest
 
-from shmbroker import Broker, InvalidArgument, QueueFull
+import shmbroker
+from shmbroker import ArenaFull, Broker, InvalidArgument, MessageTooLarge, Queue, QueueFull
 from shmbroker.ipc.message.properties import Packed
 from shmbroker.ipc.queue.export import exported, imported, message_of
+from tests.conftest import vhost_for_a_while
 from tests.support.killed import victims
 
 
@@ -84,17 +87,19 @@ def test_what_a_line_has(broker: Broker) -> None:
         ('{"body": "x", "ttl": "5s"}', 'expected ttl to be int or float or null, not "5s"'),
         ('{"body": "x", "priority": true}', "expected priority to be int or null, not true"),
         ('{"body": "x", "bdy": ""}', "'bdy' is none of key, properties, body"),
-        ('{"body": "x", "body_encoding": "rot13"}', "body_encoding to be utf-8 or base64"),
+        ('{"body": "x", "body_encoding": "rot13"}', "expected body_encoding to be utf-8 or base64"),
         ('{"body": "!", "body_encoding": "base64"}', "expected base64: "),
         ('{"body": "x", "properties": {"n": {"base64": "!"}}}', "expected base64: "),
         ('{"body": "x", "properties": {"n": {"base64": 5}}}', "expected base64: "),
         ('{"body": "x", "properties": "gA=="}', "expected properties to be a map, or text whose"),
         ('{"body": "x", "properties_encoding": "base64"}', "expected properties to be a map, or"),
+        ('{"body": "x", "properties": {"base64": "QQ=="}}', "expected properties to be a map, or"),
+        (r'{"body": "\ud800"}', "expected a body that can be UTF-8: "),
         ("[" * 100_000, "expected a JSON object, "),
     ],
 )
 def test_what_is_no_message(line: str, expected: str) -> None:
-    with pytest.raises(InvalidArgument, match=expected):
+    with pytest.raises(InvalidArgument, match=f"^{expected}"):
         message_of(line)
 
 
@@ -115,6 +120,38 @@ def test_who_finds_no_room_is_told_where_to_go_on(broker: Broker) -> None:
     with pytest.raises(QueueFull, match=r"^line 4: .*; 2 before it are published$") as caught:
         imported(queue, lines, timeout=0)
     assert caught.value.published == 2
+
+
+@pytest.fixture
+def small() -> Iterator[Queue]:
+    """A queue whose arena has room for few."""
+    with (
+        vhost_for_a_while() as vhost,
+        shmbroker.connect(f"shm://{vhost}", create=True, arena_bytes=1 << 20) as broker,
+    ):
+        yield broker.declare_queue("here")
+
+
+def test_a_message_too_large_is_skipped_as_a_bad_line_is(small: Queue) -> None:
+    lines = ['{"body": "a"}', json.dumps({"body": "x" * (1 << 19)}), '{"body": "c"}']
+    with pytest.raises(MessageTooLarge, match=r"^line 2: .*; 1 before it are published$") as told:
+        imported(small, lines)
+    assert told.value.published == 1
+    skipped: list[str] = []
+    assert imported(small, lines, skip=skipped.append) == 2
+    assert [each.split(":")[0] for each in skipped] == ["line 2"]
+    assert [message.body for message in small.browse()] == [b"a", b"a", b"c"]
+
+
+def test_a_full_arena_says_where_to_go_on_and_skips_nothing(small: Queue) -> None:
+    lines = [json.dumps({"body": "x" * 100_000})] * 20
+    with pytest.raises(ArenaFull) as told:
+        imported(small, lines, timeout=0, skip=pytest.fail)
+    published = len(small)
+    assert told.value.published == published > 0
+    text = str(told.value)
+    assert text.startswith(f"line {published + 1}: ")
+    assert text.endswith(f"; {published} before it are published")
 
 
 def test_what_is_expired_is_not_exported(broker: Broker) -> None:

@@ -9,9 +9,12 @@ from random import Random
 from typing import Any
 
 import msgpack
+import pytest
 
-from shmbroker import Broker, Queue, aio
+import shmbroker
+from shmbroker import ArenaFull, Broker, Queue, aio
 from shmbroker.ipc.message.properties import Packed
+from tests.conftest import vhost_for_a_while
 from tests.support.host import PATIENCE, after_the_host_died, journaling
 from tests.support.victim import KILLS, Confirm, dying
 
@@ -122,6 +125,35 @@ def test_what_a_queue_refuses_holds_up_no_others(broker: Broker) -> None:
     assert properties == LARGER_SAYS
     assert "holds at most 4096 bytes" in size
     assert bodies(broker.queue("dead")) == [b"odd", bytes(10_000)]
+
+
+@pytest.mark.parametrize("origin", ["", "a/b", "a\0b", "x" * 300])
+def test_an_origin_that_no_queue_can_have_holds_up_no_others(broker: Broker, origin: str) -> None:
+    orders = broker.declare_queue("orders", dead_letter="dead")
+    dead = broker.queue("dead")
+    dead.publish(b"bad", properties={"dead.origin": origin})
+    die(orders, b"good")
+    done = dead.retry()
+    (why,) = done.stayed
+    assert (done.sent, done.stayed[why]) == (1, 1)
+    assert "name" in why
+    assert (bodies(orders), bodies(dead)) == ([b"good"], [b"bad"])
+
+
+def test_what_the_arena_has_no_room_for_stays_and_is_reported() -> None:
+    with (
+        vhost_for_a_while() as vhost,
+        shmbroker.connect(f"shm://{vhost}", create=True, arena_bytes=1 << 20) as broker,
+    ):
+        orders = broker.declare_queue("orders", dead_letter="dead")
+        die(orders, b"small", bytes(100_000))
+        filling = broker.declare_queue("filling")
+        with pytest.raises(ArenaFull):
+            while True:
+                filling.publish(bytes(100_000), timeout=0)
+        done = broker.queue("dead").retry()
+        assert (done.sent, list(done.stayed.values())) == (1, [1])
+        assert (bodies(orders), bodies(broker.queue("dead"))) == ([b"small"], [bytes(100_000)])
 
 
 def test_asyncio(vhost: str) -> None:

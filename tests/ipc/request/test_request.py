@@ -252,6 +252,20 @@ def test_a_reply_to_nobody(asked: Queue, name: str) -> None:
         message.reply(b"1")
 
 
+def test_a_reply_to_a_name_with_a_zero_character_goes_to_no_other_queue(asked: Queue) -> None:
+    """However its hash falls."""
+    replies = asked._broker.declare_queue("replies")
+    for name in ["replies", *(f"replies\0{number}" for number in range(1000))]:
+        asked.publish(b"?", properties={"JMSReplyTo": name})
+        with asked.get(timeout=0) as message:
+            if name == "replies":
+                message.reply(b"1")
+            else:
+                with pytest.raises(shmbroker.RequesterLeft):
+                    message.reply(b"2")
+    assert [each.body for each in replies.browse()] == [b"1"]
+
+
 def test_for_asyncio(vhost: str) -> None:
     async def main() -> None:
         async with aio.connect(f"shm://{vhost}") as broker:
@@ -274,6 +288,21 @@ def test_asyncio_one_request_after_another_without_a_time_out(vhost: str) -> Non
             for body in (b"a", b"b", b"c"):
                 async with asyncio.timeout(30):
                     assert (await queue.request(body, timeout=None)).body == body.upper()
+
+    with served(f"shm://{vhost}"):
+        asyncio.run(main())
+
+
+def test_asyncio_a_queue_for_replies_that_was_deleted_costs_no_request(
+    vhost: str, asked: Queue
+) -> None:
+    async def main() -> None:
+        async with aio.connect(f"shm://{vhost}") as broker:
+            queue = await broker.queue("asked")
+            for body in (b"a", b"b", b"c"):
+                assert (await queue.request(body, timeout=30)).body == body.upper()
+                (replies,) = [each.name for each in await broker.queues() if each.name != "asked"]
+                asked._broker.delete_queue(replies, force=True)
 
     with served(f"shm://{vhost}"):
         asyncio.run(main())

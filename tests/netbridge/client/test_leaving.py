@@ -112,6 +112,22 @@ async def test_what_is_in_hand_may_be_dealt_with_while_a_connection_is_drained(
 
 
 @in_each_way
+async def test_a_durable_queue_that_was_deleted_cuts_no_draining_short(
+    api: Api, broker: Any, there: Any
+) -> None:
+    gone = await it(broker.declare_queue("gone", durable=True))
+    there.publish(b"1")
+    message = await it((await it(broker.queue("q"))).get(timeout=PATIENCE))
+    there._broker.delete_queue("gone", force=True)
+    ending = beside(api, _awaited(lambda: broker.drain(timeout=PATIENCE)))
+    await until(lambda: bool(draining(broker)))
+    await it(message.ack())
+    assert await result(ending) == 0
+    assert there.statistics().depth == 0
+    del gone
+
+
+@in_each_way
 async def test_a_loop_ends_after_the_message_that_it_has(
     api: Api, broker: Any, there: Any
 ) -> None:
