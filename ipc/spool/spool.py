@@ -69,22 +69,29 @@ def _nothing() -> Mapping[str, Kinds]:
     return {}
 
 
-def _recorded(
-    broker: Broker, unread: list[str], more: More
-) -> Iterator[tuple[str, int | str, Kinds]]:
-    """Each queue whose times are or were recorded: its name, and what tells it from others."""
+OTHERS = -1
+"""No queue has this reference."""
+
+Times = Mapping[tuple[str, str], Counts]
+"""By name and kind."""
+
+
+def _recorded(broker: Broker, unread: list[str], more: More) -> Iterator[tuple[int, Times | None]]:
+    """The times of each queue, by its reference, and of all others; None: they cannot be read."""
     for entry in broker._catalog.queues():
         counts = counts_of(broker._connection, entry.reference)
-        if isinstance(counts, int):
-            if counts != NOT_FOUND:
-                unread.append(f"{entry.name}: {detail_of(counts)}")
-        elif counts:
-            yield entry.name, entry.reference, counts
+        if not isinstance(counts, int):
+            yield entry.reference, {(entry.name, kind): each for kind, each in counts.items()}
+        elif counts != NOT_FOUND:
+            unread.append(f"{entry.name}: {detail_of(counts)}")
+            yield entry.reference, None
+    others: Times | None = None
     try:
-        for name, kinds in more().items():
-            yield name, name, kinds
+        found = more().items()
+        others = {(name, kind): each for name, kinds in found for kind, each in kinds.items()}
     except Error as error:
         unread.append(str(error))
+    yield OTHERS, others
 
 
 @dataclass(frozen=True)
@@ -92,12 +99,13 @@ class Counted:
     """What has been counted before an interval begins, and is of no interval."""
 
     monotonic_ns: int
-    counts: dict[int | str, Kinds]
+    counts: Mapping[int, Times | None]
+    """None: nobody could read it, so nothing is of an interval that stands there the first time."""
 
 
 def counted(broker: Broker, more: More = _nothing) -> Counted:
     """Up to now."""
-    counts = {of: kinds for _, of, kinds in _recorded(broker, [], more)}
+    counts = dict(_recorded(broker, [], more))
     return Counted(monotonic_ns(), counts)
 
 
@@ -256,13 +264,15 @@ class Spool(Closable):
     # --- intervals ----------------------------------------------------------------------------
 
     def _intervals(
-        self, unread: list[str], now: dict[int | str, Kinds], start: int, end: int
+        self, unread: list[str], now: dict[int, Times | None], start: int, end: int
     ) -> Iterator[hlog.Interval]:
-        for name, of, kinds in _recorded(self._broker, unread, self._more):
-            now[of] = kinds
+        for of, times in _recorded(self._broker, unread, self._more):
             before = self._before.get(of, {})
-            for kind, counts in kinds.items():
-                counted = counts.since(before.get(kind))
+            now[of] = before if times is None else times
+            if times is None or before is None:
+                continue
+            for (name, kind), counts in times.items():
+                counted = counts.since(before.get((name, kind)))
                 if counted.indexes or counted.overflow:
                     yield hlog.Interval(name, kind, start, end, counted)
 
@@ -272,7 +282,7 @@ class Spool(Closable):
         If that fails (SystemRefused: the disk is full, say), the next interval has it all.
         """
         unread: list[str] = []
-        now: dict[int | str, Kinds] = {}
+        now: dict[int, Times | None] = {}
         # the clock may have been set: how long an interval is does not depend on it
         until = monotonic_ns()
         end = time_ns()

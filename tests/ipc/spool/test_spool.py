@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import random
+import resource
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,9 +21,11 @@ from hypothesis import strategies as st
 
 import shmbroker
 from shmbroker import Spool
-from shmbroker.ipc.latency.latency import Histogram, Range
+from shmbroker.ipc._native import ffi
+from shmbroker.ipc.latency.latency import Counts, Histogram, Range
 from shmbroker.ipc.spool import hlog
 from shmbroker.ipc.spool import parquet as parquets
+from shmbroker.ipc.spool.spool import counted
 from tests.support.killed import KILLS, victims
 
 BETWEEN_CLOCKS = 100_000_000
@@ -49,6 +52,17 @@ def rows(folder: Path) -> list[hlog.Interval]:
         with path.open() as lines:
             found += [each for each in hlog.read(lines) if isinstance(each, hlog.Interval)]
     return found
+
+
+@contextmanager
+def without_files() -> Iterator[None]:
+    """No file can be opened: histograms are not read."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def total(folder: Path, kind: str = "publish-take") -> int:
@@ -199,6 +213,59 @@ def test_queues_come_and_go(queue: shmbroker.Queue, url: str, tmp_path: Path) ->
     assert [(each.queue, each.histogram.total) for each in found] == [
         ("later", 1), ("later", 2), ("later", 3),
     ]  # fmt: skip
+
+
+def test_a_queue_that_could_not_be_read_once_is_in_the_next_interval(
+    queue: shmbroker.Queue, url: str, tmp_path: Path
+) -> None:
+    with Spool(url, tmp_path, parquet=False) as spool:
+        use(queue, 1)
+        spool.write()
+        use(queue, 2)
+        with without_files():
+            spooled = spool.write()
+        assert spooled.intervals == 0
+        assert [each.partition(": ")[0] for each in spooled.unread] == ["orders"]
+        use(queue, 4)
+    found = [each for each in rows(tmp_path) if each.kind == "take-ack"]
+    assert [each.histogram.total for each in found] == [1, 6]
+
+
+def test_what_was_counted_before_is_in_no_interval_if_it_could_not_be_read_then(
+    queue: shmbroker.Queue, url: str, tmp_path: Path
+) -> None:
+    use(queue, 1)
+    with without_files():
+        since = counted(queue._broker)
+    with Spool(url, tmp_path, parquet=False, since=since) as spool:
+        use(queue, 2)
+        assert spool.write().intervals == 0
+        use(queue, 4)
+    assert total(tmp_path) == 4
+
+
+@pytest.mark.parametrize(("failing", "found"), [(1, [3, 4, 5]), (2, [5, 4, 5])])
+def test_links_that_could_not_be_read_once_are_in_the_next_interval(
+    url: str, tmp_path: Path, failing: int, found: list[int]
+) -> None:
+    """In no interval, if that was when the spool began."""
+    range_ = Range(1, 1000, 2)
+    values = ffi.new("int64_t[]", range_.length + 1)
+    looks = 0
+
+    def more() -> dict[str, dict[str, Counts]]:
+        nonlocal looks
+        looks += 1
+        values[5] += looks
+        if looks == failing:
+            raise shmbroker.SystemRefused("too many open files")
+        now = ffi.new("int64_t[]", list(values))
+        return {"link": {"append-confirm": Counts(range_, 1, now)}}
+
+    with Spool(url, tmp_path, parquet=False, more=more) as spool:
+        for _ in range(3):
+            spool.write()
+    assert [each.histogram.total for each in rows(tmp_path)] == found
 
 
 def test_tick_writes_when_an_interval_is_over(
