@@ -16,7 +16,7 @@ import os
 import re
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -186,11 +186,8 @@ class Spool(Closable):
                 self._complete(path)
             for path in self._files(rf"parquet\{PART}"):  # made anew below, from the log
                 path.unlink()
-            if self._parquet:
-                for path in self._files("hlog"):
-                    if not path.with_suffix(".parquet").exists():
-                        self._convert(path)
-            self._delete_old()
+            with suppress(OSError):  # each rotation tries again, and says so
+                self._convert_and_delete()
 
     @contextmanager
     def _refused(self) -> Iterator[None]:
@@ -226,6 +223,15 @@ class Spool(Closable):
             path.rename(path.with_suffix(""))
         self._sync_folder()
 
+    def _convert_and_delete(self) -> None:
+        """The oldest go also if there is no room for tables."""
+        self._delete_old()
+        if self._parquet:
+            for path in self._files("hlog"):
+                if not path.with_suffix(".parquet").exists():
+                    self._convert(path)
+            self._delete_old()
+
     def _convert(self, path: Path) -> None:
         from shmbroker.ipc.spool.parquet import write
 
@@ -237,7 +243,7 @@ class Spool(Closable):
             part.unlink(missing_ok=True)
             self._put_aside(path, error)
             return
-        except OSError:  # the disk is full, say: it is made when the spool is opened again
+        except OSError:  # the disk is full, say: it is made with the next one
             part.unlink(missing_ok=True)
             raise
         part.rename(path.with_suffix(".parquet"))
@@ -333,10 +339,7 @@ class Spool(Closable):
         self._file.close()
         self._file = None
         self._complete(self._path)
-        log = self._path.with_suffix("")
-        if self._parquet and log.exists():
-            self._convert(log)
-        self._delete_old()
+        self._convert_and_delete()
 
     def tick(self) -> float:
         """Write if an interval is over: how many seconds are left of the present one."""

@@ -360,25 +360,63 @@ def test_a_log_that_somebody_changed_is_put_aside(
     assert (tmp_path / f"{log.name}.bad").exists()
 
 
-def test_a_disk_without_room_for_parquet_is_an_error_of_ours(
-    queue: shmbroker.Queue, url: str, tmp_path: Path
-) -> None:
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A small one."""
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "none", str(tmp_path)], check=True)
-    try:
-        spool = Spool(url, tmp_path, interval=3600, parquet=True)
-        use(queue, 10)
-        spool.write()
-        with suppress(OSError), (tmp_path / "ballast").open("wb", buffering=0) as ballast:
+    yield tmp_path
+    subprocess.run(["umount", "-l", str(tmp_path)], check=True)
+
+
+def fill(disk: Path, left: int = 0) -> None:
+    """But for so many pages."""
+    with (disk / "ballast").open("wb", buffering=0) as ballast:
+        with suppress(OSError):
             while True:
                 ballast.write(bytes(4096))
-        with pytest.raises(shmbroker.SystemRefused, match=r"cannot be written.*No space left"):
-            spool.close()
-        assert not list(tmp_path.glob("*.part"))
-        (tmp_path / "ballast").unlink()
-        Spool(url, tmp_path, interval=3600, parquet=True).close()
-        assert len(list(tmp_path.glob("*.parquet"))) == 1
-    finally:
-        subprocess.run(["umount", "-l", str(tmp_path)], check=True)
+        ballast.truncate(ballast.tell() - left * 4096)
+
+
+def test_a_disk_without_room_for_parquet_is_an_error_of_ours(
+    queue: shmbroker.Queue, url: str, disk: Path
+) -> None:
+    spool = Spool(url, disk, interval=3600, parquet=True)
+    use(queue, 10)
+    spool.write()
+    fill(disk)
+    with pytest.raises(shmbroker.SystemRefused, match=r"cannot be written.*No space left"):
+        spool.close()
+    assert not list(disk.glob("*.part"))
+    Spool(url, disk, interval=3600, parquet=True).close()
+    assert not list(disk.glob("*.parquet*"))
+    (disk / "ballast").unlink()
+    Spool(url, disk, interval=3600, parquet=True).close()
+    assert len(list(disk.glob("*.parquet"))) == 1
+
+
+def test_the_oldest_go_also_if_there_is_no_room_for_parquet(
+    queue: shmbroker.Queue, url: str, disk: Path
+) -> None:
+    with Spool(url, disk, parquet=False) as spool:
+        for _ in range(3):
+            use(queue, 1)
+            spool.write()
+            spool.rotate()
+    *_, newest = logs = sorted(disk.glob("*.hlog"))
+    keep = newest.stat().st_size * 3 // 2
+    fill(disk)
+    Spool(url, disk, parquet=True, keep_bytes=keep).close()
+    assert not [path for path in logs[:-1] if path.exists()]
+    fill(disk, left=2)  # for a log and one more; a table is larger than a page
+    spool = Spool(url, disk, rotate_bytes=1, keep_bytes=keep, parquet=True)
+    for _ in range(3):
+        use(queue, 1)
+        with pytest.raises(shmbroker.SystemRefused, match="No space left"):
+            spool.write()
+        (log,) = disk.glob("*.hlog")
+        assert log > newest
+        newest = log
+    spool.close()
 
 
 def test_a_full_disk_delays_an_interval(
