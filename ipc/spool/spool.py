@@ -170,17 +170,25 @@ class Spool(Closable):
 
     # --- the folder ---------------------------------------------------------------------------
 
-    def _open_folder(self) -> None:
+    def _locked(self) -> int:
+        """The lock of the folder, which is made if it is not there."""
         try:
             make_folder(self.folder, FOLDER_MODE)
-            path = self.folder / f"{self._prefix}.lock"
-            self._lock = opened(path, os.O_RDWR | os.O_CREAT)
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock = opened(self.folder / f"{self._prefix}.lock", os.O_RDWR | os.O_CREAT)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BaseException:
+                os.close(lock)
+                raise
         except BlockingIOError as error:
             raise InUse(f"another process writes the spool of {self._prefix} in {self.folder}: "
                         "one is enough") from error  # fmt: skip
         except OSError as error:
             raise SystemRefused(f"the spool {self.folder} cannot be written: {error}") from error
+        return lock
+
+    def _open_folder(self) -> None:
+        self._lock = self._locked()
         with self._refused():
             for path in self._files(rf"hlog\{PART}"):
                 self._complete(path)
@@ -303,7 +311,18 @@ class Spool(Closable):
                 self.rotate()
         return Spooled(len(lines), tuple(unread))
 
+    def _look_for_folder(self) -> None:
+        """If somebody has removed it this interval is refused, and the next one is in a new one."""
+        if self._file is not None and os.fstat(self._file.fileno()).st_nlink == 0:
+            self._file.close()
+            self._file = None
+            raise FileNotFoundError(f"somebody has removed {self._path}")
+        if self._file is None and os.fstat(self._lock).st_nlink == 0:
+            former, self._lock = self._lock, self._locked()
+            os.close(former)
+
     def _append(self, lines: list[str], start: int) -> None:
+        self._look_for_folder()
         if self._file is None:
             self._path = self.folder / f"{self._prefix}-{start}.hlog{PART}"
             self._file = open(_made(self._path), "wb", buffering=0)  # noqa: SIM115

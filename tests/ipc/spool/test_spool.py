@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import resource
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -438,6 +439,37 @@ def test_a_full_disk_delays_an_interval(
     found = [each for each in rows(tmp_path) if each.kind == "take-ack"]
     assert [each.histogram.total for each in found] == [1, 3]
     assert found[1].start <= found[0].end + 1000
+
+
+def test_a_folder_that_is_removed_is_made_again_and_no_interval_is_missed(
+    queue: shmbroker.Queue, url: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "spool"
+    with Spool(url, folder, parquet=False) as spool:
+        use(queue, 1)
+        spool.write()
+        shutil.rmtree(folder)
+        use(queue, 2)
+        with pytest.raises(shmbroker.SystemRefused, match="cannot be written"):
+            spool.write()
+        use(queue, 4)
+        spool.write()
+        with pytest.raises(shmbroker.InUse):
+            Spool(url, folder, parquet=False)
+    assert total(folder) == 6
+
+
+def test_a_lock_that_another_one_has_made_again_is_its_own(
+    queue: shmbroker.Queue, url: str, tmp_path: Path
+) -> None:
+    with Spool(url, tmp_path, parquet=False) as spool:
+        (lock,) = tmp_path.iterdir()
+        lock.unlink()
+        use(queue, 1)
+        with Spool(url, tmp_path, parquet=False), pytest.raises(shmbroker.InUse):
+            spool.write()
+        use(queue, 2)
+    assert total(tmp_path) == 3
 
 
 def test_a_folder_that_cannot_be_written(url: str, tmp_path: Path) -> None:
