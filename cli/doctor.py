@@ -107,12 +107,12 @@ def doctor(ctx: click.Context, fix: bool, yes: bool, as_json: bool) -> None:
     from shmbroker.ipc.doctor.finding import remove_stale
 
     found = examine() + of_vhosts()
-    stale = sum(len(finding.stale) for finding in found)
+    stale = {path for finding in found for path in finding.stale}
     if fix and stale:
-        confirm(yes, f"remove {format_count(stale, 'stale segment')}")
-        for path in remove_stale(found):
+        confirm(yes, f"remove {format_count(len(stale), 'stale segment')}")
+        for path in remove_stale(examine(), stale):  # others may have begun while somebody thought
             say(f"{path} is removed")
-        found = [finding for finding in found if not finding.stale]
+        found = examine() + of_vhosts()
     if as_json:
         print_json(
             [

@@ -35,7 +35,14 @@ from shmbroker.cli.console.supervised import reloaded
 from shmbroker.cli.console.users import OF_USERS
 from shmbroker.cli.metrics.exposition import CONTENT_TYPE, text
 from shmbroker.cli.output import json_of
-from shmbroker.ipc.base.errors import Error, InvalidArgument, NotFound, shortened
+from shmbroker.ipc.base.errors import (
+    Error,
+    InvalidArgument,
+    NotFound,
+    SystemRefused,
+    shortened,
+)
+from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.log import Log
 from shmbroker.netbridge.clustered.shown import FILE as CLUSTER_FILE
@@ -74,7 +81,8 @@ class Application:
         app = Starlette(
             routes=self._routes(),
             exception_handlers={
-                Refused: self._refused, Error: self._failed, HTTPException: self._not_there
+                Refused: self._refused, Error: self._failed, OSError: self._failed,
+                HTTPException: self._not_there,
             },
         )  # fmt: skip
         self.guard = Guard(app, console, port, self._sessions, self._login, self.refusals)
@@ -111,6 +119,8 @@ class Application:
         return JSONResponse(error.content, error.status, error.headers)
 
     def _failed(self, request: Request, error: Exception) -> Response:
+        if isinstance(error, OSError):
+            error = SystemRefused(told(error))
         status = 404 if isinstance(error, NotFound) else 409
         status = 400 if isinstance(error, InvalidArgument) else status
         return JSONResponse({"error": type(error).__name__, "why": str(error)}, status)
@@ -299,31 +309,35 @@ class Application:
             raise HTTPException(404)
         given = await content_of(request)
 
-        def done() -> dict[str, Any]:
-            if verb in OF_USERS:
-                return OF_USERS[verb](self._users, session.user, given)
-            self._shown()
-            if self._standing().mode is not Mode.LIVE:
-                raise Refused(409, "dead", f"{self._config.name} does not run: start it first")
-            with taking_part(self._config.vhost, session.user) as broker:
-                return ACTIONS[verb](broker, given)
-
         names = {key: str(given[key])[:200] for key in NAMES if key in given}
 
         def audit(**more: str) -> None:
             self._log.write("audit", verb=f"console {verb}", user=session.user, **names, **more)
 
-        try:
-            answer = await run_in_threadpool(done)
-        except (Error, Refused) as error:
-            if not _is_refused_at_once(error):
-                audit(why=shortened(str(error)))
-            raise
-        audit()
-        return _json(answer)
+        def done() -> dict[str, Any]:
+            """In the thread, which goes on if nobody waits for the answer any more."""
+            try:
+                answer = self._done(verb, session.user, given)
+            except Exception as error:
+                if not _is_refused_at_once(error):
+                    audit(why=shortened(told(error)))
+                raise
+            audit()
+            return answer
+
+        return _json(await run_in_threadpool(done))
+
+    def _done(self, verb: str, user: str, given: dict[str, Any]) -> dict[str, Any]:
+        if verb in OF_USERS:
+            return OF_USERS[verb](self._users, user, given)
+        self._shown()
+        if self._standing().mode is not Mode.LIVE:
+            raise Refused(409, "dead", f"{self._config.name} does not run: start it first")
+        with taking_part(self._config.vhost, user) as broker:
+            return ACTIONS[verb](broker, given)
 
 
-def _is_refused_at_once(error: Error | Refused) -> bool:
+def _is_refused_at_once(error: Exception) -> bool:
     """Nothing was done, not even a part of it."""
     if isinstance(error, Refused):
         return error.status < 500

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,11 +20,13 @@ class Finding:
     """Files that nobody uses any more, in the order in which they may be removed."""
 
 
-def remove_stale(findings: Iterable[Finding]) -> list[Path]:
-    """Remove what may be removed; which files those were."""
+def remove_stale(findings: Iterable[Finding], asked: Collection[Path]) -> list[Path]:
+    """Remove what may be removed, of what was asked for; which files those were."""
     removed = []
     for finding in findings:
         for path in finding.stale:
+            if path not in asked:
+                continue
             if path.is_dir() and not path.is_symlink():
                 path.rmdir()
             else:

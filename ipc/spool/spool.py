@@ -16,7 +16,7 @@ import os
 import re
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -69,22 +69,29 @@ def _nothing() -> Mapping[str, Kinds]:
     return {}
 
 
-def _recorded(
-    broker: Broker, unread: list[str], more: More
-) -> Iterator[tuple[str, int | str, Kinds]]:
-    """Each queue whose times are or were recorded: its name, and what tells it from others."""
+OTHERS = -1
+"""No queue has this reference."""
+
+Times = Mapping[tuple[str, str], Counts]
+"""By name and kind."""
+
+
+def _recorded(broker: Broker, unread: list[str], more: More) -> Iterator[tuple[int, Times | None]]:
+    """The times of each queue, by its reference, and of all others; None: they cannot be read."""
     for entry in broker._catalog.queues():
         counts = counts_of(broker._connection, entry.reference)
-        if isinstance(counts, int):
-            if counts != NOT_FOUND:
-                unread.append(f"{entry.name}: {detail_of(counts)}")
-        elif counts:
-            yield entry.name, entry.reference, counts
+        if not isinstance(counts, int):
+            yield entry.reference, {(entry.name, kind): each for kind, each in counts.items()}
+        elif counts != NOT_FOUND:
+            unread.append(f"{entry.name}: {detail_of(counts)}")
+            yield entry.reference, None
+    others: Times | None = None
     try:
-        for name, kinds in more().items():
-            yield name, name, kinds
+        found = more().items()
+        others = {(name, kind): each for name, kinds in found for kind, each in kinds.items()}
     except Error as error:
         unread.append(str(error))
+    yield OTHERS, others
 
 
 @dataclass(frozen=True)
@@ -92,12 +99,13 @@ class Counted:
     """What has been counted before an interval begins, and is of no interval."""
 
     monotonic_ns: int
-    counts: dict[int | str, Kinds]
+    counts: Mapping[int, Times | None]
+    """None: nobody could read it, so nothing is of an interval that stands there the first time."""
 
 
 def counted(broker: Broker, more: More = _nothing) -> Counted:
     """Up to now."""
-    counts = {of: kinds for _, of, kinds in _recorded(broker, [], more)}
+    counts = dict(_recorded(broker, [], more))
     return Counted(monotonic_ns(), counts)
 
 
@@ -162,27 +170,32 @@ class Spool(Closable):
 
     # --- the folder ---------------------------------------------------------------------------
 
-    def _open_folder(self) -> None:
+    def _locked(self) -> int:
+        """The lock of the folder, which is made if it is not there."""
         try:
             make_folder(self.folder, FOLDER_MODE)
-            path = self.folder / f"{self._prefix}.lock"
-            self._lock = opened(path, os.O_RDWR | os.O_CREAT)
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock = opened(self.folder / f"{self._prefix}.lock", os.O_RDWR | os.O_CREAT)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BaseException:
+                os.close(lock)
+                raise
         except BlockingIOError as error:
             raise InUse(f"another process writes the spool of {self._prefix} in {self.folder}: "
                         "one is enough") from error  # fmt: skip
         except OSError as error:
             raise SystemRefused(f"the spool {self.folder} cannot be written: {error}") from error
+        return lock
+
+    def _open_folder(self) -> None:
+        self._lock = self._locked()
         with self._refused():
             for path in self._files(rf"hlog\{PART}"):
                 self._complete(path)
             for path in self._files(rf"parquet\{PART}"):  # made anew below, from the log
                 path.unlink()
-            if self._parquet:
-                for path in self._files("hlog"):
-                    if not path.with_suffix(".parquet").exists():
-                        self._convert(path)
-            self._delete_old()
+            with suppress(OSError):  # each rotation tries again, and says so
+                self._convert_and_delete()
 
     @contextmanager
     def _refused(self) -> Iterator[None]:
@@ -218,6 +231,15 @@ class Spool(Closable):
             path.rename(path.with_suffix(""))
         self._sync_folder()
 
+    def _convert_and_delete(self) -> None:
+        """The oldest go also if there is no room for tables."""
+        self._delete_old()
+        if self._parquet:
+            for path in self._files("hlog"):
+                if not path.with_suffix(".parquet").exists():
+                    self._convert(path)
+            self._delete_old()
+
     def _convert(self, path: Path) -> None:
         from shmbroker.ipc.spool.parquet import write
 
@@ -229,7 +251,7 @@ class Spool(Closable):
             part.unlink(missing_ok=True)
             self._put_aside(path, error)
             return
-        except OSError:  # the disk is full, say: it is made when the spool is opened again
+        except OSError:  # the disk is full, say: it is made with the next one
             part.unlink(missing_ok=True)
             raise
         part.rename(path.with_suffix(".parquet"))
@@ -256,13 +278,15 @@ class Spool(Closable):
     # --- intervals ----------------------------------------------------------------------------
 
     def _intervals(
-        self, unread: list[str], now: dict[int | str, Kinds], start: int, end: int
+        self, unread: list[str], now: dict[int, Times | None], start: int, end: int
     ) -> Iterator[hlog.Interval]:
-        for name, of, kinds in _recorded(self._broker, unread, self._more):
-            now[of] = kinds
+        for of, times in _recorded(self._broker, unread, self._more):
             before = self._before.get(of, {})
-            for kind, counts in kinds.items():
-                counted = counts.since(before.get(kind))
+            now[of] = before if times is None else times
+            if times is None or before is None:
+                continue
+            for (name, kind), counts in times.items():
+                counted = counts.since(before.get((name, kind)))
                 if counted.indexes or counted.overflow:
                     yield hlog.Interval(name, kind, start, end, counted)
 
@@ -272,7 +296,7 @@ class Spool(Closable):
         If that fails (SystemRefused: the disk is full, say), the next interval has it all.
         """
         unread: list[str] = []
-        now: dict[int | str, Kinds] = {}
+        now: dict[int, Times | None] = {}
         # the clock may have been set: how long an interval is does not depend on it
         until = monotonic_ns()
         end = time_ns()
@@ -287,7 +311,18 @@ class Spool(Closable):
                 self.rotate()
         return Spooled(len(lines), tuple(unread))
 
+    def _look_for_folder(self) -> None:
+        """If somebody has removed it this interval is refused, and the next one is in a new one."""
+        if self._file is not None and os.fstat(self._file.fileno()).st_nlink == 0:
+            self._file.close()
+            self._file = None
+            raise FileNotFoundError(f"somebody has removed {self._path}")
+        if self._file is None and os.fstat(self._lock).st_nlink == 0:
+            former, self._lock = self._lock, self._locked()
+            os.close(former)
+
     def _append(self, lines: list[str], start: int) -> None:
+        self._look_for_folder()
         if self._file is None:
             self._path = self.folder / f"{self._prefix}-{start}.hlog{PART}"
             self._file = open(_made(self._path), "wb", buffering=0)  # noqa: SIM115
@@ -323,10 +358,7 @@ class Spool(Closable):
         self._file.close()
         self._file = None
         self._complete(self._path)
-        log = self._path.with_suffix("")
-        if self._parquet and log.exists():
-            self._convert(log)
-        self._delete_old()
+        self._convert_and_delete()
 
     def tick(self) -> float:
         """Write if an interval is over: how many seconds are left of the present one."""

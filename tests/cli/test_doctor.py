@@ -13,7 +13,9 @@ import pytest
 import shmbroker
 from shmbroker.core import layout
 from shmbroker.ipc.doctor.stale import boot_hash
+from shmbroker.ipc.vhost import vhost as vhosts
 from tests.cli.command import Shell
+from tests.cli.terminal import terminal
 
 LONG_AGO = 3600
 
@@ -64,3 +66,17 @@ def test_fix_removes_the_stale_only(shell: Shell, left_behind: Path) -> None:
     assert vhost not in fixed.out
     assert not left_behind.exists()
     assert shell.does("queue", "list", "--names").lines == ["orders"]
+
+
+def test_fix_leaves_what_was_made_while_it_asked(shell: Shell, left_behind: Path) -> None:
+    vhost = left_behind.name.removeprefix("shmbroker.").removesuffix(".arena")
+    with terminal(shell, "doctor", "--fix") as asking:
+        asking.until(lambda drawn: b"[y/N]" in drawn)
+        vhosts.create(vhost, arena_bytes=8 << 20)
+        try:
+            asking.press(b"y\r")
+            asking.end()
+            assert f"{left_behind} is removed".encode() not in asking.drawn
+            shmbroker.connect(f"shm://{vhost}").close()
+        finally:
+            vhosts.delete(vhost)

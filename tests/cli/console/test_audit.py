@@ -17,6 +17,8 @@ from shmbroker.cli.console.refusal import Refused
 from shmbroker.cli.console.users import OF_USERS
 from shmbroker.ipc.base.errors import InvalidArgument, SystemRefused
 from shmbroker.ipc.instance.log import Log
+from tests.cli.console.conftest import Site
+from tests.cli.console.visitor import refused
 
 
 @pytest.mark.parametrize(
@@ -26,6 +28,7 @@ from shmbroker.ipc.instance.log import Log
         (Refused(504, "unconfirmed", "it is in queue 'a'"), ["it is in queue 'a'"]),
         (Refused(400, "request", "name is text"), []),
         (InvalidArgument("there is a user eve already"), []),
+        (OSError(28, "No space left on device", "x.toml"), ["x.toml: No space left on device"]),
         (None, [None]),
     ],
 )
@@ -46,9 +49,24 @@ def test_what_fails_on_its_way_is_in_the_log(
     scope = {"type": "http", "headers": [], "path_params": {"verb": "add-user"}}
     request = Request(scope, received)
     request.state.session = SimpleNamespace(user="olga")
-    with suppress(SystemRefused, Refused, InvalidArgument):
+    with suppress(SystemRefused, Refused, InvalidArgument, OSError):
         asyncio.run(application._do(request))
     lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
     assert [line.get("why") for line in lines] == why
     told = {(line["event"], line["verb"], line["user"], line["name"]) for line in lines}
     assert told <= {("audit", "console add-user", "olga", "eve")}
+
+
+def test_what_the_system_refuses_is_told_and_in_the_log(own_site: Site) -> None:
+    own_site.start()
+    admin = own_site.visitor()
+    blocked = own_site.folder / f".shmbroker.toml-{own_site.pid}"
+    blocked.mkdir()  # under this name it is written
+    given = {"name": "eve", "roles": ["viewer"], "password": "a horse in spring"}
+    answer = admin.post("/api/do/add-user", given)
+    refused(answer, 409, "SystemRefused")
+    assert str(blocked) in answer.json["why"]
+    [line] = own_site.lines("audit")
+    assert (line["verb"], line["name"], line["why"]) == (
+        "console add-user", "eve", answer.json["why"],
+    )  # fmt: skip

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import random
+import resource
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,9 +22,11 @@ from hypothesis import strategies as st
 
 import shmbroker
 from shmbroker import Spool
-from shmbroker.ipc.latency.latency import Histogram, Range
+from shmbroker.ipc._native import ffi
+from shmbroker.ipc.latency.latency import Counts, Histogram, Range
 from shmbroker.ipc.spool import hlog
 from shmbroker.ipc.spool import parquet as parquets
+from shmbroker.ipc.spool.spool import counted
 from tests.support.killed import KILLS, victims
 
 BETWEEN_CLOCKS = 100_000_000
@@ -49,6 +53,17 @@ def rows(folder: Path) -> list[hlog.Interval]:
         with path.open() as lines:
             found += [each for each in hlog.read(lines) if isinstance(each, hlog.Interval)]
     return found
+
+
+@contextmanager
+def without_files() -> Iterator[None]:
+    """No file can be opened: histograms are not read."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def total(folder: Path, kind: str = "publish-take") -> int:
@@ -201,6 +216,59 @@ def test_queues_come_and_go(queue: shmbroker.Queue, url: str, tmp_path: Path) ->
     ]  # fmt: skip
 
 
+def test_a_queue_that_could_not_be_read_once_is_in_the_next_interval(
+    queue: shmbroker.Queue, url: str, tmp_path: Path
+) -> None:
+    with Spool(url, tmp_path, parquet=False) as spool:
+        use(queue, 1)
+        spool.write()
+        use(queue, 2)
+        with without_files():
+            spooled = spool.write()
+        assert spooled.intervals == 0
+        assert [each.partition(": ")[0] for each in spooled.unread] == ["orders"]
+        use(queue, 4)
+    found = [each for each in rows(tmp_path) if each.kind == "take-ack"]
+    assert [each.histogram.total for each in found] == [1, 6]
+
+
+def test_what_was_counted_before_is_in_no_interval_if_it_could_not_be_read_then(
+    queue: shmbroker.Queue, url: str, tmp_path: Path
+) -> None:
+    use(queue, 1)
+    with without_files():
+        since = counted(queue._broker)
+    with Spool(url, tmp_path, parquet=False, since=since) as spool:
+        use(queue, 2)
+        assert spool.write().intervals == 0
+        use(queue, 4)
+    assert total(tmp_path) == 4
+
+
+@pytest.mark.parametrize(("failing", "found"), [(1, [3, 4, 5]), (2, [5, 4, 5])])
+def test_links_that_could_not_be_read_once_are_in_the_next_interval(
+    url: str, tmp_path: Path, failing: int, found: list[int]
+) -> None:
+    """In no interval, if that was when the spool began."""
+    range_ = Range(1, 1000, 2)
+    values = ffi.new("int64_t[]", range_.length + 1)
+    looks = 0
+
+    def more() -> dict[str, dict[str, Counts]]:
+        nonlocal looks
+        looks += 1
+        values[5] += looks
+        if looks == failing:
+            raise shmbroker.SystemRefused("too many open files")
+        now = ffi.new("int64_t[]", list(values))
+        return {"link": {"append-confirm": Counts(range_, 1, now)}}
+
+    with Spool(url, tmp_path, parquet=False, more=more) as spool:
+        for _ in range(3):
+            spool.write()
+    assert [each.histogram.total for each in rows(tmp_path)] == found
+
+
 def test_tick_writes_when_an_interval_is_over(
     queue: shmbroker.Queue, url: str, tmp_path: Path
 ) -> None:
@@ -293,25 +361,63 @@ def test_a_log_that_somebody_changed_is_put_aside(
     assert (tmp_path / f"{log.name}.bad").exists()
 
 
-def test_a_disk_without_room_for_parquet_is_an_error_of_ours(
-    queue: shmbroker.Queue, url: str, tmp_path: Path
-) -> None:
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A small one."""
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "none", str(tmp_path)], check=True)
-    try:
-        spool = Spool(url, tmp_path, interval=3600, parquet=True)
-        use(queue, 10)
-        spool.write()
-        with suppress(OSError), (tmp_path / "ballast").open("wb", buffering=0) as ballast:
+    yield tmp_path
+    subprocess.run(["umount", "-l", str(tmp_path)], check=True)
+
+
+def fill(disk: Path, left: int = 0) -> None:
+    """But for so many pages."""
+    with (disk / "ballast").open("wb", buffering=0) as ballast:
+        with suppress(OSError):
             while True:
                 ballast.write(bytes(4096))
-        with pytest.raises(shmbroker.SystemRefused, match=r"cannot be written.*No space left"):
-            spool.close()
-        assert not list(tmp_path.glob("*.part"))
-        (tmp_path / "ballast").unlink()
-        Spool(url, tmp_path, interval=3600, parquet=True).close()
-        assert len(list(tmp_path.glob("*.parquet"))) == 1
-    finally:
-        subprocess.run(["umount", "-l", str(tmp_path)], check=True)
+        ballast.truncate(ballast.tell() - left * 4096)
+
+
+def test_a_disk_without_room_for_parquet_is_an_error_of_ours(
+    queue: shmbroker.Queue, url: str, disk: Path
+) -> None:
+    spool = Spool(url, disk, interval=3600, parquet=True)
+    use(queue, 10)
+    spool.write()
+    fill(disk)
+    with pytest.raises(shmbroker.SystemRefused, match=r"cannot be written.*No space left"):
+        spool.close()
+    assert not list(disk.glob("*.part"))
+    Spool(url, disk, interval=3600, parquet=True).close()
+    assert not list(disk.glob("*.parquet*"))
+    (disk / "ballast").unlink()
+    Spool(url, disk, interval=3600, parquet=True).close()
+    assert len(list(disk.glob("*.parquet"))) == 1
+
+
+def test_the_oldest_go_also_if_there_is_no_room_for_parquet(
+    queue: shmbroker.Queue, url: str, disk: Path
+) -> None:
+    with Spool(url, disk, parquet=False) as spool:
+        for _ in range(3):
+            use(queue, 1)
+            spool.write()
+            spool.rotate()
+    *_, newest = logs = sorted(disk.glob("*.hlog"))
+    keep = newest.stat().st_size * 3 // 2
+    fill(disk)
+    Spool(url, disk, parquet=True, keep_bytes=keep).close()
+    assert not [path for path in logs[:-1] if path.exists()]
+    fill(disk, left=2)  # for a log and one more; a table is larger than a page
+    spool = Spool(url, disk, rotate_bytes=1, keep_bytes=keep, parquet=True)
+    for _ in range(3):
+        use(queue, 1)
+        with pytest.raises(shmbroker.SystemRefused, match="No space left"):
+            spool.write()
+        (log,) = disk.glob("*.hlog")
+        assert log > newest
+        newest = log
+    spool.close()
 
 
 def test_a_full_disk_delays_an_interval(
@@ -333,6 +439,37 @@ def test_a_full_disk_delays_an_interval(
     found = [each for each in rows(tmp_path) if each.kind == "take-ack"]
     assert [each.histogram.total for each in found] == [1, 3]
     assert found[1].start <= found[0].end + 1000
+
+
+def test_a_folder_that_is_removed_is_made_again_and_no_interval_is_missed(
+    queue: shmbroker.Queue, url: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "spool"
+    with Spool(url, folder, parquet=False) as spool:
+        use(queue, 1)
+        spool.write()
+        shutil.rmtree(folder)
+        use(queue, 2)
+        with pytest.raises(shmbroker.SystemRefused, match="cannot be written"):
+            spool.write()
+        use(queue, 4)
+        spool.write()
+        with pytest.raises(shmbroker.InUse):
+            Spool(url, folder, parquet=False)
+    assert total(folder) == 6
+
+
+def test_a_lock_that_another_one_has_made_again_is_its_own(
+    queue: shmbroker.Queue, url: str, tmp_path: Path
+) -> None:
+    with Spool(url, tmp_path, parquet=False) as spool:
+        (lock,) = tmp_path.iterdir()
+        lock.unlink()
+        use(queue, 1)
+        with Spool(url, tmp_path, parquet=False), pytest.raises(shmbroker.InUse):
+            spool.write()
+        use(queue, 2)
+    assert total(tmp_path) == 3
 
 
 def test_a_folder_that_cannot_be_written(url: str, tmp_path: Path) -> None:

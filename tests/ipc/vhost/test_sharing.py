@@ -330,7 +330,7 @@ def test_doctor_removes_what_a_creator_left(name: str) -> None:
         if each.subject == f"vhost {name!r}"
     ]
     assert [each.stale for each in found] == [(folder(name) / "arena", folder(name))]
-    remove_stale(found)
+    remove_stale(found, found[0].stale)
     assert not folder(name).exists()
 
 
