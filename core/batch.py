@@ -16,7 +16,7 @@ from shmbroker.core.atomics import (
     store,
 )
 from shmbroker.core.chunk import chunk_address, chunk_bytes, shape_body
-from shmbroker.core.codes import DAMAGED, INVALID, OK, REVOKED, TOO_SMALL
+from shmbroker.core.codes import DAMAGED, GONE, INVALID, OK, TOO_SMALL
 from shmbroker.core.kernel import cold, kernel
 from shmbroker.core.layout import (
     BODY_BYTES_MAX,
@@ -233,23 +233,28 @@ def receive_taken(
 ) -> int:
     """Copy the bodies of messages that were taken, end to end, and acknowledge: how many.
 
-    With TOO_SMALL the first does not fit, and nothing was done; those that no longer fit are not
-    among what take_within takes.
+    One that is no longer ours is left out, because somebody else has it: GONE if that is all of
+    them.  With TOO_SMALL the first does not fit, and nothing was done; those that no longer fit are
+    not among what take_within takes.
     """
     if load(messages + MESSAGE_LENGTH) > capacity:
         return TOO_SMALL
     filled = 0
-    same = load(messages + MESSAGE_LENGTH)
+    received = 0
+    same = -1
     for index in range(taken):
         message = messages + (index << MESSAGE_SHIFT)
         length = load(message + MESSAGE_LENGTH)
-        if length != same:
-            same = -1
         copy(buffer + filled, load(message + MESSAGE_BODY), length)
+        if not finish(port, load(message + MESSAGE_POSITION), load(message + MESSAGE_WORD)):
+            continue
+        if received == 0:
+            same = length
+        elif length != same:
+            same = -1
         filled += length
-        store(ends + index * 8, filled)
+        store(ends + received * 8, filled)
+        received += 1
     store(ends + count * 8, same)
-    acked = ack_many_once(port, messages, taken)
-    if acked < taken:
-        return REVOKED
-    return taken
+    reclaim(port)
+    return received if received > 0 else GONE

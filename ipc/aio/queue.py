@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from shmbroker.core.layout import CONFIRM_EFFECTIVE, FAIL
+from shmbroker.core.layout import CONFIRM_EFFECTIVE, FAIL, WAY_SHIFT
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.aio.bell import CONFIRMED, ROOM, Bell
 from shmbroker.ipc.aio.getting import Getting
@@ -14,7 +14,13 @@ from shmbroker.ipc.aio.loan import Loan
 from shmbroker.ipc.aio.producer import Producer
 from shmbroker.ipc.aio.taking import Taking
 from shmbroker.ipc.aio.verb import Face, at_once, awaitable, awaited, begins, twin, twin_to, waits
-from shmbroker.ipc.base.errors import GroupingTimeout, InvalidArgument, QueueFull, Unconfirmed
+from shmbroker.ipc.base.errors import (
+    GroupingTimeout,
+    InvalidArgument,
+    NotFound,
+    QueueFull,
+    Unconfirmed,
+)
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds, seconds
 from shmbroker.ipc.message.confirm import ALL_LEVELS, Confirm, level_name, level_of
 from shmbroker.ipc.message.copied import CopiedMessage
@@ -131,12 +137,16 @@ class Queue(Taking, Face, of=sync.Queue):
         else:
             ends = [(self._sync._queue, checked_position(position))]
         for ring, last in ends:
-            if last >= 0:  # else nothing was published there
+            try:
                 known &= await self._confirm_at(ring, last, deadline.seconds_left(), level=asked)
-        if position is None:  # nor is it all: some went to other nodes
+            except NotFound:
+                if position is not None or last >> WAY_SHIFT == 0:
+                    raise
+                # the queue towards a node was deleted: nobody waits for what was in it
+        if not ends:  # at which level nothing is confirmed, or why it cannot be
             attempt = partial(self._sync._confirm_at, self._sync._queue, -1, 0, level=asked)
             naps = self._broker._patience.until_done_by_naps
-            known &= await naps(attempt, deadline.seconds_left(), (Unconfirmed,))
+            known = await naps(attempt, deadline.seconds_left(), (Unconfirmed,))
         return level_name(known)
 
     async def _confirm_at(

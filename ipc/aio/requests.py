@@ -17,7 +17,6 @@ from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import Error, InvalidArgument, NoReply, NotFound
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.message.message import Message
-from shmbroker.ipc.message.properties import pack
 from shmbroker.ipc.request.request import (
     CORRELATION,
     CORRELATION_DIGITS,
@@ -120,10 +119,9 @@ class Requests:
 
     def _came(self, message: Message) -> None:
         try:
-            given = message.properties
+            correlation = message.correlation_id
         except InvalidArgument:
             return  # who replied wrote what cannot be read: nobody knows to whom
-        correlation = given.get(CORRELATION)
         waiting = self._waiting.get(correlation) if isinstance(correlation, str) else None
         if waiting is not None and not waiting.done():
-            waiting.set_result(Reply(message.body, pack(given)))
+            waiting.set_result(Reply(message.body, message._packed))

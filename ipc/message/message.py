@@ -78,11 +78,16 @@ class InHand:
         return ffi.buffer(key, length[0])[:].decode(errors="replace") if length[0] else None
 
     @property
-    def properties(self) -> dict[str, Any]:
-        """The properties that it was published with."""
+    def _packed(self) -> bytes:
+        """Its properties as they came."""
         length = ffi.new("int64_t *")
         packed = lib.sb_message_properties(self._message or self._dealt_with(), length)
-        return properties.unpack(ffi.buffer(packed, length[0])[:])
+        return bytes(ffi.buffer(packed, length[0]))
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        """The properties that it was published with."""
+        return properties.unpack(self._packed)
 
     @property
     def message_id(self) -> str | bytes | None:

@@ -14,6 +14,8 @@
 #include "ring/ring.h"
 #include "vhost/vhost.h"
 
+#define REPAIR_NS 100000000
+
 /* SB_CONFIRMED, or that less a level. */
 static bool is_confirm(int64_t returned)
 {
@@ -149,18 +151,28 @@ static int64_t wait_with(sb_wait *waits, int64_t count, const int64_t *control, 
         if (code == SB_SYSTEM)
             return fail_system("waiting for %lld bells", (long long)count);
         /* also if we were woken: that may go on for ever, and be for nothing each time */
-        if (sb_system_clock() >= deadline) {
-            ready = look_at_all(waits, count, follower);
-            if (ready == 0 && count > 0)
-                waits[0].queue->connection->duties->repair_rings(waits, count);
-            return ready;
-        }
+        if (sb_system_clock() >= deadline)
+            return look_at_all(waits, count, follower);
     }
+}
+
+/* By the clock, and not after a sleep in vain: beside a bell that rings all the time there is none,
+ * and others wait for what the dead have left. */
+static void repair_if_due(const sb_wait *waits, int64_t count)
+{
+    sb_connection *connection = waits[0].queue->connection;
+    int64_t now = sb_system_clock();
+    if (now - atomic_load(&connection->rings_repaired) < REPAIR_NS)
+        return;
+    atomic_store(&connection->rings_repaired, now);
+    connection->duties->repair_rings(waits, count);
 }
 
 static int64_t wait_any(sb_wait *waits, int64_t count, const int64_t *control, int64_t seen,
                         int64_t timeout_ns)
 {
+    if (count > 0)
+        repair_if_due(waits, count);
     if (count < WAIT_WORDS_MAX)
         return wait_with(waits, count, control, seen, timeout_ns, -1);
     sb_connection *connection = waits[0].queue->connection;

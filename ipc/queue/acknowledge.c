@@ -8,12 +8,18 @@
 
 typedef int64_t (*verdict_kernel)(sb_port *port, sb_message *message);
 
+static inline __attribute__((always_inline)) lane *enter(sb_queue *queue, int64_t *code)
+{
+    lane *in = lane_enter(queue, code);
+    return in || *code != SB_TOO_MANY ? in : lane_to_deal(queue, code);
+}
+
 /* The message is dealt with in this way, also if it was no longer ours. */
 static inline __attribute__((always_inline)) int64_t
 deal_with(verdict_kernel kernel, sb_queue *queue, sb_message *message)
 {
     int64_t code;
-    lane *in = lane_enter(queue, &code);
+    lane *in = enter(queue, &code);
     if (!in) {
         if (code == SB_NOT_FOUND) {
             deleted_dealt_with(queue, message);
@@ -155,7 +161,7 @@ int64_t sb_expire(sb_queue *queue)
 int64_t sb_ack_many(sb_queue *queue, sb_message *messages, int64_t count)
 {
     int64_t code;
-    lane *in = lane_enter(queue, &code);
+    lane *in = enter(queue, &code);
     if (!in)
         return code;
     code = sb_port_ack_many(&in->port, messages, count);

@@ -22,6 +22,11 @@
 
 #define TURNS 8 /* of those that have no room, or are gone, before the publisher waits */
 
+bool has_turns(const sb_queue *queue)
+{
+    return is_balanced(queue) || queue->grouped;
+}
+
 /* The set of this queue, 0 none. */
 static int64_t set_of(sb_queue *queue)
 {
@@ -139,6 +144,23 @@ int64_t balanced_publish_many(sb_queue *queue, const char *bodies, const int64_t
             break;
     }
     return done > 0 ? done : code;
+}
+
+int64_t sb_published_towards(sb_queue *queue, int64_t *last, int64_t room)
+{
+    int64_t code, found, count = 0, here[2];
+    if (!queue_look(queue, &code))
+        return code;
+    int64_t ways = has_turns(queue) ? atomic_load(&queue->connection->ways_count) : 0;
+    queue_looked(queue);
+    for (int64_t each = 0; each < ways; each++) {
+        found = sb_published_last(queue->connection->ways[each], here);
+        if (found < 0 && found != SB_NOT_FOUND) /* deleted: nobody waits for what was in it */
+            return found;
+        for (int64_t end = 0; end < found && count < room; end++)
+            last[count++] = here[end] | (each + 1) << L_WAY_SHIFT;
+    }
+    return count;
 }
 
 int64_t balanced_confirm_all(sb_connection *connection, int64_t known, int64_t level,

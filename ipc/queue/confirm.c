@@ -200,7 +200,7 @@ int64_t sb_confirm(sb_queue *queue, int64_t position, int64_t level, int64_t tim
     bool is_asked = level > 0 && level & L_CONFIRM_REPLICATED;
     code = is_asked && !is_replicated(queue) ? not_replicated(queue)
                                              : confirm(queue, position, level, deadline);
-    bool in_turn = position < 0 && (is_balanced(queue) || queue->grouped);
+    bool in_turn = position < 0 && has_turns(queue);
     queue_looked(queue);
     return in_turn ? balanced_confirm_all(queue->connection, code, level, timeout_ns) : code;
 }

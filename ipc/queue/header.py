@@ -288,6 +288,9 @@ PRIVATE = """\
 /* Where the last message is that was published, in the ring and in the inbox of a queue that pages:
  * when these are confirmed, all that was published so far is.  How many they are. */
 int64_t sb_published_last(sb_queue *queue, int64_t last[2]);
+/* The same of what this connection has published to queues towards other nodes, if this one's
+ * messages go there as well: places as publishing answers them. */
+int64_t sb_published_towards(sb_queue *queue, int64_t *last, int64_t room);
 /* What others have in hand is given back, as that of a slow consumer is: how many. */
 int64_t sb_take_back(sb_queue *queue);
 /* This handle serves others: it keeps nobody from deleting the queue. */

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Unpack, overload
 
 from shmbroker.core.codes import DUPLICATE, INTERRUPTED
-from shmbroker.core.layout import CONFIRM_EFFECTIVE, IN_INBOX
+from shmbroker.core.layout import CONFIRM_EFFECTIVE, IN_INBOX, WAYS_MAX
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._taken import publish as publish_now
 from shmbroker.ipc.base.errors import InvalidArgument, NotEnoughReplicas, Unconfirmed
@@ -241,13 +241,19 @@ class Publishing(OpenedQueue):
         raise error
 
     def _ends(self) -> list[tuple[Any, int]]:
-        """The last of the ring, of the inbox while it pages, and of what is scheduled: where."""
+        """The last of the ring, of the inbox while it pages, of what is scheduled, and of what went
+        to other nodes: where; those in which there was anything."""
         ends = [(self._queue, self.published - 1)]
         if ends[0][1] >= IN_INBOX:
             ends.insert(0, (self._queue, self._told().tail - 1))
         if schedule := ring_of(self):
             ends.append((schedule, lib.sb_published(schedule) - 1))
-        return ends
+        last = ffi.new("int64_t[]", 2 * WAYS_MAX)
+        count = lib.sb_published_towards(self._queue, last, 2 * WAYS_MAX)
+        if count < 0:
+            raise self._error(count, "looking at")
+        ends += [(self._queue, each) for each in last[0:count]]
+        return [end for end in ends if end[1] >= 0]
 
     @property
     def published(self) -> int:

@@ -55,6 +55,8 @@ int64_t publish_receipt(sb_queue *queue, const sb_outgoing *message, int64_t tim
 
 /* --- balanced.c ------------------------------------------------------------------------------- */
 
+/* Whether its messages may go to other nodes; while it is looked at. */
+bool has_turns(const sb_queue *queue);
 /* Publish where it is the message's turn, if that is another node: the answer, with the number of
  * the ring that has it.  SB_UNDECIDED: it stays in this queue. */
 int64_t balanced_publish(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns,

@@ -46,19 +46,24 @@ static const uint64_t *all_alive(void)
     return alive;
 }
 
-void ring_repair(sb_port *port)
+static void ring_repair(sb_port *port)
 {
     if (sb_port_repair(port, all_alive(), 0, 0) > 0)
         sb_port_wake_all(port);
 }
 
-void queue_repair_between_sleeps(sb_queue *queue, sb_port *port)
+void queue_repair_alone(sb_queue *queue, sb_port *port)
 {
-    queue_used(queue);
     ring_repair(port);
     queue_expire(queue, port);
     slow_look(queue, port);
     mover_look(queue);
+}
+
+void queue_repair_between_sleeps(sb_queue *queue, sb_port *port)
+{
+    queue_used(queue);
+    queue_repair_alone(queue, port);
     sb_repair(queue->connection);
     auto_delete_some(queue->connection);
 }

@@ -43,9 +43,10 @@ void expelled_find_out(sb_connection *connection);
 int64_t queue_repair(sb_queue *queue, int64_t dead, bool publishes);
 /* Whether there is something to do in a queue that nobody may be using, without mapping it. */
 bool queue_needs_repair(sb_connection *connection, int64_t reference);
-/* What a waiter does when it has slept for long: put right what the dead left in this ring. */
-void ring_repair(sb_port *port);
-/* The same, what is expired, and what dead participants have left anywhere. */
+/* What a waiter does when it has slept for long: put right what the dead left in this ring, take
+ * out what is expired, look who is slow. */
+void queue_repair_alone(sb_queue *queue, sb_port *port);
+/* The same, and what dead participants have left anywhere. */
 void queue_repair_between_sleeps(sb_queue *queue, sb_port *port);
 
 /* --- waits.c ---------------------------------------------------------------------------------- */

@@ -20,9 +20,7 @@ void rings_repair(const sb_wait *waits, int64_t count)
         lane *in = lane_enter(queue, &code);
         if (!in)
             continue;
-        ring_repair(&in->port);
-        queue_expire(queue, &in->port);
-        mover_look(queue);
+        queue_repair_alone(queue, &in->port);
         lane_leave(in);
     }
     if (count > 0) {

@@ -15,7 +15,7 @@ int64_t sb_queue_port(sb_queue *queue, sb_port **port)
     int64_t code;
     sb_connection *connection = queue->connection;
     pthread_mutex_lock(&connection->mutex);
-    lane *lent = lane_open(queue, queue->ports, &code);
+    lane *lent = lane_open(queue, queue->ports < LANES, &code);
     if (lent) {
         atomic_store(&lent->busy, ON_LOAN);
         *port = &lent->port;

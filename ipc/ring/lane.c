@@ -27,15 +27,14 @@ static int64_t lane_open_port(sb_queue *queue, lane *opened)
     return code;
 }
 
-/* A lane with its port open; the mutex is held. */
-lane *lane_open(sb_queue *queue, int64_t count, int64_t *code)
+lane *lane_open(sb_queue *queue, bool is_room, int64_t *code)
 {
     sb_connection *connection = queue->connection;
     if (!queue_is_usable(queue, code))
         return NULL;
     if (connection->id == 0)
         *code = fail(SB_INVALID, "the connection only observes: connect to publish or take");
-    else if (count >= LANES)
+    else if (!is_room)
         *code = fail(SB_TOO_MANY, "more than %d threads and loans of this process in one queue",
                      LANES);
     lane *made = *code == SB_OK ? lane_new(connection, code) : NULL;
@@ -51,11 +50,11 @@ lane *lane_open(sb_queue *queue, int64_t count, int64_t *code)
     return NULL;
 }
 
-static lane *lane_make(sb_queue *queue, int64_t *code)
+static lane *lane_make(sb_queue *queue, int64_t most, int64_t *code)
 {
     pthread_mutex_lock(&queue->connection->mutex);
     int64_t count = atomic_load(&queue->lanes_made);
-    lane *made = lane_open(queue, count, code);
+    lane *made = lane_open(queue, count < most, code);
     if (made) {
         atomic_store(&made->busy, IN);
         atomic_store(&queue->lanes[count], made);
@@ -73,12 +72,12 @@ lane *lane_refuse(sb_queue *queue)
     return NULL;
 }
 
-lane *lane_search(sb_queue *queue, int64_t *code)
+static lane *lane_among(sb_queue *queue, int64_t most, int64_t *code)
 {
     if (!queue_is_usable(queue, code))
         return lane_refuse(queue);
     int64_t count = atomic_load_explicit(&queue->lanes_made, memory_order_acquire);
-    for (int64_t index = 0; index < count; index++) {
+    for (int64_t index = 0; index < count && index < most; index++) {
         lane *each = atomic_load_explicit(&queue->lanes[index], memory_order_relaxed);
         int64_t idle = IDLE;
         if (atomic_load_explicit(&each->busy, memory_order_relaxed) != IDLE ||
@@ -89,7 +88,21 @@ lane *lane_search(sb_queue *queue, int64_t *code)
         lane_leave(each);
         return NULL;
     }
-    return lane_make(queue, code);
+    return lane_make(queue, most, code);
+}
+
+lane *lane_search(sb_queue *queue, int64_t *code)
+{
+    return lane_among(queue, LANES, code);
+}
+
+lane *lane_to_deal(sb_queue *queue, int64_t *code)
+{
+    const struct timespec pause = {0, 1000000};
+    lane *in;
+    while (!(in = lane_among(queue, LANES + 1, code)) && *code == SB_TOO_MANY)
+        nanosleep(&pause, NULL);
+    return in;
 }
 
 int64_t sb_port_to_look(sb_queue *queue, sb_port *port)

@@ -159,10 +159,13 @@ struct sb_queue {
     struct left_message *left; /* and which */
     sb_queue *next, **link;    /* in one of the connection's lists */
     _Atomic int64_t lanes_made;
-    lane *_Atomic lanes[LANES];
+    lane *_Atomic lanes[LANES + 1]; /* the last one: lane_to_deal */
 };
 /* An idle lane for this thread, or a code in *code and NULL. */
 lane *lane_search(sb_queue *queue, int64_t *code);
+/* The same, after SB_TOO_MANY, for who deals with a message that was taken: there is one more lane,
+ * in which nobody waits for long, so nothing stays in hand for want of one. */
+lane *lane_to_deal(sb_queue *queue, int64_t *code);
 
 /* Whoever deletes a queue tells everybody by the word of its row. */
 static inline bool queue_is_usable(sb_queue *queue, int64_t *code)
@@ -251,8 +254,8 @@ static inline void queue_note_use(sb_queue *queue, int64_t use)
 void queue_shut(sb_queue *queue);
 /* Close the port of a lane that nobody is in, or enters any more. */
 void lane_shut(lane *idle);
-/* A lane with its port open; the mutex is held. */
-lane *lane_open(sb_queue *queue, int64_t count, int64_t *code);
+/* A lane with its port open; the mutex is held.  `is_room`: there may be one more. */
+lane *lane_open(sb_queue *queue, bool is_room, int64_t *code);
 
 /* --- forget.c --------------------------------------------------------------------------------- */
 

@@ -240,12 +240,16 @@ def receive_many(
     that no longer fits is not taken, unless it is the first: with TOO_SMALL it is in `messages`,
     taken and not acknowledged.
     """
-    taken = take_fitting(port, messages, count, capacity)
-    if taken <= 0:
-        return taken
-    if load(messages + MESSAGE_LENGTH) <= capacity:
-        note_acked(port, messages, taken)
-    received = receive_taken(port, messages, taken, count, buffer, capacity, ends)
+    received = GONE
+    while received == GONE:
+        taken = take_fitting(port, messages, count, capacity)
+        if taken <= 0:
+            return taken
+        if load(messages + MESSAGE_LENGTH) <= capacity:
+            note_acked(port, messages, taken)
+        received = receive_taken(port, messages, taken, count, buffer, capacity, ends)
+        if received != TOO_SMALL and received < taken:
+            system_revoked(port)
     if received > 0:
         tell_producers(port)
     return received

@@ -32,6 +32,7 @@ typedef struct duties {
     int64_t (*repair)(sb_connection *connection);
     /* Between two sleeps of a wait: what is repaired or overdue in this ring, and in the vhost. */
     void (*repair_ring)(sb_queue *queue, sb_port *port);
+    /* The same of some of these queues, which take turns. */
     void (*repair_rings)(const sb_wait *waits, int64_t count);
     /* Take out of a ring what is expired: how many. */
     int64_t (*expire)(sb_queue *queue, sb_port *port);
@@ -67,6 +68,7 @@ struct sb_connection {
     pthread_mutex_t mutex;  /* handles, our list of queues, the catalog's lock within the process */
     pthread_mutex_t repair; /* one thread at a time repairs for us */
     pthread_mutex_t slow;   /* one thread at a time looks for slow consumers */
+    _Atomic int64_t rings_repaired; /* when, by who waits for several queues: wait_any.c */
     pthread_mutex_t commit_mutex; /* one transaction of ours at a time is committed */
     int64_t stamp;          /* of the last one on durable queues, 0 if the last was on none */
     int64_t commits, finished; /* how many were committed, and how many of them have happened */

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -51,5 +52,31 @@ def test_nothing_is_published_at_a_level_that_the_queue_cannot_have(url: str) ->
             with pytest.raises(InvalidArgument, match="replicate"):
                 await queue.publish_many([b"x"], confirm="replicated", timeout=PATIENCE)
             assert queue._sync.published == 0
+
+    run(main())
+
+
+def test_what_is_published_later_is_not_waited_for(url: str, vhost: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with aio.connect(url) as broker:
+            queue = await broker.declare_queue("q", durable=True)
+            queue._sync.publish(b"now", confirm="shm")
+            confirming = asyncio.create_task(queue.confirm(timeout=5))
+            await asyncio.sleep(0)
+            with journaling(vhost, tmp_path / "journal"):
+                queue._sync.confirm(timeout=PATIENCE)
+            queue._sync.publish(b"later", confirm="shm")
+            assert await confirming == "disk"
+
+    run(main())
+
+
+def test_nothing_is_confirmed_at_the_level_of_the_queue(url: str) -> None:
+    async def main() -> None:
+        async with aio.connect(url) as broker:
+            queue = await broker.declare_queue("q", durable=True)
+            assert await queue.confirm() == "disk"
+            with pytest.raises(InvalidArgument, match="not durable"):
+                await (await broker.declare_queue("other")).confirm()
 
     run(main())

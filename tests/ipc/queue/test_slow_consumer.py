@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+import time
 from pathlib import Path
 from random import Random
 
 import pytest
 
 import shmbroker
-from shmbroker import Broker, ConnectionClosed, DeliveryRevoked, InvalidArgument
+from shmbroker import Broker, ConnectionClosed, DeliveryRevoked, InvalidArgument, aio
 from tests.support.victim import KILLS, Confirm, dying
 
 ANY_TIME = 1e9
@@ -78,6 +80,29 @@ def test_a_producer_that_waits_looks_as_well(broker: Broker, vhost: str) -> None
         waits = threading.Thread(target=orders.publish, args=(b"e",), kwargs={"timeout": 30})
         waits.start()
         while orders.statistics().slow_consumers == 0:
+            pass
+        with pytest.raises(DeliveryRevoked):
+            held.ack()
+        assert orders.receive(timeout=30) == b"a"
+        waits.join()
+
+
+def test_with_asyncio_as_well(broker: Broker, vhost: str) -> None:
+    orders = broker.declare_queue(
+        "orders", slots=4, slow_consumer_threshold=ANY_TIME, slow_consumer_policy="disconnect"
+    )
+    orders.publish_many([b"a", b"b", b"c", b"d"])
+
+    async def publish() -> None:
+        async with aio.connect(f"shm://{vhost}") as waits:
+            await (await waits.queue("orders")).publish(b"e", timeout=30)
+
+    with shmbroker.connect(f"shm://{vhost}") as other:
+        held = other.queue("orders").get(timeout=0)
+        waits = threading.Thread(target=asyncio.run, args=(publish(),))
+        waits.start()
+        until = time.monotonic() + 30
+        while orders.statistics().slow_consumers == 0 and time.monotonic() < until:
             pass
         with pytest.raises(DeliveryRevoked):
             held.ack()

@@ -112,3 +112,27 @@ def test_closing_under_load(vhost: str) -> None:
             left = after.queue("q").purge()
             # one of each may have been done and not told: closed in the middle of the call
             assert -1 <= counts[0] - counts[1] - left <= 1
+
+
+LANES = 64
+
+
+@pytest.mark.parametrize("verb", ["ack", "give_back", "reject", "drop"])
+def test_what_is_in_hand_is_dealt_with_although_all_lanes_are_on_loan(
+    broker: shmbroker.Broker, verb: str
+) -> None:
+    queue = broker.declare_queue("q", slots=256)
+    queue.publish_many([b"%d" % number for number in range(8)])
+    held = queue.get_many(8)
+    loans = [queue.loan(1) for _ in range(LANES)]
+    if verb == "drop":
+        held.clear()
+    with ThreadPoolExecutor(8) as pool:  # there is one way in for all of them
+        for done in [pool.submit(getattr(message, verb)) for message in held]:
+            done.result()
+    with pytest.raises(shmbroker.TooMany):
+        queue.loan(1)
+    for loan in loans:
+        loan.drop()
+    left = [each.taken_by for each in queue.browse()]
+    assert left == (8 * [None] if verb in ("give_back", "drop") else [])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -135,3 +136,26 @@ def test_the_time_out_holds_though_somebody_wakes_it_all_the_time(queue: shmbrok
         disturber.join()
         lib.sb_queue_port_return(queue._queue, port[0])
     assert answer == (0, [EMPTY])
+
+
+HOLDS = """
+import os, sys
+import shmbroker
+message = shmbroker.connect("shm://" + sys.argv[1]).queue("held").get()
+os._exit(0)
+"""
+
+
+def test_what_the_dead_have_left_is_repaired_beside_a_queue_that_is_always_ready(
+    broker: shmbroker.Broker, vhost: str
+) -> None:
+    ready, held = broker.declare_queue("ready", slots=16), broker.declare_queue("held", slots=16)
+    for each in (ready, held):
+        each.publish(b"x")
+    subprocess.run([sys.executable, "-c", HOLDS, vhost], timeout=WATCHDOG_S, check=True)
+    waits = [(each._queue, lib.SB_A_MESSAGE, lib.SB_ANY_NUMBER) for each in (ready, held)]
+    until = time.monotonic() + WATCHDOG_S / 2
+    codes = [OK, EMPTY]
+    while codes == [OK, EMPTY] and time.monotonic() < until:
+        _, codes = wait_any(*waits, timeout_ns=WATCHDOG_S * 1_000_000_000)  # it is never over
+    assert codes == [OK, OK]

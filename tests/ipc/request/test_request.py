@@ -14,6 +14,7 @@ import pytest
 
 import shmbroker
 from shmbroker import Broker, Message, Queue, aio
+from shmbroker.ipc.message.properties import Packed
 from shmbroker.ipc.request.return_address import is_of_this_node, name_end, say_node
 from tests.crash.leaks import blocks
 from tests.support.killed import victims
@@ -321,6 +322,24 @@ def test_asyncio_a_reply_to_nothing_that_was_asked(
                 await replies.publish(b"?", properties={"JMSCorrelationID": correlation})
                 message.reply(b"1")
                 assert (await task).body == b"1"
+
+    asyncio.run(main())
+
+
+def test_asyncio_a_reply_that_would_be_larger_if_python_packed_it(vhost: str, asked: Queue) -> None:
+    """A program in C has written numbers of 32 bits, as many as have room."""
+    count = 12000
+    numbers = b"\x81\xa1n\xdc" + count.to_bytes(2, "big") + count * b"\xca\x3f\x80\0\0"
+
+    async def main() -> None:
+        async with aio.connect(f"shm://{vhost}") as broker:
+            queue = await broker.queue("asked")
+            both = [asyncio.create_task(queue.request(b"1", timeout=30)) for _ in range(2)]
+            for properties in (Packed(numbers), None):
+                async with await queue.get(timeout=30) as message:
+                    message.reply(b"1", properties=properties)  # type: ignore[arg-type]
+            replies = await asyncio.gather(*both)
+            assert [reply.properties for reply in replies] == [{"n": count * [1.0]}, {}]
 
     asyncio.run(main())
 

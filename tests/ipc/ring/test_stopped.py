@@ -7,14 +7,19 @@ interleaving of the atomics.
 
 from __future__ import annotations
 
+import os
 import platform
+import signal
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from shmbroker import Ring
 from shmbroker.core import layout
+from shmbroker.ipc._native import lib
+from shmbroker.ipc.ring.port import Port
 from tests.support.compiler import NATIVE, compile_program
 from tests.support.tracer import Stepped
 
@@ -116,3 +121,43 @@ def test_a_stopped_consumer(program: Path, fate: str, ring_name: str) -> None:
         for index in range(10):
             producer.publish(b"%d" % index, spins=0)
             assert consumer.receive(spins=0) == b"%d" % index
+
+
+def is_leased(port: Port, position: int) -> bool:
+    word: int = lib.sb_port_word_of(port._port, position)
+    return word >> layout.STATE_SHIFT & layout.STATE_MASK == layout.LEASED
+
+
+def receive_many_between_stops(name: str, told: int) -> None:
+    with Ring.attach(name) as ring:
+        port = ring.port(STEPPED)
+        assert port.receive_many(spins=0) == []  # not to step through what is done once
+        signal.raise_signal(signal.SIGSTOP)
+        bodies = port.receive_many(spins=0)
+        os.write(told, b" ".join(bodies))
+    os._exit(0)
+
+
+@pytest.mark.parametrize("revoked", [1, 3])
+def test_of_many_one_that_somebody_else_has_by_now_is_left_out(
+    ring_name: str, revoked: int
+) -> None:
+    """So many are revoked, while who receives them has them in hand."""
+    hear, tell = os.pipe()
+    with Ring.create(ring_name, slots=4, arena_bytes=256 << 10) as ring:
+        producer, other = ring.port(SURVIVOR), ring.port(OTHER)
+        with Stepped(partial(receive_many_between_stops, ring_name, tell)) as stepped:
+            producer.publish_many([b"a", b"b", b"c"])
+            while not is_leased(other, revoked - 1):
+                assert stepped.step(5)
+            assert not is_leased(other, revoked)
+            assert other.repair(alive=[SURVIVOR, OTHER]) > 0
+            taken = [other.receive(spins=0) for _ in range(revoked)]
+            assert taken == [b"a", b"b", b"c"][:revoked]
+            producer.publish(b"d")
+            assert stepped.finish() == 0
+            left = {1: b"b c d", 3: b"d"}
+            assert os.read(hear, 100) == left[revoked]
+        assert other.receive(spins=0) is None
+    os.close(hear)
+    os.close(tell)
