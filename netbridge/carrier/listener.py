@@ -36,9 +36,8 @@ from shmbroker.netbridge.link.peer import Gate, Identity, Place, Service
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.plan.state import LEVELS
 from shmbroker.netbridge.plan.state import State as PlanState
-from shmbroker.netbridge.security.credential import Credentials
+from shmbroker.netbridge.security.credential import Credentials, KeyPair
 from shmbroker.netbridge.security.curve import public_of
-from shmbroker.netbridge.security.key_file import KeyPair
 from shmbroker.netbridge.security.proof import CHALLENGE_BYTES, Channel, FarEnd
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.frame import Frame
