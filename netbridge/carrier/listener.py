@@ -187,8 +187,13 @@ class Listener(Closable):
                 continue
             found = credentials.find(far.hello.user, far.hello.role)
             is_good = found is not None and far.prover.admitted in (*found.keys, None)
-            if not is_good or far.hello.role not in roles:
+            if not is_good or far.hello.role not in self._roles_of(far.prover.channel.near):
                 end.does(end.machine.stop(time.monotonic(), "the credentials were changed"))
+
+    def _roles_of(self, key: bytes) -> frozenset[Role]:
+        """That a peer with this key may have here."""
+        known = self._thread.known_keys
+        return self._roles if known is None else self._roles & known.get(key, frozenset())
 
     def learns(self, credentials: Credentials) -> None:
         """In the thread: of those who come from now on; connections that are there go on."""
@@ -335,8 +340,7 @@ class Listener(Closable):
             return
         key = key_of(part)
         channel = Channel(key, self._public)
-        known = self._thread.known_keys
-        roles = self._roles & known.get(key, frozenset()) if known is not None else self._roles
+        roles = self._roles_of(key)
         proofs = FarEnd(self._credentials, channel, secrets.token_bytes(CHALLENGE_BYTES))
         served = roles if self._is_active else frozenset[Role]()
         service = Service(

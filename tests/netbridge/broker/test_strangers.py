@@ -166,6 +166,26 @@ def test_a_key_that_is_not_known_is_refused(two: Two) -> None:
     assert far.queue(TARGET).receive(timeout=PATIENCE) == b"known"
 
 
+def test_links_of_a_key_that_is_not_known_any_more_end(two: Two) -> None:
+    pair = create(two.near.folder / "near.key")
+    known = two.far.folder / "known.keys"
+    trust(known, KnownKey(pair.public, (Role.PEERING,), "near"))
+    two.write(two.far, **{"security.known-keys": "known.keys"})
+    two.write(two.near, **{"security.key-file": "near.key",
+                           "bridges.to-far.refused-retry-interval": "100ms"})  # fmt: skip
+    two.started()
+    two.becomes("up")
+    trust(known, KnownKey(pair.public, (Role.CLIENT,), "for clients only"))
+    two.reload(two.far)
+    two.becomes("refused")
+    trust(known, KnownKey(pair.public, (Role.PEERING,), "near"))
+    two.reload(two.far)
+    two.becomes("up")
+    known.write_text("")
+    two.reload(two.far)
+    two.becomes("unreachable")
+
+
 def test_files_of_keys_are_read_before_anything_is_done(two: Two) -> None:
     known = two.far.folder / "known.keys"
     known.touch(0o600)
