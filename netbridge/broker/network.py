@@ -52,9 +52,7 @@ from shmbroker.netbridge.queue_replicated.following import Following
 from shmbroker.netbridge.queue_replicated.replicas import QueueReplicas
 from shmbroker.netbridge.remote.session import SessionLimits
 from shmbroker.netbridge.remote.topology import Node
-from shmbroker.netbridge.security import key_file
-from shmbroker.netbridge.security.credential import Credential, Credentials
-from shmbroker.netbridge.security.key_file import KeyPair
+from shmbroker.netbridge.security.credential import Credential, Credentials, KeyPair
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.serving.audience import Audience
 from shmbroker.netbridge.serving.orders import CarryOut
@@ -111,24 +109,15 @@ class Given:
 
     @property
     def pair(self) -> KeyPair | None:
-        return key_file.read(self.wanted.key_file) if self.wanted.key_file else None
+        return self.credentials.pair
 
     def key_of(self, acceptor: Acceptor) -> Stretched | KeyPair:
         if acceptor.credentials is None:
-            pair = self.pair
-            assert pair is not None, "the configuration was checked"
-            return pair
+            assert self.pair is not None, "the configuration was checked"
+            return self.pair
         found = self.credentials.named(acceptor.credentials)
         assert found is not None
         return found.keys[0]
-
-    def known_keys(self) -> dict[bytes, frozenset[Role]] | None:
-        """None: any key may come, and proves what it may by its password."""
-        if self.wanted.known_keys is None:
-            return None
-        return {
-            each.public: frozenset(each.roles) for each in key_file.known(self.wanted.known_keys)
-        }
 
 
 @dataclass(slots=True)
@@ -181,7 +170,7 @@ class Network(Closable):
         """None: this broker is passive."""
         self.is_live = False
         self._thread = NetworkThread()
-        self._thread.admit(given.known_keys())
+        self._thread.admit(given.credentials.known_keys)
         self._networked = NetworkLinks(self._thread, tell)
         self._agents = Agents(self._thread, tell, self._dropped)
         self._confirming = Confirming(given.wanted.replica_timeout, tell)
@@ -510,7 +499,7 @@ class Network(Closable):
         """What is not changed goes on.  Where it listens needs a restart."""
         former, self.given = self.given, given
         self._confirming.timeout = given.wanted.replica_timeout
-        self._thread.admit(given.known_keys())
+        self._thread.admit(given.credentials.known_keys)
         self._thread.learns(given.credentials)
         for name, acceptor in given.wanted.acceptors.items():
             before = former.wanted.acceptors.get(name)

@@ -114,7 +114,7 @@ class WitnessProcess(Closable):
     def _listen(self, options: Options) -> Listener:
         given = Given(options.network, options.credentials)
         acceptor = options.network.acceptors[ACCEPTOR]
-        self._thread.admit(given.known_keys())
+        self._thread.admit(given.credentials.known_keys)
         ours = Identity(self._state.identity, os.urandom(16), "witness", Standing.NONE, 0)
         address = f"tcp://{acceptor.uri.peer}"
         try:

@@ -36,9 +36,8 @@ from shmbroker.netbridge.plan.plans import REFUSED_RETRY, Draft, drafts
 from shmbroker.netbridge.plan.terms import Owner
 from shmbroker.netbridge.plan.text import heard, parse
 from shmbroker.netbridge.plan.uri import Member, Single
-from shmbroker.netbridge.security.credential import Credential, Credentials
+from shmbroker.netbridge.security.credential import Credential, Credentials, KeyPair
 from shmbroker.netbridge.security.curve import new_pair, public_of
-from shmbroker.netbridge.security.key_file import KeyPair
 from shmbroker.netbridge.security.proof import CHALLENGE_BYTES, Channel, NearEnd
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.frame import Frame

@@ -36,9 +36,8 @@ from shmbroker.netbridge.link.peer import Gate, Identity, Place, Service
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.plan.state import LEVELS
 from shmbroker.netbridge.plan.state import State as PlanState
-from shmbroker.netbridge.security.credential import Credentials
+from shmbroker.netbridge.security.credential import Credentials, KeyPair
 from shmbroker.netbridge.security.curve import public_of
-from shmbroker.netbridge.security.key_file import KeyPair
 from shmbroker.netbridge.security.proof import CHALLENGE_BYTES, Channel, FarEnd
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.frame import Frame
@@ -188,8 +187,13 @@ class Listener(Closable):
                 continue
             found = credentials.find(far.hello.user, far.hello.role)
             is_good = found is not None and far.prover.admitted in (*found.keys, None)
-            if not is_good or far.hello.role not in roles:
+            if not is_good or far.hello.role not in self._roles_of(far.prover.channel.near):
                 end.does(end.machine.stop(time.monotonic(), "the credentials were changed"))
+
+    def _roles_of(self, key: bytes) -> frozenset[Role]:
+        """That a peer with this key may have here."""
+        known = self._thread.known_keys
+        return self._roles if known is None else self._roles & known.get(key, frozenset())
 
     def learns(self, credentials: Credentials) -> None:
         """In the thread: of those who come from now on; connections that are there go on."""
@@ -336,8 +340,7 @@ class Listener(Closable):
             return
         key = key_of(part)
         channel = Channel(key, self._public)
-        known = self._thread.known_keys
-        roles = self._roles & known.get(key, frozenset()) if known is not None else self._roles
+        roles = self._roles_of(key)
         proofs = FarEnd(self._credentials, channel, secrets.token_bytes(CHALLENGE_BYTES))
         served = roles if self._is_active else frozenset[Role]()
         service = Service(

@@ -12,6 +12,7 @@ from shmbroker.ipc.base.errors import NotFound
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.exchange.own_binding import own_bindings
 from shmbroker.ipc.queue.queue import Queue
+from shmbroker.ipc.schedule.scheduled import ring_of
 
 Place = tuple[Any, int]
 """A durable queue as C knows it, and a position: what is there and below is waited for."""
@@ -74,6 +75,13 @@ def everything_in(queue: Any) -> list[Place]:
     last = ffi.new("int64_t[2]")
     count: int = lib.sb_published_last(queue, last)
     return [(queue, last[each]) for each in range(max(0, count))]
+
+
+def all_of(queue: Queue) -> list[Place]:
+    """And what was scheduled."""
+    places = everything_in(queue._queue)
+    schedule = ring_of(queue)
+    return places if schedule is None else [*places, *everything_in(schedule)]
 
 
 def is_confirmed(place: Place) -> bool:

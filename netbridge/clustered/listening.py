@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 import zmq
 
 from shmbroker.netbridge.carrier.listener import Listener
-from shmbroker.netbridge.security.credential import Credentials
-from shmbroker.netbridge.security.key_file import KeyPair
+from shmbroker.netbridge.security.credential import Credentials, KeyPair
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.words import Role
 

@@ -121,7 +121,7 @@ class ClusterOwner(Owner):
         found = setup(self._config, given, self.uri)
         assert found is not None, "it is in a cluster"
         self._thread = NetworkThread()
-        self._thread.admit(given.known_keys())
+        self._thread.admit(given.credentials.known_keys)
         self.watch(self._thread.wait)
         shows = partial(show, self._config)
         self._members = Members(
@@ -145,7 +145,7 @@ class ClusterOwner(Owner):
 
         if self._members is not None and self._thread is not None:
             given = Given(wanted, credentials)
-            self._thread.admit(given.known_keys())
+            self._thread.admit(given.credentials.known_keys)
             self._thread.learns(credentials)
             self._members.reload(given)
         super()._reload(options.without_cluster(wanted), credentials)

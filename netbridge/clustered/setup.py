@@ -25,8 +25,7 @@ from shmbroker.netbridge.election.threshold import Quorum
 from shmbroker.netbridge.link.option import overridden, times_of
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.link.times import LinkTimes
-from shmbroker.netbridge.security.credential import Credential, Credentials
-from shmbroker.netbridge.security.key_file import KeyPair
+from shmbroker.netbridge.security.credential import Credential, Credentials, KeyPair
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.words import OF_PROGRAMS, Standing
 

@@ -5,22 +5,35 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from shmbroker.netbridge.config.config import Login, Network
-from shmbroker.netbridge.security import password
-from shmbroker.netbridge.security.credential import Credential, Credentials
+from shmbroker.netbridge.security import key_file, password
+from shmbroker.netbridge.security.credential import Credential, Credentials, KeyPair
 from shmbroker.netbridge.security.stretched import Stretched
+from shmbroker.netbridge.wire.words import Role
 
 
 def credentials(
     network: Network, names: Collection[str] | None = None
 ) -> tuple[Credentials, tuple[str, ...]]:
-    """Also what is to be warned of at each start; SecretRefused or PasswordRefused.
+    """Also what is to be warned of at each start; SecretRefused, PasswordRefused or KeyRefused.
 
-    `names`: of these alone; None, of all.
+    `names`: of these alone, without files of keys; None, of all.
     """
     warnings: list[str] = []
     wanted = [each for each in network.logins.values() if names is None or each.name in names]
     found = [_credential(login, network, warnings) for login in wanted]
-    return Credentials(found), tuple(warnings)
+    if names is not None:
+        return Credentials(found), tuple(warnings)
+    return Credentials(found, _pair(network), _known_keys(network)), tuple(warnings)
+
+
+def _pair(network: Network) -> KeyPair | None:
+    return None if network.key_file is None else key_file.read(network.key_file)
+
+
+def _known_keys(network: Network) -> dict[bytes, frozenset[Role]] | None:
+    if network.known_keys is None:
+        return None
+    return {each.public: frozenset(each.roles) for each in key_file.known(network.known_keys)}
 
 
 def _credential(login: Login, network: Network, warnings: list[str]) -> Credential:

@@ -132,7 +132,7 @@ class Users:
             _let_in(network, edit, name, wanted=_may_log_in(network, roles, wanted))
             if given.password is not None:
                 place = self._place(login)
-                if place.name == password_of(name) and not place.exists():
+                if login.password.kind != "file":
                     edit.put(f"credentials.{name}", "password", {"file": place.name})
                 files[place] = _good(name, given.password)
         return None if given.password is None else passwords.warning(name, given.password)
@@ -162,7 +162,12 @@ class Users:
                 "there, and shmbroker config reload"
             )
         if secret.kind != "file":
-            return self.folder / password_of(login.name)
+            place = self.folder / password_of(login.name)
+            if {"file": place.name} in read_file(self.folder / FILE).values():
+                raise InvalidArgument(
+                    f"{place} has another password of {self.folder / FILE}: name another file there"
+                )
+            return place
         place = self.folder / secret.content
         if place.parent != self.folder:
             raise InvalidArgument(

@@ -18,6 +18,8 @@ class Unshown:
         self._moments = 0
         self._ends: deque[tuple[int, dict[int, int]]] = deque()
         """Which of the moments it is, and where these queues end in it."""
+        self._last: dict[int, int] = {}
+        """By number, where it ended in the last moment that was sent."""
 
     def __bool__(self) -> bool:
         return bool(self._ends)
@@ -41,6 +43,7 @@ class Unshown:
         for _, ends in self._ends:
             ends.pop(number, None)  # it may begin anew, and have nothing
         self._uncounted.pop(number, None)
+        self._last.pop(number, None)
         return self._identities.pop(number, None)
 
     def sent(self, ends: Mapping[int, int]) -> None:
@@ -50,6 +53,12 @@ class Unshown:
             self._uncounted[number] = first or self._moments
         if self._identities:
             self._ends.append((self._moments, dict(ends)))
+            self._last.update(ends)
+
+    def lacking(self, ends: Mapping[int, int]) -> set[bytes]:
+        """Of these queues those that end here behind what the other end was sent."""
+        return {self._identities[number] for number, end in ends.items()
+                if end > self._last.get(number, 0)}  # fmt: skip
 
     def shown(self, moments: int) -> Iterator[tuple[bytes, int]]:
         """The other end has shown so many: which queues are there, and where they end.

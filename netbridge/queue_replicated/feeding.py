@@ -17,7 +17,7 @@ from typing import Final
 
 from shmbroker.ipc.base.errors import Error, NotFound
 from shmbroker.ipc.queue.queue import Queue
-from shmbroker.ipc.queue_replica.original import Originals
+from shmbroker.ipc.queue_replica.original import Originals, Stands
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.sleeper import ANY
 from shmbroker.netbridge.carrier.thread import NetworkThread
@@ -274,7 +274,9 @@ class Feeding:
             found = originals.read()
             if found is None:
                 if originals.is_held:  # and with it those who wait for the other end's answer
-                    self._all.confirming.sent(self._link, self._awaited, time.monotonic())
+                    ends = {number: each.tail for number, each in self._stand(originals).items()}
+                    lacking = self._unshown.lacking(ends)
+                    self._all.confirming.sent(self._link, lacking, time.monotonic())
                 return True
             self._ship(found.memory)
             if not found.more and self._originals is originals:
@@ -284,11 +286,17 @@ class Feeding:
     def _end_moment(self, originals: Originals, *, is_whole: bool) -> None:
         self._say(Moment(is_whole))
         if is_whole and self._originals is originals:
-            ends: dict[int, int] = {}
-            for each in self._unshown.numbers:
-                with suppress(NotFound):  # deleted just now, which is told soon
-                    ends[each] = originals.stands(each).next
-            self._unshown.sent(ends)
+            self._unshown.sent(
+                {number: each.next for number, each in self._stand(originals).items()}
+            )
+
+    def _stand(self, originals: Originals) -> dict[int, Stands]:
+        """By number, the queues whose confirms wait for it."""
+        found = {}
+        for each in self._unshown.numbers:
+            with suppress(NotFound):  # deleted just now, which is told soon
+                found[each] = originals.stands(each)
+        return found
 
     def _ship(self, records: memoryview) -> None:
         room = self._link.machine.handshake.frame_bytes - HEAD_ROOM

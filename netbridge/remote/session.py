@@ -22,7 +22,7 @@ from shmbroker.netbridge.remote.action import (
     Wanted,
 )
 from shmbroker.netbridge.remote.broken import SessionBroken
-from shmbroker.netbridge.remote.call import NEVER, OF_DELIVERIES
+from shmbroker.netbridge.remote.call import FREE, NEVER, OF_DELIVERIES
 from shmbroker.netbridge.remote.options import MIB, NO_LIMIT
 from shmbroker.netbridge.remote.parts import Assembly, parted
 from shmbroker.netbridge.wire.frame import (
@@ -52,7 +52,7 @@ class SessionLimits:
     """Bytes that are kept at most, whatever the program asks for."""
     held: int = 32 * MIB
     """Bytes of commands that wait for their turn; and of those that are being carried out, which
-    wait for room, say.  One may be larger."""
+    wait for room, say.  One may be larger; what settles or takes is carried out all the same."""
     frame_bytes: int = 4 * MIB
     message_bytes: int = 256 * MIB
 
@@ -101,6 +101,8 @@ class Session:
         self.kept: deque[Kept] = deque()
         self.kept_bytes = 0
         self.held: deque[Command] = deque()
+        self.free: deque[Command] = deque()
+        """They go ahead of those that are held, if too much is pending."""
         self.held_bytes = 0
         self.pending: dict[int, Command] = {}
         self.pending_bytes = 0
@@ -203,24 +205,34 @@ class Session:
 
     def _take(self, command: Command) -> None:
         self.seen += 1
-        self.held.append(command)
+        (self.free if command.verb in FREE else self.held).append(command)
         self.held_bytes += _size(command)
-        if self.held_bytes > self.limits.held and len(self.held) > 1:
+        if self.held_bytes > self.limits.held and len(self.held) + len(self.free) > 1:
             raise SessionBroken(
                 "its commands wait: it is to wait for answers, and say what it sees"
             )
 
     def _go_on(self) -> None:
-        while self.held and self._has_room and not self.is_over:
-            command = self.held.popleft()
+        while line := self._next():
+            command = line.popleft()
             self.held_bytes -= _size(command)
             self._step(command)
         if self.flows:
             self._did += [Wanted(target) for target in self.flows if self.room(target)[0]]
 
+    def _next(self) -> deque[Command] | None:
+        """In their order, as long as there is room for all.  What is pending may wait for those
+        that are free: for room in a queue that this program takes from, say."""
+        if self.is_over or not self._may_say:
+            return None
+        is_first = not self.free or (self.held and self.held[0].number < self.free[0].number)
+        if is_first and self.pending_bytes < self.limits.held:
+            return self.held
+        return self.free
+
     @property
-    def _has_room(self) -> bool:
-        return self.kept_bytes < self.window and self.pending_bytes < self.limits.held
+    def _may_say(self) -> bool:
+        return self.kept_bytes < self.window
 
     def _step(self, command: Command) -> None:
         self.pending[command.number] = command
@@ -330,7 +342,7 @@ class Session:
     def room(self, consumer: int) -> tuple[int, int]:
         """So many messages and bytes may be delivered now."""
         flow = self.flows.get(consumer)
-        if flow is None or not self.is_attached or not self._has_room:
+        if flow is None or not self.is_attached or not self._may_say:
             return 0, 0
         return flow.room
 

@@ -60,7 +60,6 @@ from shmbroker.netbridge.replicated.reaching import Reaching
 from shmbroker.netbridge.replicated.showing import HA, Showing
 from shmbroker.netbridge.replicated.store import Store
 from shmbroker.netbridge.replicated.talks import Address, Talks
-from shmbroker.netbridge.security import key_file
 from shmbroker.netbridge.security.credential import Credentials
 from shmbroker.netbridge.wire.words import Standing
 
@@ -194,8 +193,8 @@ class ReplicatedInstance:
         found = self._known.named(name) if name is not None else None
         if found is not None:
             return found.keys[0]
-        assert self._network.key_file is not None, "the configuration was checked"
-        return key_file.read(self._network.key_file)
+        assert self._known.pair is not None, "the configuration was checked"
+        return self._known.pair
 
     # --- of the network thread: what the member does --------------------------------------------
 

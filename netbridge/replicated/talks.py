@@ -27,8 +27,7 @@ from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.member.codec import Here, decode, encode
 from shmbroker.netbridge.member.said import Said
 from shmbroker.netbridge.plan.plans import of_member
-from shmbroker.netbridge.security.credential import Credential, Credentials
-from shmbroker.netbridge.security.key_file import KeyPair
+from shmbroker.netbridge.security.credential import Credential, Credentials, KeyPair
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.frame import Frame, Talk
 from shmbroker.netbridge.wire.malformed import Malformed

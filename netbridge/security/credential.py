@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from shmbroker.netbridge.security.stretched import Stretched
@@ -18,11 +18,32 @@ class Credential:
     """Of the password, and then of `accept-also`: tried in this order, and all accepted."""
 
 
-class Credentials:
-    """Those of a broker."""
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """Of a broker: it shows the public key."""
 
-    def __init__(self, credentials: Iterable[Credential]) -> None:
+    public: bytes
+    secret: bytes = field(repr=False)
+
+    @property
+    def listening(self) -> bytes:
+        """The secret CURVE key of an acceptor."""
+        return self.secret
+
+
+class Credentials:
+    """Those of a broker, and what its files of keys hold."""
+
+    def __init__(
+        self,
+        credentials: Iterable[Credential],
+        pair: KeyPair | None = None,
+        known_keys: Mapping[bytes, frozenset[Role]] | None = None,
+    ) -> None:
         self._all = tuple(credentials)
+        self.pair = pair
+        self.known_keys = known_keys
+        """None: any key may come, and proves what it may by its password."""
 
     def named(self, name: str) -> Credential | None:
         """That of [credentials.NAME]."""

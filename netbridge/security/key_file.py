@@ -8,30 +8,20 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.base.trust import PRIVATE_MODE
 from shmbroker.ipc.instance.config.secret import check_kept
 from shmbroker.netbridge.security import curve
+from shmbroker.netbridge.security.credential import KeyPair
 from shmbroker.netbridge.security.option import roles_of
 from shmbroker.netbridge.wire.words import Role
 
 
 class KeyRefused(InvalidArgument):
     """A file of keys is not what it should be; the message says which line, never a secret."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeyPair:
-    public: bytes
-    secret: bytes = field(repr=False)
-
-    @property
-    def listening(self) -> bytes:
-        """The secret CURVE key of an acceptor."""
-        return self.secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +51,10 @@ def create(path: Path) -> KeyPair:
 
 def read(path: Path) -> KeyPair:
     check_kept(path)
-    text = path.read_bytes().strip()
+    try:
+        text = path.read_bytes().strip()
+    except OSError as error:
+        raise KeyRefused(f"{path}: {error.strerror}") from None
     if not re.fullmatch(rb"[0-9a-f]{64}", text):
         raise KeyRefused(f"{path} holds no key: it is made by shmbroker key create")
     secret = bytes.fromhex(text.decode())
@@ -80,6 +73,8 @@ def known(path: Path) -> tuple[KnownKey, ...]:
         lines = path.read_text(errors="replace").splitlines()
     except FileNotFoundError:
         return ()
+    except OSError as error:
+        raise KeyRefused(f"{path}: {error.strerror}") from None
     check_kept(path)
     found = []
     for number, line in enumerate(lines, start=1):

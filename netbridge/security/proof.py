@@ -82,8 +82,8 @@ class FarEnd:
         self.challenge = challenge
         self.admitted: Stretched | None = None
         """The keys that were proved."""
+        self.channel = channel
         self._credentials = credentials
-        self._channel = channel
         self._claimed: Credential | None = None
 
     def claim(self, user: str, role: Role) -> None:
@@ -92,11 +92,11 @@ class FarEnd:
 
     def check(self, proof: bytes) -> bool:
         keys = self._claimed.keys if self._claimed is not None else ()
-        self.admitted = _matching(keys, NEAR, self._channel, self.challenge, proof)
+        self.admitted = _matching(keys, NEAR, self.channel, self.challenge, proof)
         return self.admitted is not None
 
     def answer(self, challenge: bytes) -> bytes:
         """Only to who has proved: a stranger is told nothing that a password could be tried on."""
         if self.admitted is None:
             raise PermissionError("nothing is proved to a stranger")
-        return _proof(self.admitted, FAR, self._channel, challenge)
+        return _proof(self.admitted, FAR, self.channel, challenge)

@@ -33,7 +33,7 @@ from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.message.properties import MESSAGE_ID
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.transaction.transaction import Transaction
-from shmbroker.netbridge.carrier.reached import is_durable, queues_behind, serving
+from shmbroker.netbridge.carrier.reached import everything_in, is_durable, queues_behind, serving
 from shmbroker.netbridge.carrier.sleeper import ANY, ROOM
 from shmbroker.netbridge.remote.body import named, told, unpacked
 from shmbroker.netbridge.serving.alarms import Alarm
@@ -123,7 +123,9 @@ class Committed:
         service = served.service
         mark = serving(service.broker, MARKS)
         told = in_time(service.alarms, until, partial(self._answer, served, command))
-        wait_for_all(service.confirms, [mark, *self._waited(service, level)], level, told)
+        queues = [mark, *self._waited(service, level)]
+        places = [place for each in queues for place in everything_in(each._queue)]
+        wait_for_all(service.confirms, places, level, told)
 
     def _waited(self, service: Service, level: int) -> Iterator[Queue]:
         for name in self.copied if level == CONFIRM_EFFECTIVE else ():

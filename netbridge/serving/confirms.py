@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Collection
+from functools import reduce
 from itertools import count
+from operator import and_
 from typing import Any
 
-from shmbroker.core.codes import UNCONFIRMED
+from shmbroker.core.codes import OK, UNCONFIRMED
 from shmbroker.core.layout import CONFIRM_EFFECTIVE, CONFIRM_SHM, POSITION_BITS
 from shmbroker.ipc._native import lib
-from shmbroker.ipc.queue.queue import Queue
+from shmbroker.netbridge.carrier.reached import Place
 from shmbroker.netbridge.carrier.sleeper import CONFIRMED, Sleeper
 from shmbroker.netbridge.serving.alarms import Alarms
 
@@ -148,17 +150,18 @@ def in_time(alarms: Alarms, until: float, told: Told, is_gone: IsOver = _never) 
     return Hearer(alarms, until, told, is_gone)
 
 
-def wait_for_all(waits: Waits, queues: Collection[Queue], level: int, told: Hearer) -> None:
-    """For all that these queues have now: the least of their levels is told."""
-    if not queues:  # there were some when it was asked whether there are
+def wait_for_all(waits: Waits, places: Collection[Place], level: int, told: Hearer) -> None:
+    """Told is what all of them have, or why nobody will say."""
+    if not places:  # what they are of was deleted
         told(CONFIRM_SHM)
         return
     levels: list[int] = []
 
     def one(level: int) -> None:
         levels.append(level)
-        if len(levels) == len(queues):
-            told(min(levels))
+        if len(levels) == len(places):
+            least = min(levels)
+            told(least if least < OK else reduce(and_, levels))
 
-    for queue in queues:
-        waits(queue._queue, level).wait(max(0, queue.published - 1), one, told.is_over)
+    for queue, position in places:
+        waits(queue, level).wait(position, one, told.is_over)

@@ -16,7 +16,7 @@ from shmbroker.ipc.exchange.exchange import Exchange
 from shmbroker.ipc.message.confirm import level_name
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.sink.sink import ORIGIN_BYTES, Poured, Sink
-from shmbroker.netbridge.carrier.reached import is_durable, queues_behind, serving
+from shmbroker.netbridge.carrier.reached import everything_in, is_durable, queues_behind, serving
 from shmbroker.netbridge.serving.confirms import Hearer, Waits, wait_for_all
 from shmbroker.netbridge.serving.naming import allowed
 
@@ -119,8 +119,9 @@ class ToQueue(_Stream):
 
     def confirm(self, position: int, level: int, told: Hearer) -> None:
         """-1: it was published before; where is not known, but below what is there now."""
-        where = position if position >= 0 else max(0, self._queue.published - 1)
-        self._waits(self._waited_for._queue, level).wait(where, told, told.is_over)
+        handle = self._waited_for._queue
+        places = [(handle, position)] if position >= 0 else everything_in(handle)
+        wait_for_all(self._waits, places, level, told)
 
 
 class ToExchange(_Stream):
@@ -151,7 +152,8 @@ class ToExchange(_Stream):
 
     def confirm(self, position: int, level: int, told: Hearer) -> None:
         """All that its durable queues have now: it is among that."""
-        wait_for_all(self._waits, self._durable(), level, told)
+        places = [place for each in self._durable() for place in everything_in(each._queue)]
+        wait_for_all(self._waits, places, level, told)
 
     def _durable(self) -> list[Queue]:
         queues = queues_behind(self._shared, self._exchange.name)

@@ -31,12 +31,12 @@ from shmbroker.ipc.queue.publishing import checked_position
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.request.return_address import name_end
 from shmbroker.ipc.selector.selection import Selection
-from shmbroker.netbridge.carrier.reached import serving
+from shmbroker.netbridge.carrier.reached import Place, all_of, serving
 from shmbroker.netbridge.remote.body import asked, ended, named, refusal, told
 from shmbroker.netbridge.remote.session import Session
 from shmbroker.netbridge.serving.answer import UNFIT, Answer, too_large, unfit
 from shmbroker.netbridge.serving.commit import Commit, Committed
-from shmbroker.netbridge.serving.confirms import in_time
+from shmbroker.netbridge.serving.confirms import in_time, wait_for_all
 from shmbroker.netbridge.serving.consumer import Consumer, Get
 from shmbroker.netbridge.serving.declaring import (
     DECLARING,
@@ -391,7 +391,8 @@ class Served:
         return self.session.is_over
 
     def confirm(self, command: Command) -> None:
-        """That all up to a position of a queue is there at a level."""
+        """That all up to a position of a queue is there at a level, or all that was published and
+        scheduled before."""
         fields = told(command.body)
         service = self.service
         level = level_of(fields.get("level"))
@@ -399,11 +400,16 @@ class Served:
         if position is not None:  # it may wait behind others, and is looked at when its turn comes
             checked_position(position)
 
-        def came(queue: Queue) -> None:
+        def found() -> tuple[Queue, list[Place]]:
+            queue = serving(service.broker, queue_named(fields))
+            handle = queue._queue
+            return queue, all_of(queue) if position is None else [(handle, position)]
+
+        def came(found: tuple[Queue, list[Place]]) -> None:
+            queue, places = found
             code = lib.sb_confirm(queue._queue, 0, level, 0)
             if code == INVALID:  # it is not durable
                 raise queue._error(code, "confirming what was published to")
-            where = queue.published - 1 if position is None else position
 
             def confirmed(level: int) -> None:
                 if level < OK:
@@ -412,9 +418,12 @@ class Served:
                     self.done(command, level=LEVEL_WORDS[level])
 
             told = in_time(service.alarms, until(command), confirmed, self.session_is_over)
-            service.confirms(queue._queue, level).wait(max(0, where), told, told.is_over)
+            if places:
+                wait_for_all(service.confirms, places, level, told)
+            else:
+                told(lib.sb_confirm_level(queue._queue))
 
-        self.in_worker(command, lambda: serving(service.broker, queue_named(fields)), came)
+        self.in_worker(command, found, came)
 
     def operate(self, command: Command) -> None:
         does = told(command.body).get("does")

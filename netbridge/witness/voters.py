@@ -19,8 +19,7 @@ from shmbroker.netbridge.link.ending import Ending, State
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.plan.uri import Single
-from shmbroker.netbridge.security.credential import Credential
-from shmbroker.netbridge.security.key_file import KeyPair
+from shmbroker.netbridge.security.credential import Credential, KeyPair
 from shmbroker.netbridge.wire.frame import Frame, Vote
 from shmbroker.netbridge.wire.malformed import Malformed
 from shmbroker.netbridge.wire.words import Role

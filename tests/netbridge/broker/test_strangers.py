@@ -14,6 +14,7 @@ from typing import Any
 import zmq
 from zmq.utils import z85
 
+from shmbroker.ipc.instance import reloading
 from shmbroker.netbridge.carrier.accepted import CONNECTIONS_MAX
 from shmbroker.netbridge.security.curve import new_pair, public_of
 from shmbroker.netbridge.security.key_file import KnownKey, create, trust
@@ -163,3 +164,49 @@ def test_a_key_that_is_not_known_is_refused(two: Two) -> None:
     trust(known, KnownKey(pair.public, (Role.PEERING,), "near"))
     two.reload(two.far)
     assert far.queue(TARGET).receive(timeout=PATIENCE) == b"known"
+
+
+def test_links_of_a_key_that_is_not_known_any_more_end(two: Two) -> None:
+    pair = create(two.near.folder / "near.key")
+    known = two.far.folder / "known.keys"
+    trust(known, KnownKey(pair.public, (Role.PEERING,), "near"))
+    two.write(two.far, **{"security.known-keys": "known.keys"})
+    two.write(two.near, **{"security.key-file": "near.key",
+                           "bridges.to-far.refused-retry-interval": "100ms"})  # fmt: skip
+    two.started()
+    two.becomes("up")
+    trust(known, KnownKey(pair.public, (Role.CLIENT,), "for clients only"))
+    two.reload(two.far)
+    two.becomes("refused")
+    trust(known, KnownKey(pair.public, (Role.PEERING,), "near"))
+    two.reload(two.far)
+    two.becomes("up")
+    known.write_text("")
+    two.reload(two.far)
+    two.becomes("unreachable")
+
+
+def test_files_of_keys_are_read_before_anything_is_done(two: Two) -> None:
+    known = two.far.folder / "known.keys"
+    known.touch(0o600)
+    known.write_text("nonsense client me\n")
+    wrong = f"{known}, line 1: a public key has 64 hexadecimal digits"
+    two.write(two.far, **{"security.known-keys": "known.keys"})
+    assert two.far.start().ends() == 1
+    assert wrong in two.far.errors()
+    two.write(two.far, **{"security.known-keys": None})
+    near, far = two.started()
+    two.becomes("up")
+    more: dict[str, object]
+    for more, why in [
+        ({"security.known-keys": "known.keys"}, wrong),
+        ({"security.known-keys": "."}, "Is a directory"),
+        ({"security.known-keys": None, "security.key-file": "none"}, "No such file"),
+    ]:
+        two.write(two.far, **more, **{"credentials.site.password": PASSWORD + " no more"})
+        answer = reloading.asked(two.far.folder, PATIENCE)
+        assert answer is not None
+        assert why in answer["why"]
+    near.queue(SOURCE).publish(b"as before")
+    assert far.queue(TARGET).receive(timeout=PATIENCE) == b"as before"
+    assert two.link()["losses"] == 0

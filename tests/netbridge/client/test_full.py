@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import shmbroker
+import shmbroker.aio
 from shmbroker import QueueFull
+from shmbroker.netbridge.remote.session import SessionLimits
 from shmbroker.netbridge.wire.words import Verb
 from tests.support.client_api import PATIENCE, Api, Begun, beside, it, result
+from tests.support.serving import Site
 
 SLOTS = 8
 MANY = 3000
@@ -131,3 +136,30 @@ async def _commits(api: Api, broker: Any) -> None:
 
 def test_a_commit_makes_the_room_that_is_waited_for(api: Api) -> None:
     api.run(_commits)
+
+
+def test_what_waits_for_room_waits_for_its_own_program(vhost: str, tmp_path: Path) -> None:
+    """It alone is more than the broker carries out for one program at once."""
+
+    async def whole(uri: str) -> None:
+        connected = shmbroker.aio.connect(uri, user="site", password="correct horse battery")
+        async with await connected as broker:
+            queue = await broker.declare_queue("q", slots=SLOTS)
+            await queue.publish_many([b"small"] * SLOTS)
+            begun = [asyncio.create_task(queue.publish(bytes(5000))) for _ in range(2)]
+            while len(broker._session._client.calls.sent) < len(begun):
+                await asyncio.sleep(0)
+            got: list[bytes] = []
+            async with asyncio.timeout(PATIENCE):
+                async for message in queue.consume(prefetch=1):
+                    got.append(message.body)
+                    await message.ack()
+                    if len(got) == SLOTS + 2:
+                        break
+            await asyncio.gather(*begun)
+            assert got == [b"small"] * SLOTS + [bytes(5000)] * 2
+
+    with shmbroker.connect(f"shm://{vhost}", name="test") as broker:
+        site = Site(broker, tmp_path, limits=SessionLimits(held=1000))
+        with site.served():
+            asyncio.run(whole(f"tcp://127.0.0.1:{site.port}"))

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from shmbroker import InvalidArgument, NotFound
-from shmbroker.ipc.instance.config.config import ConfigError
+from shmbroker.ipc.instance.config import masking
+from shmbroker.ipc.instance.config.config import ConfigError, toml_value
 from shmbroker.ipc.instance.config.edit import Edit
 from shmbroker.ipc.instance.whole import write_text
 from shmbroker.netbridge.config import config
@@ -115,6 +116,31 @@ def test_another_password_and_other_roles(users: Users) -> None:
     users.add("eve", None, Change(("admin",), None, GOOD))
     users.change("olga", Change(roles=("client",)))
     assert users.listed()[0].logs_in is False
+
+
+@pytest.mark.parametrize("is_masked", [False, True])
+def test_a_file_of_before_is_no_reason_to_keep_the_password(users: Users, is_masked: bool) -> None:
+    if is_masked:
+        key = masking.made_key(users.folder / masking.FILE)
+        masked = toml_value({"masked": masking.masked("plain and long enough", key)})
+        (users.folder / "shmbroker.toml").write_text(
+            FILE.replace('"plain and long enough"', masked)
+        )
+    (users.folder / "shop.password").write_text("of some time ago\n")
+    (users.folder / "shop.password").chmod(0o600)
+    users.change("shop", Change(password=GOOD))
+    assert revealed(users, "shop") == GOOD
+
+
+def test_a_file_with_the_password_of_another_one_stays(users: Users) -> None:
+    place = users.folder / "olga.password"
+    place.rename(users.folder / "shop.password")
+    changed = FILE.replace("olga.password", "shop.password")
+    (users.folder / "shmbroker.toml").write_text(changed)
+    with pytest.raises(InvalidArgument, match="has another password of"):
+        users.change("shop", Change(password=GOOD))
+    assert text(users) == changed
+    assert revealed(users, "olga") == "staple staple staple"
 
 
 def test_what_is_refused_leaves_everything_as_it_was(users: Users) -> None:

@@ -42,6 +42,19 @@ def test_moments_are_counted_though_nobody_waits() -> None:
     assert list(unshown.shown(2)) == [(b"one", 5)]
 
 
+def test_what_is_behind_the_last_moment_is_lacking() -> None:
+    unshown = Unshown()
+    unshown.follow(1, b"one")
+    unshown.follow(2, b"two")
+    assert unshown.lacking({1: 0, 2: 1}) == {b"two"}
+    unshown.sent({1: 10, 2: 20})
+    assert unshown.lacking({1: 10, 2: 20}) == set()
+    assert unshown.lacking({1: 11}) == {b"one"}
+    unshown.drop(1)
+    unshown.follow(1, b"anew")
+    assert unshown.lacking({1: 10}) == {b"anew"}
+
+
 def test_no_more_are_shown_than_were_sent() -> None:
     unshown = Unshown()
     unshown.sent({})

@@ -4,12 +4,16 @@ that say what ours does not."""
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import shmbroker
+from shmbroker import Unconfirmed
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.queue_replica.codec import encode, from_original
 from shmbroker.netbridge.queue_replica.told import (
@@ -24,6 +28,8 @@ from shmbroker.netbridge.queue_replica.told import (
 from shmbroker.netbridge.queue_replicated.confirming import Confirming
 from shmbroker.netbridge.queue_replicated.feeding import Feedings
 from shmbroker.netbridge.wire.frame import Frame, Talk
+from tests.netbridge.queue_replicated.conftest import PATIENCE
+from tests.support.host import journaling
 
 FOLLOWS = 1
 """What a link says first: that the queue is followed.  Then the messages, then the moment."""
@@ -200,3 +206,46 @@ def test_a_queue_that_is_deleted_in_the_middle_of_a_moment_ends_no_link(
 
         thread.ask(runs)
     assert end.why == []
+
+
+@pytest.mark.parametrize("is_behind", [False, True])
+def test_who_has_nothing_to_show_owes_no_answer_while_another_queue_holds_it_up(
+    broker: shmbroker.Broker, vhost: str, tmp_path: Path, is_behind: bool
+) -> None:
+    """Nothing is read while what was committed is not on the disk."""
+    queue = broker.declare_queue("original", durable=True, confirm_replicas=1)
+    other = broker.declare_queue("other", durable=True)
+    end: Any = Ended()
+    told: list[Mapping[str, Any]] = []
+    confirming = Confirming(1.0, told.append)
+    with ExitStack() as opened:
+        own = opened.enter_context(shmbroker.connect(f"shm://{vhost}", name="network"))
+        thread = opened.enter_context(NetworkThread(own))
+        feedings = Feedings(thread, "a", confirming, is_on=True)
+
+        def reads(*said: OfReplica) -> None:
+            for each in said:
+                feedings.heard(end, Talk(encode(each)))
+            feedings._feedings[end].due = 0.0
+            feedings.woken(time.monotonic())
+
+        with journaling(vhost, tmp_path / "journal"):
+            queue.publish(b"first", timeout=PATIENCE)
+            thread.ask(lambda: feedings.came(end))
+            thread.ask(lambda: reads(Follow(1, "original", b"", 0)))
+            thread.ask(lambda: reads(Has(feedings._feedings[end]._sent), Shown(1)))
+            if is_behind:
+                with pytest.raises(Unconfirmed):
+                    queue.publish(b"second", timeout=0.0)
+                queue.confirm(level="disk", timeout=PATIENCE)
+        transaction = broker.transaction()
+        transaction.publish(other, b"is not on the disk")
+        with pytest.raises(Unconfirmed):
+            transaction.commit(timeout=0.0)
+        thread.ask(reads)
+        originals = feedings._feedings[end]._originals
+        assert originals is not None
+        assert originals.is_held
+        thread.ask(lambda: confirming.woken(time.monotonic() + 1.1))
+        assert bool(told) == is_behind
+        thread.ask(lambda: feedings.gone(end))

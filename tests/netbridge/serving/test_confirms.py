@@ -10,7 +10,14 @@ import pytest
 
 from shmbroker import InvalidArgument
 from shmbroker.core.codes import OK, UNCONFIRMED
-from shmbroker.core.layout import CONFIRM_DISK, CONFIRM_SHM, IN_INBOX, POSITION_BITS
+from shmbroker.core.layout import (
+    CONFIRM_DISK,
+    CONFIRM_EFFECTIVE,
+    CONFIRM_REPLICATED,
+    CONFIRM_SHM,
+    IN_INBOX,
+    POSITION_BITS,
+)
 from shmbroker.netbridge.remote.body import asked
 from shmbroker.netbridge.serving import confirms
 from shmbroker.netbridge.serving.alarms import NEVER, Alarms
@@ -113,6 +120,29 @@ def test_whose_queues_were_deleted_is_told_at_once() -> None:
     told = in_time(Alarms(), NEVER, heard.append)
     wait_for_all(lambda *_: pytest.fail("nothing is waited for"), [], CONFIRM_DISK, told)
     assert heard == [CONFIRM_SHM]
+
+
+def test_the_levels_that_all_places_have_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a queue that pages both rings are waited for: what is on disk in one of them, and with
+    replicas in the other, is neither."""
+    ring, heard = Ring(), list[int]()
+    has = {7: CONFIRM_DISK | CONFIRM_REPLICATED, IN_INBOX + 3: CONFIRM_DISK, 9: CONFIRM_REPLICATED}
+
+    def level_of(queue: Any, position: int, level: int, timeout: int) -> int:
+        return has[position] if position in ring.reached else UNCONFIRMED
+
+    monkeypatch.setattr(ring, "sb_confirm", level_of)
+    monkeypatch.setattr(confirms, "lib", ring)
+    waits = Confirms(ring, None, CONFIRM_EFFECTIVE)  # type: ignore[arg-type]
+    for places, level in [([7, IN_INBOX + 3], CONFIRM_DISK), ([IN_INBOX + 3, 9], CONFIRM_SHM)]:
+        ring.reached.clear()
+        told = in_time(Alarms(), NEVER, heard.append)
+        wait_for_all(lambda *_: waits, [(None, each) for each in places], CONFIRM_EFFECTIVE, told)
+        ring.confirms(places[1])
+        assert not heard
+        ring.confirms(places[0])
+        assert heard == [level]
+        heard.clear()
 
 
 def test_a_confirm_far_ahead_holds_up_no_other(at: Site, tmp_path: Path) -> None:

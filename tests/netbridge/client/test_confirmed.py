@@ -1,0 +1,46 @@
+"""What a confirm waits for: all that there is in durable queues, and nothing that there is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shmbroker import Unconfirmed
+from tests.support.client_api import PATIENCE, Api, beside, it, result
+from tests.support.host import journaling
+
+
+def test_a_durable_queue_that_never_had_a_message_is_not_waited_for(
+    api: Api, tmp_path: Path
+) -> None:
+    async def publish(api: Api, broker: Any) -> None:
+        exchange = await it(broker.declare_exchange("x", "topic"))
+        for name in ("eu", "us"):
+            await it(broker.declare_queue(name, durable=True))
+            await it(broker.bind("x", name, f"{name}.#"))
+
+        async def confirms() -> None:
+            assert await it(exchange.publish(b"1", key="eu.de", confirm="disk")) == 1
+            assert await it((await it(broker.queue("us"))).confirm()) == "disk"
+            assert await it((await it(broker.queue("eu"))).confirm()) == "disk"
+
+        await result(beside(api, confirms()))
+
+    with journaling(api.vhost, tmp_path / "journal"):
+        api.run(publish)
+
+
+def test_what_was_scheduled_is_waited_for(api: Api, tmp_path: Path) -> None:
+    async def schedule(api: Api, broker: Any) -> None:
+        queue = await it(broker.declare_queue("q", durable=True))
+        with journaling(api.vhost, tmp_path / "journal"):
+            await it(queue.publish(b"1", timeout=PATIENCE))
+        await it(queue.publish(b"2", deliver_after=3600, confirm="shm"))
+        with pytest.raises(Unconfirmed):
+            await it(queue.confirm(level="disk", timeout=0.05))
+        with journaling(api.vhost, tmp_path / "journal", epoch=2):
+            assert await it(queue.confirm(level="disk", timeout=PATIENCE)) == "disk"
+
+    api.run(schedule)
