@@ -206,13 +206,14 @@ class Departure:
         broker = self._members.messages.broker
         if broker is None:
             raise Stuck("it is not a member of the cluster yet")
-        self._members.leaves(node)
         name, done = self._members.name_of(node), self._progress
         done.to = f"{done.to} and {name}" if done.messages else name
-        self._ids = None
-        self._told_of(node, broker)
+        self._members.takes_nothing()
         if not self._drains and self._parted is None:
             self._waits_for_transactions(node, broker)
+        self._members.leaves(node)
+        self._ids = None
+        self._told_of(node, broker)
         self._programs_go(node, uri, broker, parts, ends)
         queues = list(that_go(broker))
         self._counts(broker, queues)
@@ -249,7 +250,7 @@ class Departure:
         try:
             if self._parted is None:
                 self._held = ends(node, self._members.name_of(node), uri)
-            remains(broker)
+                self._remains(broker)
             parts(uri)
             if self._parted is None:
                 self._parted = time.monotonic()
@@ -262,6 +263,14 @@ class Departure:
             self._arrives(node, broker, held if uri else [])
         finally:
             self._members.asks(node, lambda number: Holds(number, False))
+
+    def _remains(self, broker: Broker) -> None:
+        """What programs have made until they go counts, here and at other nodes."""
+        messages = self._members.messages
+        messages.leaves()
+        remains(broker)
+        go = {each.name for each in that_go(broker)}
+        self._members.looks(lambda: messages.stays(go))
 
     def _told_of(self, node: Node, broker: Broker) -> None:
         """Queues, and the ids that they know; what it was told already is not told again."""

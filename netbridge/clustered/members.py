@@ -220,13 +220,19 @@ class Members(Closable):
         answer = self._thread.ask(ask)
         return self.successor.answered(answer)
 
+    def takes_nothing(self) -> None:
+        """From now on it takes the place of nobody."""
+        self.successor.is_leaving = True
+
     def leaves(self, to: Node) -> None:
-        """From now on it takes the place of nobody, and all know who is to have what it has: the
-        last one of whom that was said."""
-        was_leaving, self.successor.is_leaving = self.successor.is_leaving, True
+        """All know who is to have what it has: the last one of whom that was said."""
         self._thread.ask(lambda: self._does(self.machine.departs(to)))
-        if not was_leaving:
-            self._messages.leaves()
+
+    def looks(self, then: Callable[[], None]) -> None:
+        """`then`: done in the network thread when it has seen what is here now."""
+        done = Future[None]()
+        self.successor.looks(lambda: done.set_result(then()))
+        self._thread.answered(done)
 
     def has_left(self, to: Node) -> None:
         """All that was here is at that node; the others are told, and it is kept."""

@@ -135,8 +135,11 @@ class Successors:
         self.lost: set[bytes] = set()
         self.messages = SimpleNamespace(
             broker=broker, standing=0, is_up=lambda node: node not in self.lost,
-            goes_home=lambda node: False,
+            goes_home=lambda node: False, leaves=lambda: None, stays=lambda go: None,
         )  # fmt: skip
+
+    def looks(self, then: Any) -> None:
+        then()
 
     def asks(self, node: bytes, word: Any) -> Answers:
         said: Leaving = word(1)
