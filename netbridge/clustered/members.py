@@ -45,6 +45,7 @@ from shmbroker.netbridge.discovery.option import Discovery
 from shmbroker.netbridge.election.candidate import Electorate
 from shmbroker.netbridge.election.codec import from_voter
 from shmbroker.netbridge.election.question import Node
+from shmbroker.netbridge.election.threshold import Quorum
 from shmbroker.netbridge.election.voters import Hears
 from shmbroker.netbridge.wire.frame import Frame, Talk, Vote
 from shmbroker.netbridge.wire.malformed import Malformed
@@ -76,7 +77,7 @@ class Members(Closable):
         setup: Setup,
         tell: Tell,
         shows: Shows,
-        keeps: Callable[[int], None] = lambda lives: None,
+        keeps: Callable[[Quorum], None] = lambda quorum: None,
         others_are: Callable[[tuple[Other, ...]], None] = lambda others: None,
         holds: Callable[[bool], None] = lambda is_held: None,
     ) -> None:
@@ -231,7 +232,12 @@ class Members(Closable):
     def looks(self, then: Callable[[], None]) -> None:
         """`then`: done in the network thread when it has seen what is here now."""
         done = Future[None]()
-        self.successor.looks(lambda: done.set_result(then()))
+
+        def seen() -> None:
+            then()
+            done.set_result(None)
+
+        self.successor.looks(seen)
         self._thread.answered(done)
 
     def has_left(self, to: Node) -> None:
@@ -464,7 +470,7 @@ class Members(Closable):
                 if (end := self._end_of.get(action.link)) is not None:
                     end.say(Talk(encode(action.what)))
             elif isinstance(action, KeepLives):
-                self._keeps(action.lives)
+                self._keeps(action.quorum)
             elif isinstance(action, KeepLeft):
                 self._left.keep()
             else:
