@@ -30,6 +30,7 @@ from shmbroker.netbridge.cluster.programs import Other, others
 from shmbroker.netbridge.cluster.said import Answers, Ask, Grouped, Leaving, OfBackups, Say, Told
 from shmbroker.netbridge.clustered import options
 from shmbroker.netbridge.clustered.accepted import Accepted
+from shmbroker.netbridge.clustered.asked_lives import AskedLives
 from shmbroker.netbridge.clustered.colocating import Colocating
 from shmbroker.netbridge.clustered.left import LeftNodes
 from shmbroker.netbridge.clustered.listening import ROLES, Listening, Place
@@ -42,8 +43,6 @@ from shmbroker.netbridge.clustered.towards import undeliverable
 from shmbroker.netbridge.discovered.discoverer import Discoverer
 from shmbroker.netbridge.discovery.entries import Entry
 from shmbroker.netbridge.discovery.option import Discovery
-from shmbroker.netbridge.election.candidate import Electorate
-from shmbroker.netbridge.election.codec import from_voter
 from shmbroker.netbridge.election.question import Node
 from shmbroker.netbridge.election.threshold import Quorum
 from shmbroker.netbridge.election.voters import Hears
@@ -89,8 +88,7 @@ class Members(Closable):
             options.terms(setup.cluster, ours.name, setup.group, setup.programs),
             ours.incarnation, setup.quorum, read_left(setup.left),
         )  # fmt: skip
-        self.hears: Hears | None = None
-        """Who asks the other lives for votes."""
+        self.asked = AskedLives(self.machine)
         self.due = math.inf
         self._thread, self._setup, self._tell = thread, setup, tell
         self._shows, self._keeps, self._others_are = shows, keeps, others_are
@@ -106,8 +104,6 @@ class Members(Closable):
         self._dials: dict[str, Dialled | None] = {}
         """By uri; None: it is being made, or ends."""
         self._arrivals = Arrivals()
-        self._voters: dict[str, End] = {}
-        self._told = Electorate((), 0)
         self._shown: dict[str, Any] = {}
         self._witness: Witness | None = None
         self._listening = Listening(self._listener, partial(self._complain, "cannot listen"))
@@ -144,7 +140,7 @@ class Members(Closable):
         """Who asks the other lives; called in the network thread from then on."""
 
         def step() -> None:
-            self.hears = hears
+            self.asked.hears = hears
             self._look()
 
         self._thread.call(step)
@@ -434,10 +430,7 @@ class Members(Closable):
                     if not is_of_queues:
                         self._tell_others()
             elif isinstance(frame, Vote) and end not in self._accepted:
-                said = from_voter(frame.body)
-                voter = next((name for name, each in self._voters.items() if each is end), "")
-                if voter and self.hears is not None:
-                    self.hears.voter_said(voter, said)
+                self.asked.heard(end, frame)
             elif self._witness is not None:
                 self._witness.heard(end, frame)
         except Malformed as error:
@@ -503,7 +496,7 @@ class Members(Closable):
         for live in self._arrivals.see(self.machine.there):
             if (dial := self._dials.get(live.uri)) is not None:
                 dial.start()  # nothing, if it is up or being tried
-        self._look_at_voters()
+        self.asked.looks(self._ends, self._accepted)
         self._show()
 
     def _look_at_queues(self) -> None:
@@ -546,33 +539,6 @@ class Members(Closable):
             if (live := self.machine.live_at(link)) is not None:
                 there.setdefault(live.node, end)
         return there
-
-    def _look_at_voters(self) -> None:
-        if self.hears is None:
-            return
-        machine, electorate = self.machine, self.machine.electorate
-        there: dict[str, End] = {}
-        for end, link in self._ends.items():
-            live = None if end in self._accepted else machine.live_at(link)
-            name = "" if live is None else live.node.hex()
-            if name and (name not in there or self._voters.get(name) is end):
-                there[name] = end
-        gone = [name for name, end in self._voters.items() if there.get(name) is not end]
-        for name in gone:
-            del self._voters[name]
-            self.hears.voter_down(name)
-        if electorate != self._told:
-            self._told = electorate
-            self.hears.voters_are(electorate)
-        for name, end in there.items():
-            if name not in self._voters:
-                self._voters[name] = end
-                self.hears.voter_up(name)
-
-    def ask(self, voter: str, frame: Frame) -> None:
-        end = self._voters.get(voter)
-        if end is not None:
-            end.say(frame)
 
     # --- people -------------------------------------------------------------------------------
 
