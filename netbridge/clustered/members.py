@@ -32,6 +32,7 @@ from shmbroker.netbridge.clustered import options
 from shmbroker.netbridge.clustered.accepted import Accepted
 from shmbroker.netbridge.clustered.asked_lives import AskedLives
 from shmbroker.netbridge.clustered.colocating import Colocating
+from shmbroker.netbridge.clustered.kept_lives import KeptLives
 from shmbroker.netbridge.clustered.left import LeftNodes
 from shmbroker.netbridge.clustered.listening import ROLES, Listening, Place
 from shmbroker.netbridge.clustered.looking import LOOK_SECONDS, Looked, Looking
@@ -80,7 +81,8 @@ class Members(Closable):
         others_are: Callable[[tuple[Other, ...]], None] = lambda others: None,
         holds: Callable[[bool], None] = lambda is_held: None,
     ) -> None:
-        """`shows`: is given what people see, in the network thread; `keeps`: the number of lives;
+        """`shows`: is given what people see, in the network thread; `keeps`: the number of lives,
+        in the worker;
         `others_are`: the other nodes, as programs are told of them; `holds`: programs that come
         wait, or do so no more.  Close it before the thread."""
         ours = setup.ours
@@ -91,7 +93,7 @@ class Members(Closable):
         self.asked = AskedLives(self.machine)
         self.due = math.inf
         self._thread, self._setup, self._tell = thread, setup, tell
-        self._shows, self._keeps, self._others_are = shows, keeps, others_are
+        self._shows, self._others_are = shows, others_are
         self._others: tuple[Other, ...] = ()
         # other processes of a node may have this name, and a link by an epoch would end with it
         self._ours = replace(ours, node=ours.incarnation, epoch=0)
@@ -114,6 +116,8 @@ class Members(Closable):
         own = undeliverable(setup.cluster.name)
         self._looking = Looking(setup.vhost, own, setup.cluster.addresses)
         self._messages = Messages(thread, self._worker, setup, tell, self._look)
+        not_kept = partial(self._complain, "not kept")
+        self._kept_lives = KeptLives(self._worker, keeps, not_kept, self._look_at_queues)
         self._left = LeftNodes(setup.left, self._worker, self.machine, self._does, self._log)
         self.successor = Successor(
             setup, self._worker, lambda: self._messages.broker, holds, self._left.replaces,
@@ -286,6 +290,7 @@ class Members(Closable):
             self._looks_at = math.inf
             self._worker.do(self._looking.look, self._looked)
         self.colocating.tick(now)
+        self._kept_lives.tick(now)
         self._does(self.machine.tick(now))
 
     def _finds(self, uris: list[str]) -> None:
@@ -463,7 +468,7 @@ class Members(Closable):
                 if (end := self._end_of.get(action.link)) is not None:
                     end.say(Talk(encode(action.what)))
             elif isinstance(action, KeepLives):
-                self._keeps(action.quorum)
+                self._kept_lives.keep(action.quorum)
             elif isinstance(action, KeepLeft):
                 self._left.keep()
             else:
@@ -505,7 +510,7 @@ class Members(Closable):
         self._messages.looks(self.machine)
         self.due = min(
             self.machine.deadline, self._tries_at, self._looks_at, self._messages.deadline,
-            self.colocating.deadline,
+            self.colocating.deadline, self._kept_lives.due,
         )  # fmt: skip
 
     def _dial(self, uri: str) -> Dialled:
