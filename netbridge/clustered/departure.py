@@ -12,8 +12,8 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -79,6 +79,19 @@ class _Source:
     def _error(self, code: int, doing: str) -> Error:
         error: Error = self._owner._error(code, doing)
         return error
+
+
+@contextmanager
+def _resumed(queue: Queue) -> Iterator[None]:
+    """For a moment: what is not moved stays paused, here and at the next node that has it."""
+    is_paused = queue.statistics().is_paused
+    if is_paused:
+        queue.resume()
+    try:
+        yield
+    finally:
+        if is_paused:
+            queue.pause()
 
 
 @dataclass(slots=True)
@@ -369,18 +382,17 @@ class Departure:
 
     def _moves(self, queue: Queue, way: Queue) -> int:
         """As many as there is room for: how many."""
-        moved = 0
         with suppress(NotFound):  # deleted by its settings, or with its owner
-            if queue.statistics().is_paused:
-                queue.resume()
             lib.sb_take_back(queue._queue)
             is_held = queue.name.startswith(HELD) and not self._is_asked_for
             target = target_of(queue_of(queue.name) if is_held else queue.name)
-            moved = self._batch(queue, way, target)
+            with _resumed(queue):
+                moved = self._batch(queue, way, target)
             schedule = ring_of(queue)
             if schedule is not None:
                 moved += self._batch(_Source(queue, schedule), way, target & ~1)
-        return moved
+            return moved
+        return 0
 
     def _batch(self, source: Any, way: Queue, target: int) -> int:
         most = min(self._wanted.commit_interval or AHEAD, AHEAD - len(way))

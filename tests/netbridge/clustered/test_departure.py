@@ -188,6 +188,23 @@ def test_transactions_go_to_the_next_node_if_the_first_is_lost_before_anything_w
     assert ended[1:] == [(NORTH, [])], "some of it went there"
 
 
+def test_what_is_paused_stays_so_until_it_is_elsewhere(
+    leaves: tuple[Departure, Successors], broker: shmbroker.Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a stop that goes on to another node, or that fails."""
+    monkeypatch.setattr(departure, "AHEAD", 1)
+    departs, members = leaves
+    orders = broker.queue("orders")
+    orders.pause()
+    for body in (b"1", b"2"):
+        orders.publish(body)
+    assert departs._moves(orders, broker.queue(towards("town", EAST))) == 1
+    assert orders.statistics().is_paused
+    departs._told_of(NORTH, broker)
+    [told] = [each for each in members.told[NORTH] if each.get("queue") == "orders"]
+    assert told["paused"]
+
+
 def test_what_is_held_goes_to_its_queue_at_a_node_to_which_no_programs_come(
     leaves: tuple[Departure, Successors], broker: shmbroker.Broker
 ) -> None:
