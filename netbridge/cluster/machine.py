@@ -43,6 +43,8 @@ TWICE_SECONDS: Final = 2.0
 """Two processes of one node for so long are no takeover, but a copied store."""
 LATE_SECONDS: Final = 0.5
 """Who looks so much later was paused."""
+BEGINS_MIN: Final = 8
+"""Digits of an id that name a node: fewer may be a name, of one that is known no more."""
 UNKNOWN: Final = 0
 """An epoch that no live has: whoever forgets a node by command did not know of its live."""
 
@@ -245,13 +247,11 @@ class Membership:
         """By its id, the beginning of it or its name; a text says why it is none.
 
         `others`: of which only the ids are known."""
-        known = dict.fromkeys(others, "") | dict(self._claims.keys())
-        known |= {node: each.name for node, each in self.lives.items()}
-        nodes = [
-            node
-            for node, of in known.items()
-            if name and (node.hex().startswith(name.lower()) or of == name)
-        ]
+        known = {(node, "") for node in others} | self._claims.keys()
+        known |= {(node, each.name) for node, each in self.lives.items()}
+        nodes = sorted({node for node, of in known if name and name in (of, node.hex())})
+        if not nodes and len(name) >= BEGINS_MIN:
+            nodes = sorted({node for node, _ in known if node.hex().startswith(name.lower())})
         if len(nodes) > 1:
             return f"{name!r} may be {' or '.join(each.hex() for each in nodes)}"
         if not nodes:

@@ -429,6 +429,21 @@ def test_one_that_was_only_cut_off_counts_again() -> None:
     assert town.count("a") == town.count("b") == (3, 2)
 
 
+def test_a_name_is_not_the_beginning_of_an_id() -> None:
+    """Of one that was forgotten already, said again: another one must not be."""
+    town = chain("a", "b")
+    town.dies("b")
+    other, like_it = bytes.fromhex("be" + "00" * 15), bytes.fromhex("be" + "00" * 14 + "01")
+    a = town.members["a"]
+    assert a.named("b", [other]) == node_of("b")
+    town.forget("a", "b")
+    assert "there is no node 'b' in this cluster" in str(a.named("b", [other]))
+    assert a.named("BE000000", [other]) == a.named(other.hex(), [other, like_it]) == other
+    assert a.named("be000000", [other, like_it]) == (
+        f"'be000000' may be {other.hex()} or {like_it.hex()}"
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "why"),
     [("a", "own node"), ("b", "b is there: stop it first"), ("x", "there is no node")],
