@@ -180,7 +180,7 @@ def quorum(told: dict[str, Any]) -> str:
 @click.argument("node")
 @click.option("--yes", is_flag=True, help="Do it without being asked.")
 def forget(folder: Path, node: str, yes: bool) -> None:
-    """Forget a node that is gone for good: by its name, its id, or the beginning of that.
+    """Forget a node that is gone for good: by its name, its id, or 8 digits or more of that.
 
     All members are told, and fewer of them have to say yes from then on.  If the node runs still
     and is only cut off, it and the others could each count a majority: stop it first.

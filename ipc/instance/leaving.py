@@ -62,8 +62,11 @@ def delete_own(broker: Broker, name: str) -> None:
 
 
 def count_in(queue: Queue) -> int:
-    found = queue.statistics()
-    return found.depth + found.scheduled
+    """None, if it was deleted since."""
+    with suppress(NotFound):
+        found = queue.statistics()
+        return found.depth + found.scheduled
+    return 0
 
 
 def left_behind(broker: Broker) -> str:

@@ -12,7 +12,7 @@ that was there first stays.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 from zlib import crc32
@@ -43,6 +43,10 @@ TWICE_SECONDS: Final = 2.0
 """Two processes of one node for so long are no takeover, but a copied store."""
 LATE_SECONDS: Final = 0.5
 """Who looks so much later was paused."""
+BEGINS_MIN: Final = 8
+"""Digits of an id that name a node: fewer may be a name, of one that is known no more."""
+UNKNOWN: Final = 0
+"""An epoch that no live has: whoever forgets a node by command did not know of its live."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +61,9 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class KeepLives:
-    """The largest number of lives ever seen has changed."""
+    """The largest number of lives ever seen has changed, or who was counted off."""
 
-    lives: int
+    quorum: Quorum
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,15 +127,17 @@ class Membership:
         """Nodes that were scaled down; they may be back since, with a higher epoch."""
         self.forgotten: dict[Node, int] = {each.node: each.epoch for each in self.left.values()}
         """Up to which epoch."""
+        self._digest = _digest(self.forgotten)
         self.paths: dict[Node, Path] = {}
         """In a chain, to all lives that can be reached."""
         self.found: frozenset[str] = frozenset()
         """Uris of lives that discovery has found, as long as it does or somebody is there."""
         self.adverts = Adverts(incarnation)
         """What the lives tell each other of their queues."""
-        self._claims: dict[tuple[Node, str], int] = {}
-        """How many lives each of the others has seen since it was started, by node and name: one
-        that was not restarted remembers those that are gone, and its backup may be a new one."""
+        self._claims: dict[tuple[Node, str], tuple[int, int]] = {}
+        """How many lives each of the others has seen since it was started, and the digest of what
+        it knew to be forgotten, by node and name: one that was not restarted remembers those that
+        are gone, and its backup may be a new one."""
         self._incarnation = incarnation
         self._repeats: dict[Link, _Repeat] = {}
         self._twice: dict[bytes, float] = {}
@@ -228,26 +234,24 @@ class Membership:
         if isinstance(what, Left):
             yield from self.leaves(what, link)
         elif isinstance(what, Forgotten):
-            yield from self._forgets(what.node, what.epoch, link)
+            epoch = self._up_to(what, link)
+            yield from self._forgets(what.node, epoch, link if epoch == what.epoch else None)
         elif isinstance(what, Known):
             yield from self._learned(what.of, link, now, is_direct=False)
         else:
             self._is_at(link, what.me)
             yield from self._learned(what.me, link, now, is_direct=True)
-            if what.forgets == self._digest:
-                self._claims[what.me.node, what.me.name] = what.lives
+            self._claims[what.me.node, what.me.name] = what.lives, what.forgets
 
     def named(self, name: str, others: Iterable[Node] = ()) -> Node | str:
         """By its id, the beginning of it or its name; a text says why it is none.
 
         `others`: of which only the ids are known."""
-        known = dict.fromkeys(others, "") | dict(self._claims.keys())
-        known |= {node: each.name for node, each in self.lives.items()}
-        nodes = [
-            node
-            for node, of in known.items()
-            if name and (node.hex().startswith(name.lower()) or of == name)
-        ]
+        known = {(node, "") for node in others} | self._claims.keys()
+        known |= {(node, each.name) for node, each in self.lives.items()}
+        nodes = sorted({node for node, of in known if name and name in (of, node.hex())})
+        if not nodes and len(name) >= BEGINS_MIN:
+            nodes = sorted({node for node, _ in known if node.hex().startswith(name.lower())})
         if len(nodes) > 1:
             return f"{name!r} may be {' or '.join(each.hex() for each in nodes)}"
         if not nodes:
@@ -268,8 +272,8 @@ class Membership:
     def forgets(self, node: Node) -> Actions:
         """Also one of which only a backup was met: it counts with what that has told."""
         known = self.lives.get(node)
-        epoch = known.epoch if known is not None else max(0, self.forgotten.get(node, 0))
-        yield from self._forgets(node, epoch, None)
+        epoch = known.epoch if known is not None else UNKNOWN
+        yield from self._forgets(node, max(epoch, self.forgotten.get(node, UNKNOWN)), None)
 
     def leaves(self, left: Left, link: Link | None = None) -> Actions:
         """A node, perhaps this one, was scaled down."""
@@ -352,8 +356,9 @@ class Membership:
 
     @property
     def count(self) -> Quorum:
-        """With what the others have told."""
-        return self.quorum.told(max(self._claims.values(), default=1))
+        """With what was told by those that know of the same forgotten nodes."""
+        told = [lives for lives, digest in self._claims.values() if digest == self._digest]
+        return self.quorum.told(max(told, default=1))
 
     @property
     def electorate(self) -> Electorate:
@@ -417,11 +422,6 @@ class Membership:
     def _here(self) -> Here:
         assert self.me is not None
         return Here(self.me, self.quorum.seen_max, self._digest)
-
-    @property
-    def _digest(self) -> int:
-        told = sorted(node + epoch.to_bytes(8) for node, epoch in self.forgotten.items())
-        return crc32(b"".join(told))
 
     # --- what it learns -----------------------------------------------------------------------
 
@@ -513,15 +513,31 @@ class Membership:
             nodes.add(self.me.node.hex())
         former, self.quorum = self.quorum.seen_max, self.quorum.sees(nodes)
         if self.quorum.seen_max != former:
-            yield KeepLives(self.quorum.seen_max)
+            yield KeepLives(self.quorum)
             if self.me is not None:
                 yield from self._to_all(self._here)
 
+    def _up_to(self, what: Forgotten, link: Link) -> int:
+        """Of a command at one that did not know of its live: up to which epoch is known here.  What
+        is said before it is said who comes is of long ago, and the node may have been back since.
+        """
+        known = self.lives.get(what.node)
+        is_asked = what.epoch == UNKNOWN and what.node not in self.forgotten
+        if not is_asked or known is None or self.present[link] is None:
+            return what.epoch
+        is_gone = not self.is_there(what.node) and what.node not in self.paths
+        return known.epoch if is_gone else what.epoch
+
     def _forgets(self, node: Node, epoch: int, link: Link | None) -> Actions:
-        if link is not None and epoch <= self.forgotten.get(node, -1):
+        if epoch > self.forgotten.get(node, -1):
+            self.forgotten[node] = epoch
+            self._digest = _digest(self.forgotten)
+        elif link is not None:
             return  # by command: it may have been there when another one forgot it
-        self.forgotten[node] = epoch
-        self._claims.clear()  # whoever knows of it says anew how many it counts
+        here = {(at.node, at.name) for at in self.present.values() if at is not None}
+        for who in self._claims.keys() - here:
+            if who[0] == node:
+                del self._claims[who]
         yield from self._drops(node, epoch)
         known = self.lives.get(node)
         if known is not None and known.epoch > epoch and link is not None:
@@ -542,8 +558,9 @@ class Membership:
             state = "left" if node in self.left else "forgotten"
             yield Line("info", state, f"{known.name} at {known.uri}", node)
         if node not in self.lives and (self.me is None or self.me.node != node):
-            self.quorum = self.quorum.forgets(node.hex())
-            yield KeepLives(self.quorum.seen_max)
+            former, self.quorum = self.quorum, self.quorum.forgets(node.hex())
+            if self.quorum != former:
+                yield KeepLives(self.quorum)
 
     def _asks(self) -> Actions:
         """A live asks the others for what they have, of which one it has links to."""
@@ -573,3 +590,8 @@ class Membership:
     def _to_all(self, what: Said) -> Actions:
         for link in list(self.present):
             yield Say(link, what)
+
+
+def _digest(forgotten: Mapping[Node, int]) -> int:
+    told = sorted(node + epoch.to_bytes(8) for node, epoch in forgotten.items())
+    return crc32(b"".join(told))

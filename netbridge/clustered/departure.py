@@ -12,8 +12,8 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -79,6 +79,19 @@ class _Source:
     def _error(self, code: int, doing: str) -> Error:
         error: Error = self._owner._error(code, doing)
         return error
+
+
+@contextmanager
+def _resumed(queue: Queue) -> Iterator[None]:
+    """For a moment: what is not moved stays paused, here and at the next node that has it."""
+    is_paused = queue.statistics().is_paused
+    if is_paused:
+        queue.resume()
+    try:
+        yield
+    finally:
+        if is_paused:
+            queue.pause()
 
 
 @dataclass(slots=True)
@@ -206,13 +219,14 @@ class Departure:
         broker = self._members.messages.broker
         if broker is None:
             raise Stuck("it is not a member of the cluster yet")
-        self._members.leaves(node)
         name, done = self._members.name_of(node), self._progress
         done.to = f"{done.to} and {name}" if done.messages else name
-        self._ids = None
-        self._told_of(node, broker)
+        self._members.takes_nothing()
         if not self._drains and self._parted is None:
             self._waits_for_transactions(node, broker)
+        self._members.leaves(node)
+        self._ids = None
+        self._told_of(node, broker)
         self._programs_go(node, uri, broker, parts, ends)
         queues = list(that_go(broker))
         self._counts(broker, queues)
@@ -249,7 +263,7 @@ class Departure:
         try:
             if self._parted is None:
                 self._held = ends(node, self._members.name_of(node), uri)
-            remains(broker)
+                self._remains(broker)
             parts(uri)
             if self._parted is None:
                 self._parted = time.monotonic()
@@ -262,6 +276,14 @@ class Departure:
             self._arrives(node, broker, held if uri else [])
         finally:
             self._members.asks(node, lambda number: Holds(number, False))
+
+    def _remains(self, broker: Broker) -> None:
+        """What programs have made until they go counts, here and at other nodes."""
+        messages = self._members.messages
+        messages.leaves()
+        remains(broker)
+        go = {each.name for each in that_go(broker)}
+        self._members.looks(lambda: messages.stays(go))
 
     def _told_of(self, node: Node, broker: Broker) -> None:
         """Queues, and the ids that they know; what it was told already is not told again."""
@@ -360,18 +382,17 @@ class Departure:
 
     def _moves(self, queue: Queue, way: Queue) -> int:
         """As many as there is room for: how many."""
-        moved = 0
         with suppress(NotFound):  # deleted by its settings, or with its owner
-            if queue.statistics().is_paused:
-                queue.resume()
             lib.sb_take_back(queue._queue)
             is_held = queue.name.startswith(HELD) and not self._is_asked_for
             target = target_of(queue_of(queue.name) if is_held else queue.name)
-            moved = self._batch(queue, way, target)
+            with _resumed(queue):
+                moved = self._batch(queue, way, target)
             schedule = ring_of(queue)
             if schedule is not None:
                 moved += self._batch(_Source(queue, schedule), way, target & ~1)
-        return moved
+            return moved
+        return 0
 
     def _batch(self, source: Any, way: Queue, target: int) -> int:
         most = min(self._wanted.commit_interval or AHEAD, AHEAD - len(way))

@@ -56,11 +56,11 @@ class IdsTold:
             with suppress(NotFound):  # deleted since
                 bits, table = table_of(queue)
                 yield from self._news(name, identity, bits, table)
-            for node, node_bits in _nodes(known.get(f"{name}{SEPARATOR}", b""), identity):
-                begin = f"{name}{SEPARATOR}{there(node)}{SEPARATOR}"
-                parts = {key[len(begin):]: row for key, row in known.items()
-                         if key.startswith(begin)}  # fmt: skip
-                yield from self._news(name, node, node_bits, parts)
+                for node, node_bits in _nodes(known.get(f"{name}{SEPARATOR}", b""), identity):
+                    begin = f"{name}{SEPARATOR}{there(node)}{SEPARATOR}"
+                    parts = {key[len(begin):]: row for key, row in known.items()
+                             if key.startswith(begin)}  # fmt: skip
+                    yield from self._news(name, node, node_bits, parts)
 
     def _news(self, name: str, node: bytes, bits: int, table: Table) -> Iterator[Row]:
         row = {OF: name, "of": node, "bits": bits}

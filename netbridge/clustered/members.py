@@ -30,7 +30,9 @@ from shmbroker.netbridge.cluster.programs import Other, others
 from shmbroker.netbridge.cluster.said import Answers, Ask, Grouped, Leaving, OfBackups, Say, Told
 from shmbroker.netbridge.clustered import options
 from shmbroker.netbridge.clustered.accepted import Accepted
+from shmbroker.netbridge.clustered.asked_lives import AskedLives
 from shmbroker.netbridge.clustered.colocating import Colocating
+from shmbroker.netbridge.clustered.kept_lives import KeptLives
 from shmbroker.netbridge.clustered.left import LeftNodes
 from shmbroker.netbridge.clustered.listening import ROLES, Listening, Place
 from shmbroker.netbridge.clustered.looking import LOOK_SECONDS, Looked, Looking
@@ -42,9 +44,8 @@ from shmbroker.netbridge.clustered.towards import undeliverable
 from shmbroker.netbridge.discovered.discoverer import Discoverer
 from shmbroker.netbridge.discovery.entries import Entry
 from shmbroker.netbridge.discovery.option import Discovery
-from shmbroker.netbridge.election.candidate import Electorate
-from shmbroker.netbridge.election.codec import from_voter
 from shmbroker.netbridge.election.question import Node
+from shmbroker.netbridge.election.threshold import Quorum
 from shmbroker.netbridge.election.voters import Hears
 from shmbroker.netbridge.wire.frame import Frame, Talk, Vote
 from shmbroker.netbridge.wire.malformed import Malformed
@@ -76,11 +77,12 @@ class Members(Closable):
         setup: Setup,
         tell: Tell,
         shows: Shows,
-        keeps: Callable[[int], None] = lambda lives: None,
+        keeps: Callable[[Quorum], None] = lambda quorum: None,
         others_are: Callable[[tuple[Other, ...]], None] = lambda others: None,
         holds: Callable[[bool], None] = lambda is_held: None,
     ) -> None:
-        """`shows`: is given what people see, in the network thread; `keeps`: the number of lives;
+        """`shows`: is given what people see, in the network thread; `keeps`: the number of lives,
+        in the worker;
         `others_are`: the other nodes, as programs are told of them; `holds`: programs that come
         wait, or do so no more.  Close it before the thread."""
         ours = setup.ours
@@ -88,11 +90,10 @@ class Members(Closable):
             options.terms(setup.cluster, ours.name, setup.group, setup.programs),
             ours.incarnation, setup.quorum, read_left(setup.left),
         )  # fmt: skip
-        self.hears: Hears | None = None
-        """Who asks the other lives for votes."""
+        self.asked = AskedLives(self.machine)
         self.due = math.inf
         self._thread, self._setup, self._tell = thread, setup, tell
-        self._shows, self._keeps, self._others_are = shows, keeps, others_are
+        self._shows, self._others_are = shows, others_are
         self._others: tuple[Other, ...] = ()
         # other processes of a node may have this name, and a link by an epoch would end with it
         self._ours = replace(ours, node=ours.incarnation, epoch=0)
@@ -105,8 +106,6 @@ class Members(Closable):
         self._dials: dict[str, Dialled | None] = {}
         """By uri; None: it is being made, or ends."""
         self._arrivals = Arrivals()
-        self._voters: dict[str, End] = {}
-        self._told = Electorate((), 0)
         self._shown: dict[str, Any] = {}
         self._witness: Witness | None = None
         self._listening = Listening(self._listener, partial(self._complain, "cannot listen"))
@@ -117,6 +116,8 @@ class Members(Closable):
         own = undeliverable(setup.cluster.name)
         self._looking = Looking(setup.vhost, own, setup.cluster.addresses)
         self._messages = Messages(thread, self._worker, setup, tell, self._look)
+        not_kept = partial(self._complain, "not kept")
+        self._kept_lives = KeptLives(self._worker, keeps, not_kept, self._look_at_queues)
         self._left = LeftNodes(setup.left, self._worker, self.machine, self._does, self._log)
         self.successor = Successor(
             setup, self._worker, lambda: self._messages.broker, holds, self._left.replaces,
@@ -143,7 +144,7 @@ class Members(Closable):
         """Who asks the other lives; called in the network thread from then on."""
 
         def step() -> None:
-            self.hears = hears
+            self.asked.hears = hears
             self._look()
 
         self._thread.call(step)
@@ -220,13 +221,24 @@ class Members(Closable):
         answer = self._thread.ask(ask)
         return self.successor.answered(answer)
 
+    def takes_nothing(self) -> None:
+        """From now on it takes the place of nobody."""
+        self.successor.is_leaving = True
+
     def leaves(self, to: Node) -> None:
-        """From now on it takes the place of nobody, and all know who is to have what it has: the
-        last one of whom that was said."""
-        was_leaving, self.successor.is_leaving = self.successor.is_leaving, True
+        """All know who is to have what it has: the last one of whom that was said."""
         self._thread.ask(lambda: self._does(self.machine.departs(to)))
-        if not was_leaving:
-            self._messages.leaves()
+
+    def looks(self, then: Callable[[], None]) -> None:
+        """`then`: done in the network thread when it has seen what is here now."""
+        done = Future[None]()
+
+        def seen() -> None:
+            then()
+            done.set_result(None)
+
+        self.successor.looks(seen)
+        self._thread.answered(done)
 
     def has_left(self, to: Node) -> None:
         """All that was here is at that node; the others are told, and it is kept."""
@@ -278,6 +290,7 @@ class Members(Closable):
             self._looks_at = math.inf
             self._worker.do(self._looking.look, self._looked)
         self.colocating.tick(now)
+        self._kept_lives.tick(now)
         self._does(self.machine.tick(now))
 
     def _finds(self, uris: list[str]) -> None:
@@ -422,10 +435,7 @@ class Members(Closable):
                     if not is_of_queues:
                         self._tell_others()
             elif isinstance(frame, Vote) and end not in self._accepted:
-                said = from_voter(frame.body)
-                voter = next((name for name, each in self._voters.items() if each is end), "")
-                if voter and self.hears is not None:
-                    self.hears.voter_said(voter, said)
+                self.asked.heard(end, frame)
             elif self._witness is not None:
                 self._witness.heard(end, frame)
         except Malformed as error:
@@ -458,7 +468,7 @@ class Members(Closable):
                 if (end := self._end_of.get(action.link)) is not None:
                     end.say(Talk(encode(action.what)))
             elif isinstance(action, KeepLives):
-                self._keeps(action.lives)
+                self._kept_lives.keep(action.quorum)
             elif isinstance(action, KeepLeft):
                 self._left.keep()
             else:
@@ -491,7 +501,7 @@ class Members(Closable):
         for live in self._arrivals.see(self.machine.there):
             if (dial := self._dials.get(live.uri)) is not None:
                 dial.start()  # nothing, if it is up or being tried
-        self._look_at_voters()
+        self.asked.looks(self._ends, self._accepted)
         self._show()
 
     def _look_at_queues(self) -> None:
@@ -500,7 +510,7 @@ class Members(Closable):
         self._messages.looks(self.machine)
         self.due = min(
             self.machine.deadline, self._tries_at, self._looks_at, self._messages.deadline,
-            self.colocating.deadline,
+            self.colocating.deadline, self._kept_lives.due,
         )  # fmt: skip
 
     def _dial(self, uri: str) -> Dialled:
@@ -534,33 +544,6 @@ class Members(Closable):
             if (live := self.machine.live_at(link)) is not None:
                 there.setdefault(live.node, end)
         return there
-
-    def _look_at_voters(self) -> None:
-        if self.hears is None:
-            return
-        machine, electorate = self.machine, self.machine.electorate
-        there: dict[str, End] = {}
-        for end, link in self._ends.items():
-            live = None if end in self._accepted else machine.live_at(link)
-            name = "" if live is None else live.node.hex()
-            if name and (name not in there or self._voters.get(name) is end):
-                there[name] = end
-        gone = [name for name, end in self._voters.items() if there.get(name) is not end]
-        for name in gone:
-            del self._voters[name]
-            self.hears.voter_down(name)
-        if electorate != self._told:
-            self._told = electorate
-            self.hears.voters_are(electorate)
-        for name, end in there.items():
-            if name not in self._voters:
-                self._voters[name] = end
-                self.hears.voter_up(name)
-
-    def ask(self, voter: str, frame: Frame) -> None:
-        end = self._voters.get(voter)
-        if end is not None:
-            end.say(frame)
 
     # --- people -------------------------------------------------------------------------------
 

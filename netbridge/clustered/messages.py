@@ -16,7 +16,6 @@ from typing import Any
 
 from shmbroker.ipc.base.errors import Error, TooMany
 from shmbroker.ipc.connection.broker import Broker, connect
-from shmbroker.ipc.instance.leaving import that_go
 from shmbroker.ipc.request.return_address import say_node
 from shmbroker.ipc.sink.target import target_of
 from shmbroker.netbridge.carrier.thread import NetworkThread
@@ -115,9 +114,18 @@ class Messages:
         self._here = here
         self._looks += 1
 
+    def stays(self, go: Set[str]) -> None:
+        """These queues go with this node, when it has left.  A group stays here until then: who has
+        its messages is known by then.  So does a binding: until then its heir has none."""
+        grouped = {each.name for each in self._here.here if each.has_groups}
+        for each in self._here.adverts:
+            if isinstance(each, Binding) and each.destination in go:
+                self._stays.append(each)
+            elif isinstance(each, Queue) and each.name in grouped and self._groups is not None:
+                self._stays.append(replace(each, is_consumed=False))
+
     def told(self, found: Looked) -> list[Advert]:
-        """What the others are told.  A group stays with a node that leaves, until that has left:
-        then it is known who has its messages.  So does a binding: until then its heir has none."""
+        """What the others are told; of a node that leaves, also what stays until it has left."""
         stays = set(map(key_of, self._stays))
         return [*(each for each in found.adverts if key_of(each) not in stays), *self._stays]
 
@@ -343,14 +351,6 @@ class Messages:
     def leaves(self) -> None:
         """Nothing is given to several nodes any more, but what is in stand-ins: all goes to one."""
         self._thread.ask(self._decides_no_more)
-        if self._groups is not None:
-            grouped = {each.name for each in self._here.here if each.has_groups}
-            self._stays += [replace(each, is_consumed=False) for each in self._here.adverts
-                            if isinstance(each, Queue) and each.name in grouped]  # fmt: skip
-        if self._broker is not None:
-            go = {each.name for each in that_go(self._broker)}
-            self._stays += [each for each in self._here.adverts
-                            if isinstance(each, Binding) and each.destination in go]  # fmt: skip
         if self._ways is not None:
             self._ways.makes_none = True
         if self._giving is not None:

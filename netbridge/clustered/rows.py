@@ -40,10 +40,15 @@ def rows(broker: Broker, queues: Iterable[Queue]) -> Iterator[Row]:
         yield {"exchange": each.name, "kind": each.kind, "alternate": each.alternate}
     named = {each.queue: each for each in broker.subscriptions()}
     for queue in queues:
-        found = queue.explain()
-        said = {name: each.value for name, each in found.items() if each.source != "default"}
-        is_paused = queue.statistics().is_paused
-        row = {"queue": queue.name, "slots": queue.slots, "settings": said, "paused": is_paused}
+        row: Row = {"queue": queue.name}
+        try:
+            found = queue.explain()
+            row |= {"slots": queue.slots, "paused": queue.statistics().is_paused}
+        except NotFound:  # deleted since
+            continue
+        row["settings"] = {
+            name: each.value for name, each in found.items() if each.source != "default"
+        }
         if (known := named.get(queue.name)) is not None and known.exchange is not None:
             row |= {"subscription": known.name, "from": known.exchange, "key": known.key,
                     "shared": known.shared}  # fmt: skip

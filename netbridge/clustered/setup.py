@@ -30,7 +30,8 @@ from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.words import OF_PROGRAMS, Standing
 
 LIVES: Final = "cluster-lives"
-"""In the store: the most lives ever seen, where only `cluster forget` lowers it."""
+"""In the store: the most lives ever seen, where only `cluster forget` lowers it, and those that it
+has counted off."""
 LEFT: Final = "cluster-left"
 """In the store: nodes that were scaled down, until which epoch, and who has what they have had."""
 WAYS: Final = "cluster-ways"
@@ -132,9 +133,15 @@ def _quorum(config: Config, given: Given) -> Quorum:
         return Quorum()
     if found.quorum_recalculate == "restart":
         return Quorum(found.quorum_size)
-    lives = read_whole(config.store / LIVES).get("lives", 1)
-    seen = lives if isinstance(lives, int) else 1
-    return Quorum(found.quorum_size, recalculates=False, seen_max=max(1, seen))
+    return kept_lives(config, Quorum(found.quorum_size, recalculates=False))
+
+
+def kept_lives(config: Config, quorum: Quorum) -> Quorum:
+    kept = read_whole(config.store / LIVES)
+    with suppress(ValueError, TypeError):  # who has written to it?
+        lives, gone = int(kept.get("lives", 1)), frozenset(map(str, kept.get("forgotten", ())))
+        return replace(quorum, seen_max=max(1, lives), gone=gone)
+    return quorum
 
 
 def show(config: Config, file: str, shown: Mapping[str, Any]) -> None:
@@ -157,8 +164,9 @@ def keep_left(place: Path, left: tuple[Left, ...]) -> None:
     write_whole(place, shown, synced=True)
 
 
-def keep_lives(config: Config, lives: int) -> None:
+def keep_lives(config: Config, quorum: Quorum) -> None:
     """The folder may not be there yet: then the next change is kept."""
     place: Path = config.store
     if place.is_dir():
-        write_whole(place / LIVES, {"lives": lives}, synced=True)
+        kept = {"lives": quorum.seen_max, "forgotten": sorted(quorum.gone)}
+        write_whole(place / LIVES, kept, synced=True)

@@ -80,7 +80,7 @@ class Successor:
             case Replaces():
                 # who hears that it has left knows by then what is bound here
                 answer = partial(self.answer, end, what.number)
-                self._looks(partial(self._replaces, what, answer))
+                self.looks(partial(self._replaces, what, answer))
             case Answers():
                 asked = self._asked.get(what.number)
                 if asked is not None and asked[0] is end:
@@ -97,10 +97,10 @@ class Successor:
                 self._holds(False)
             then()
 
-        self._looks(released)
+        self.looks(released)
 
-    def _looks(self, then: Callable[[], None]) -> None:
-        """At what is there by now; and what follows from it is done."""
+    def looks(self, then: Callable[[], None]) -> None:
+        """At what is there by now; and what follows from it is done.  From any thread."""
 
         def looked(found: Looked | Exception | None) -> None:
             self._looked(found)

@@ -24,7 +24,7 @@ class Lives:
         self._members.heard_by(hears)
 
     def ask(self, voter: str, what: FromMember) -> None:
-        self._members.ask(voter, Vote(encode(what)))
+        self._members.asked.ask(voter, Vote(encode(what)))
 
     def close(self) -> None:
         """Its links end with the cluster's, in good order: for a live that is a release."""

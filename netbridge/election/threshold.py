@@ -36,6 +36,8 @@ class Quorum:
     seen_max: int = 1
     seen: frozenset[str] = frozenset()
     """Node ids of the lives that were seen since this broker started, its own included."""
+    gone: frozenset[str] = frozenset()
+    """Node ids of those that were counted off: each is so once, however often that is said."""
 
     @property
     def lives(self) -> int:
@@ -46,18 +48,23 @@ class Quorum:
         return of_lives(self.lives)
 
     def sees(self, nodes: Collection[str]) -> Quorum:
-        seen = self.seen | frozenset(nodes)
-        return replace(self, seen=seen, seen_max=max(self.seen_max, len(seen)))
+        """One that was counted off counts again."""
+        seen, back = self.seen | frozenset(nodes), self.gone & frozenset(nodes)
+        seen_max = max(self.seen_max + len(back), len(seen))
+        return replace(self, seen=seen, seen_max=seen_max, gone=self.gone - back)
 
     def forgets(self, node: str) -> Quorum:
-        """By command: this node is no more, and counts no longer."""
+        """By command: this node is no more, and counts no longer, if it did."""
         seen = self.seen - {node}
-        return replace(self, seen=seen, seen_max=max(1, self.seen_max - 1, len(seen)))
+        if node in self.gone or self.seen_max <= max(1, len(seen)):
+            return replace(self, seen=seen)
+        return replace(self, seen=seen, seen_max=self.seen_max - 1, gone=self.gone | {node})
 
     def restarted(self) -> Quorum:
         """This broker starts again.  It learns from the others how many they count."""
-        seen_max = 1 if self.recalculates else self.seen_max
-        return replace(self, seen=frozenset(), seen_max=seen_max)
+        if self.recalculates:
+            return Quorum(self.size)
+        return replace(self, seen=frozenset())
 
     def told(self, lives: int) -> Quorum:
         """Another live counts so many: while one that was not restarted is there, nothing falls."""

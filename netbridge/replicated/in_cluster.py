@@ -10,6 +10,7 @@ from shmbroker.netbridge.broker.owner import Owner
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.clustered.members import Members, Standing, Tell
 from shmbroker.netbridge.clustered.setup import keep_lives, setup, show
+from shmbroker.netbridge.election.threshold import Quorum
 from shmbroker.netbridge.member.standing import State
 from shmbroker.netbridge.replicated.acting import Acting
 from shmbroker.netbridge.replicated.votes import Votes
@@ -51,9 +52,9 @@ def joined(
     if found is None:
         return None
 
-    def keeps(lives: int) -> None:
-        if not found.quorum.recalculates:
-            keep_lives(config, lives)
+    def keeps(quorum: Quorum) -> None:
+        if not quorum.recalculates:
+            keep_lives(config, quorum)
 
     shows = partial(show, config)
     return InCluster(config, Members(

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from shmbroker.netbridge.cluster.said import Announcement, Here, Known
+from shmbroker.netbridge.cluster.said import Announcement, Forgotten, Here, Known, Left, Say
 from shmbroker.netbridge.election.threshold import IMPOSSIBLE, Quorum
 from tests.netbridge.cluster.talk import Town, node_of
 
@@ -105,8 +105,13 @@ def test_a_node_of_which_only_a_backup_was_met_can_be_forgotten() -> None:
     town.dies("c2")
     assert town.count("a") == (3, 2)
     assert town.members["a"].named("c2") == node_of("c")
-    assert town.forget("a", "c") == ""
-    assert town.count("a") == town.count("b") == (2, 1)
+    for _ in range(2):
+        assert town.forget("a", "c") == ""
+        assert town.count("a") == town.count("b") == (2, 1)
+        town.add("c2", node="c", is_live=False, group=("c", "c2"))
+        town.link("c2", "a")
+        assert town.count("a") == (3, 2)
+        town.dies("c2")
 
 
 def test_links_are_wanted_to_all_that_are_known_but_itself() -> None:
@@ -286,6 +291,85 @@ def test_forgetting_lowers_the_count_everywhere() -> None:
         assert "d" not in town.knows(name)
 
 
+def five(*, restarted: str) -> Town:
+    """`c`, `d` and `e` are gone, and this one remembers them no more."""
+    town = chain(*"abcde")
+    for name in "cde":
+        town.dies(name)
+    town.dies(restarted)
+    town.add(restarted, epoch=2)
+    town.link("a", "b")
+    return town
+
+
+def test_what_was_forgotten_is_counted_off_once_however_often_it_is_said() -> None:
+    town = five(restarted="a")
+    assert town.count("a") == town.count("b") == (5, 3)
+    for name in "abab":
+        town.does(name, town.members[name].forgets(node_of("c")))
+        assert town.count("a") == town.count("b") == (4, 3)
+
+
+@pytest.mark.parametrize("by_all", [False, True])
+def test_a_count_that_is_kept_is_lowered_once_for_each_node(by_all: bool) -> None:
+    """By command or by hearsay, and also after a restart."""
+    town = chain("a", "b")
+    kept = Quorum(recalculates=False, seen_max=5)
+    town.dies("a")
+    a = town.add("a", epoch=2, quorum=kept)
+    link = town.link("a", "b")
+    for name in "ba" if by_all else "b":
+        town.does(name, town.members[name].forgets(node_of("c")))
+    town.does("a", a.leaves(Left(node_of("c"), 1, node_of("b"))))
+    assert town.count("a") == (4, 3)
+    town.cut(link)
+    town.dies("a")
+    town.add("a", epoch=3, quorum=a.quorum.restarted())
+    town.link("a", "b")
+    assert town.count("a") == (4, 3)
+    town.add("c", epoch=2)
+    town.link("c", "a")
+    assert town.count("a") == (5, 3), "it is back"
+
+
+def test_a_number_counts_that_was_told_before_it_was_heard_who_was_forgotten() -> None:
+    """From one that has heard it over another link, and says nothing again."""
+    town = five(restarted="a")
+    a, b = town.members["a"], town.members["b"]
+    town.cut(next(number for name, number in town.far if name == "a"))
+    town.does("b", b.forgets(node_of("c")))
+    [said] = [each.what for each in b.up(9, town.now)
+              if isinstance(each, Say) and isinstance(each.what, Here)]  # fmt: skip
+    town.does("a", a.up(9, town.now))
+    town.does("a", a.heard(9, said, town.now))
+    town.does("a", a.heard(9, Forgotten(node_of("c"), 1), town.now))
+    assert town.count("a") == (4, 3)
+
+
+def test_one_that_remembers_it_forgets_what_another_one_has_never_met() -> None:
+    town = five(restarted="a")
+    assert town.knows("b") == set("acde")
+    town.does("a", town.members["a"].forgets(node_of("c")))
+    assert town.knows("a") == {"b"}
+    assert town.knows("b") == set("ade")
+    assert town.count("a") == town.count("b") == (4, 3)
+    assert town.members["a"].forgotten == town.members["b"].forgotten
+
+
+def test_what_was_forgotten_unknown_long_ago_is_not_forgotten_again_when_it_is_said_anew() -> None:
+    """It was back since."""
+    town = Town()
+    town.add("a")
+    town.does("a", town.members["a"].forgets(node_of("c")))
+    town.add("b")
+    town.add("c", epoch=2)
+    town.link("b", "c")
+    town.dies("c")
+    town.link("a", "b")
+    assert town.knows("b") == {"a", "c"}
+    assert town.count("a") == town.count("b") == (3, 2)
+
+
 def test_who_has_missed_it_does_not_bring_it_back() -> None:
     town = chain("a", "b", "c")
     town.dies("c")
@@ -343,6 +427,21 @@ def test_one_that_was_only_cut_off_counts_again() -> None:
     assert town.count("a") == (2, 1)
     town.link("b", "c")
     assert town.count("a") == town.count("b") == (3, 2)
+
+
+def test_a_name_is_not_the_beginning_of_an_id() -> None:
+    """Of one that was forgotten already, said again: another one must not be."""
+    town = chain("a", "b")
+    town.dies("b")
+    other, like_it = bytes.fromhex("be" + "00" * 15), bytes.fromhex("be" + "00" * 14 + "01")
+    a = town.members["a"]
+    assert a.named("b", [other]) == node_of("b")
+    town.forget("a", "b")
+    assert "there is no node 'b' in this cluster" in str(a.named("b", [other]))
+    assert a.named("BE000000", [other]) == a.named(other.hex(), [other, like_it]) == other
+    assert a.named("be000000", [other, like_it]) == (
+        f"'be000000' may be {other.hex()} or {like_it.hex()}"
+    )
 
 
 @pytest.mark.parametrize(

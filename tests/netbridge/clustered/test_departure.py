@@ -135,8 +135,11 @@ class Successors:
         self.lost: set[bytes] = set()
         self.messages = SimpleNamespace(
             broker=broker, standing=0, is_up=lambda node: node not in self.lost,
-            goes_home=lambda node: False,
+            goes_home=lambda node: False, leaves=lambda: None, stays=lambda go: None,
         )  # fmt: skip
+
+    def looks(self, then: Any) -> None:
+        then()
 
     def asks(self, node: bytes, word: Any) -> Answers:
         said: Leaving = word(1)
@@ -183,6 +186,23 @@ def test_transactions_go_to_the_next_node_if_the_first_is_lost_before_anything_w
     assert ended == [(NORTH, [ROW])]
     departs._programs_go(NORTH, "tcp://north", broker, lambda uri: None, ends)
     assert ended[1:] == [(NORTH, [])], "some of it went there"
+
+
+def test_what_is_paused_stays_so_until_it_is_elsewhere(
+    leaves: tuple[Departure, Successors], broker: shmbroker.Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a stop that goes on to another node, or that fails."""
+    monkeypatch.setattr(departure, "AHEAD", 1)
+    departs, members = leaves
+    orders = broker.queue("orders")
+    orders.pause()
+    for body in (b"1", b"2"):
+        orders.publish(body)
+    assert departs._moves(orders, broker.queue(towards("town", EAST))) == 1
+    assert orders.statistics().is_paused
+    departs._told_of(NORTH, broker)
+    [told] = [each for each in members.told[NORTH] if each.get("queue") == "orders"]
+    assert told["paused"]
 
 
 def test_what_is_held_goes_to_its_queue_at_a_node_to_which_no_programs_come(

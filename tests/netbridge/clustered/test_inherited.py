@@ -81,6 +81,17 @@ def test_an_id_that_was_published_there_is_dropped_here(node: Nodes) -> None:
     assert queue.statistics().duplicates >= 6
 
 
+def test_what_a_queue_has_inherited_is_not_told_when_it_is_gone(node: Nodes) -> None:
+    west, east = node(), node()
+    for broker in (west, east):
+        broker.declare_queue("orders", slots=64)
+    west.queue("orders").publish(b"1", message_id="a")
+    goes(west, east, "orders")
+    queue = east.queue("orders")
+    east.delete_queue("orders")
+    assert not list(IdsTold(east).rows([queue]))
+
+
 def test_a_named_producer_goes_on_where_it_was(node: Nodes) -> None:
     west, east = node(), node()
     source, queue = (each.declare_queue("lines", slots=64) for each in (west, east))

@@ -16,8 +16,9 @@ from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.cluster.said import Left
 from shmbroker.netbridge.clustered.left import LeftNodes
 from shmbroker.netbridge.clustered.members import Members
-from shmbroker.netbridge.clustered.setup import read_left
+from shmbroker.netbridge.clustered.setup import LIVES, keep_lives, kept_lives, read_left
 from shmbroker.netbridge.clustered.towards import _read
+from shmbroker.netbridge.election.threshold import Quorum
 from tests.netbridge.cluster.talk import Town, node_of
 
 
@@ -35,6 +36,17 @@ def test_a_file_that_cannot_be_written_is_told_of(tmp_path: Path) -> None:
         thread.answered(done)
         worker.close()
     assert [line[:2] for line in lines] == [("error", "not kept")]
+
+
+def test_how_many_count_and_who_was_counted_off_is_kept(tmp_path: Path) -> None:
+    config: Any = SimpleNamespace(store=tmp_path)
+    fresh = Quorum(recalculates=False)
+    assert kept_lives(config, fresh) == fresh
+    keep_lives(config, fresh.sees(["a", "b", "c"]).forgets("c"))
+    kept = kept_lives(config, fresh)
+    assert (kept.lives, kept.forgets("c").lives, kept.sees(["c"]).lives) == (2, 2, 3)
+    write_whole(tmp_path / LIVES, {"lives": None})
+    assert kept_lives(config, fresh) == fresh
 
 
 def test_a_node_that_leaves_does_not_wait_for_a_network_that_has_ended(tmp_path: Path) -> None:

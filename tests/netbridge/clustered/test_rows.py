@@ -10,6 +10,7 @@ import pytest
 
 import shmbroker
 from shmbroker import Broker
+from shmbroker.ipc.instance.leaving import count_in
 from shmbroker.netbridge.cluster.codec import MAKES_BYTES_MAX
 from shmbroker.netbridge.clustered.rows import leading_to, made, pages, rows
 from tests.conftest import vhost_for_a_while
@@ -78,6 +79,17 @@ def test_a_durable_subscription_is_one_there(broker: Broker, there: Broker) -> N
     there.subscription("own", exchange="news", key="a.#", durable=True).close()
     there.exchange("news").publish(b"x", key="a.b")
     assert there.queue("sub.shared").statistics().depth == 1
+
+
+def test_what_is_deleted_while_it_is_told_is_left_out(broker: Broker, there: Broker) -> None:
+    queues = [broker.declare_queue(name) for name in ("kept", "deleted")]
+    found = rows(broker, queues)
+    first = next(found)
+    broker.delete_queue("deleted")
+    for page in pages(chain([first], found)):
+        assert made(there, page) == ""
+    assert {each.name for each in there.queues()} == {"kept"}
+    assert count_in(queues[1]) == 0
 
 
 def test_many_are_several_pages(broker: Broker, there: Broker) -> None:

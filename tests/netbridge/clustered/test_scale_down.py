@@ -265,6 +265,7 @@ def test_time_that_is_over_leaves_the_rest_where_it_is(cluster: Cluster) -> None
         for body in numbers(0, 500):
             here.publish(body, confirm="shm")
         here.confirm()
+        here.pause()
         code, said = stop(cluster)
         assert (code, cluster["west"].ends()) == (1, 1)
         assert "ha.scale-down.timeout (3s) is over" in said
@@ -276,6 +277,7 @@ def test_time_that_is_over_leaves_the_rest_where_it_is(cluster: Cluster) -> None
         reader = threading.Thread(target=lambda: found.extend(taken(there, 500)))
         reader.start()
         with at(cluster, "west") as again:
+            assert again.queue("orders").statistics().is_paused
             again.queue("orders").publish(b"500")
         cluster.sees("west", "east")
         assert stop(cluster)[0] == 0, cluster.story()

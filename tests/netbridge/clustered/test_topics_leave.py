@@ -11,7 +11,16 @@ import pytest
 
 from shmbroker import Error, Queue
 from tests.netbridge.clustered.conftest import PATIENCE, Cluster
-from tests.netbridge.clustered.test_scale_down import HOPS, TO_EAST, at, bodies, stop
+from tests.netbridge.clustered.test_resumed import Stopping
+from tests.netbridge.clustered.test_scale_down import (
+    HOPS,
+    TO_EAST,
+    at,
+    bodies,
+    started,
+    stop,
+    until_shown,
+)
 
 QUEUE = {"durable": True, "slots": 1 << 18}
 TOGETHER = 4
@@ -108,3 +117,36 @@ def test_each_queue_has_each_message_once(cluster: Cluster, mode: str) -> None:
         sent = [body for each in publishers for body in each.sent]
         for queue in (east.queue("old"), other):
             has_once(cluster, queue, set(sent))
+
+
+def test_what_is_bound_while_it_waits_for_a_transaction_has_each_message_once(
+    cluster: Cluster,
+) -> None:
+    """Programs work on meanwhile, at all nodes."""
+    started(cluster, "east", "north", **TO_EAST)
+    with ExitStack() as opened:
+        east, north, west = (opened.enter_context(at(cluster, each))
+                             for each in ("east", "north", "west"))  # fmt: skip
+        for broker in (east, north, west):
+            broker.declare_exchange("news", "fanout")
+        transaction = west.transaction()
+        transaction.publish(west.declare_queue("orders", **QUEUE), b"")
+        stopping = Stopping(cluster)
+        until_shown(cluster, lambda told: told.get("state") == "waiting")
+        west.bind("news", west.declare_queue("late", **QUEUE))
+        other = east.declare_queue("other", **QUEUE)
+        east.bind("news", other)
+        for name in ("north", "west"):
+            others_lead_to(cluster, name, 2)
+        publishers = [Publisher(cluster, each) for each in ("north", "west")]
+        for each in publishers:
+            each.until_more()
+        transaction.commit()
+        code, said = stopping.ends()
+        assert code == 0, f"{said}\n{cluster.story()}"
+        publishers[0].until_more()
+        for each in publishers:
+            each.end()
+        sent = {body for each in publishers for body in each.sent}
+        for queue in (east.queue("late"), other):
+            has_once(cluster, queue, sent)

@@ -50,6 +50,16 @@ def test_the_threshold_falls_by_command() -> None:
     assert quorum.forgets("c").lives == 2
 
 
+def test_a_node_is_counted_off_once_until_it_is_back() -> None:
+    kept = Quorum(recalculates=False, seen_max=5)
+    less = kept.sees(["a", "b"]).forgets("c").forgets("c").restarted().forgets("c")
+    assert less.lives == 4
+    assert less.sees(["a", "c"]).lives == 5
+    assert less.sees(["a", "c"]).forgets("c").lives == 4
+    met = Quorum().sees(["a", "b"])
+    assert met.forgets("c") == met, "it did not count"
+
+
 def test_a_lease_counts_from_when_its_renewal_was_sent_and_for_half_its_time() -> None:
     lease = Lease(1.0, 1)
     serial = lease.renews(["v1"], 10.0)

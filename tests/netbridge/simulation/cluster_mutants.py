@@ -89,9 +89,12 @@ MUTANTS: Final = (
     Mutant(
         "counted-as-before-it-was-forgotten",
         Membership,
-        "_forgets",
-        "self._claims.clear()",
-        "pass",
+        "count",
+        "if digest == self._digest",
+        "if True",
+        behind=Mutant(
+            "it-has-told-a-number", Membership, "_forgets", "del self._claims[who]", "pass"
+        ),
     ),
     # --- what is told of queues
     Mutant(
