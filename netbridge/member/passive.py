@@ -91,11 +91,11 @@ class Passive(Claiming):
         """Nobody that serves was met."""
         self.look_until = NEVER
         if not self.epoch and self.is_whole:  # the journal is new
-            if self.options.is_preferred:
+            if not self.options.is_preferred:
+                self._join_later(State.JOINING, now)
+            elif not self._is_held_back():
                 self.node = fresh_node
                 self._begin(Grant(1, self.me, (Copy(self.me),)))
-            else:
-                self._join_later(State.JOINING, now)
         elif not self.is_listed or self.has_left or self.handed_to not in ("", self.me):
             self._join_later(State.JOINING, now)
         elif not self.is_eligible:
@@ -253,7 +253,9 @@ class Passive(Claiming):
         if lives and not self.live:
             self.live = max(lives)[1]
             self.drop_vote()
-            if self.state is State.ASKING:
+            self.look_until = NEVER
+            is_new = self.state is State.HELD and not self.epoch  # it founds no node any more
+            if self.state is State.ASKING or is_new:
                 self.becomes(State.JOINING)
             self.stream += 1
             join = Join(self.node, self.last, self.is_whole, self.has_left, self.boot, self.stream)
