@@ -576,7 +576,7 @@ class Passive(Claiming):
             if self.held_by is not None and self.held_by.epoch > self.epoch:
                 self.tell(self.held_by.holder, YouHold(self.held_by))
         self._look(now)
-        may_ask = self.state in (State.JOINING, State.ASKING, State.HELD, State.FENCED)
+        may_ask = self.state in LOOKING - {State.WAITING, State.PARKED}
         is_held = self.held_by is not None and self.held_by.epoch > self.epoch
         is_lost = not self.live and not is_held and self.handed_to in ("", self.me)
         is_doubtful = self.is_listed and not self.is_eligible
