@@ -118,7 +118,7 @@ class Claiming(Comparing):
             if not hello.is_following:  # nor becomes live
                 self.let_ahead -= {member}
             return
-        is_free = self.state in LOOKING | {State.STARTING, State.REFUSED}
+        is_free = self.state in LOOKING | {State.STARTING}
         is_ours = hello.node == self.node and hello.epoch >= self.epoch
         if not is_free or not is_ours or self._is_next or self.options.electorate is not None:
             return

@@ -42,7 +42,7 @@ class Member(Draining):
         self.lives.pop(member, None)
         self.tell(member, self.hello)
         if self.state is State.REFUSED:  # it knows the password by now
-            self._join_later(State.JOINING, now)
+            self.becomes(State.JOINING)
         return self.done()
 
     def peer_down(self, member: str, now: float) -> list[Action]:

@@ -91,11 +91,11 @@ class Passive(Claiming):
         """Nobody that serves was met."""
         self.look_until = NEVER
         if not self.epoch and self.is_whole:  # the journal is new
-            if self.options.is_preferred:
+            if not self.options.is_preferred:
+                self._join_later(State.JOINING, now)
+            elif not self._is_held_back():
                 self.node = fresh_node
                 self._begin(Grant(1, self.me, (Copy(self.me),)))
-            else:
-                self._join_later(State.JOINING, now)
         elif not self.is_listed or self.has_left or self.handed_to not in ("", self.me):
             self._join_later(State.JOINING, now)
         elif not self.is_eligible:
@@ -177,8 +177,8 @@ class Passive(Claiming):
             self._look(now)  # somebody else was made live meanwhile
         elif self.state is State.PROMOTING:
             self._hold("on-promote said no")
-            if self.options.electorate is None:
-                self.refused_until = self.retry_at = now + self.options.retry_wait
+            self.purpose = Purpose.TAKE_OVER  # of the next question
+            self.refused_until = self.retry_at = now + self.options.retry_wait
         return self.done()
 
     def _begin(self, grant: Grant, *, is_forced: bool = False) -> None:
@@ -253,7 +253,9 @@ class Passive(Claiming):
         if lives and not self.live:
             self.live = max(lives)[1]
             self.drop_vote()
-            if self.state is State.ASKING:
+            self.look_until = NEVER
+            is_new = self.state is State.HELD and not self.epoch  # it founds no node any more
+            if self.state is State.ASKING or is_new:
                 self.becomes(State.JOINING)
             self.stream += 1
             join = Join(self.node, self.last, self.is_whole, self.has_left, self.boot, self.stream)
@@ -574,7 +576,7 @@ class Passive(Claiming):
             if self.held_by is not None and self.held_by.epoch > self.epoch:
                 self.tell(self.held_by.holder, YouHold(self.held_by))
         self._look(now)
-        may_ask = self.state in (State.JOINING, State.ASKING, State.HELD, State.FENCED)
+        may_ask = self.state in LOOKING - {State.WAITING, State.PARKED}
         is_held = self.held_by is not None and self.held_by.epoch > self.epoch
         is_lost = not self.live and not is_held and self.handed_to in ("", self.me)
         is_doubtful = self.is_listed and not self.is_eligible

@@ -67,6 +67,8 @@ class Replicating(Passive):
         self.ticked_at = self.steady_from = now
         self.hand_to = ""
         self.hands_until = NEVER
+        self.parks = False
+        """It is stopped with `--no-handover`."""
         self.is_drained = False
         self.is_held = False
         """Nothing but records is written any more."""
@@ -234,6 +236,8 @@ class Replicating(Passive):
         self._list_without_those_that_leave()
         for member in sorted(self.counted - self.followers.keys()):
             self._replica_lost(member, "it is not linked", now)
+        if self.is_stopping:
+            self.stop_serving(hands_over=not self.parks, now=now)
 
     def has(self, member: str, stream: int, number: int, now: float) -> None:
         """A replica has confirmed all frames up to this number."""
@@ -417,12 +421,11 @@ class Replicating(Passive):
 
     def _goes(self, follower: Follower, how: str, now: float) -> None:
         """For ever, so that no vote and no epoch is needed: a record says so."""
-        follower.is_leaving = True
-        if self.state is State.HANDING_OVER:
-            self._abandon_hand_over(f"{follower.member} {how}", now)
-            if self.state not in SERVING:
-                return
-        self._list_without_those_that_leave()
+        member, follower.is_leaving = follower.member, True
+        if self.state is State.HANDING_OVER and self._hands_over_without(member, how, now):
+            return
+        if self.state in SERVING:
+            self._list_without_those_that_leave()
 
     def _list_without_those_that_leave(self) -> None:
         """Not while an epoch begins: its first record names who is in sync, and may name fewer."""
@@ -444,8 +447,8 @@ class Replicating(Passive):
     def _replica_lost(self, member: str, why: str, now: float) -> None:
         """One that confirms wait for."""
         self.log(Alert.REPLICA_LOST, f"{member}: {why}")
-        if self.state is State.HANDING_OVER:
-            self._abandon_hand_over("the replica was lost", now)
+        if self.state is State.HANDING_OVER and self._hands_over_without(member, "was lost", now):
+            return
         if self.state not in SERVING or self.granted is not None or self._gives_way(now):
             return
         self._suspend(f"{member} is lost")
@@ -512,6 +515,8 @@ class Replicating(Passive):
     @abstractmethod
     def _gives_way(self, now: float) -> bool: ...
     @abstractmethod
+    def stop_serving(self, *, hands_over: bool, now: float) -> None: ...
+    @abstractmethod
     def _drain(self, now: float) -> None: ...
     @abstractmethod
-    def _abandon_hand_over(self, why: str, now: float) -> None: ...
+    def _hands_over_without(self, member: str, how: str, now: float) -> bool: ...

@@ -53,9 +53,7 @@ class Serving(Replicating):
         if self.purpose is Purpose.HAND_OVER and self.state is State.HANDING_OVER:
             self._handed_over(grant, now)
         elif self.state in SERVING:
-            if self.state is State.HANDING_OVER:
-                self._abandon_hand_over("it keeps being live", now)
-            self._next_epoch(grant)
+            self._keeps_being_live(grant, now)
         else:
             self.passive_won(grant, now)
 
@@ -63,10 +61,16 @@ class Serving(Replicating):
         if self.state not in SERVING:
             self.passive_taken(grant, now)
         elif grant.holder == self.me:
-            self._next_epoch(grant)
+            self._keeps_being_live(grant, now)
         else:
             self.held_by = grant
             self.fence(granted(grant), now)
+
+    def _keeps_being_live(self, grant: Grant, now: float) -> None:
+        """A stop comes behind that epoch's first record."""
+        if self.state is State.HANDING_OVER and not self.is_stopping:
+            self._abandon_hand_over("it keeps being live", now)
+        self._next_epoch(grant)
 
     def lost_vote(self, now: float) -> None:
         if self.state is State.HANDING_OVER:
@@ -158,9 +162,12 @@ class Serving(Replicating):
         return self.state is State.HANDING_OVER
 
     def stop_serving(self, *, hands_over: bool, now: float) -> None:
-        """A graceful stop."""
+        """A graceful stop.  An epoch that is granted to it begins first."""
+        self.parks = not hands_over
         if self.state in (State.LIVE, State.SUSPENDED) and self.announced:
-            if hands_over:
+            if self.granted is not None:
+                self.hands_until = min(self.hands_until, now + self.options.handover_timeout)
+            elif hands_over:
                 self._hand_over(self.announced, now)
             else:
                 self.final = Parked()
@@ -207,9 +214,8 @@ class Serving(Replicating):
         """When all is confirmed, the voters are asked, or the last record says who is next."""
         if not self.is_held:
             return
-        # who is broken confirms nothing more, and what it has confirmed every one has
-        awaited = {self.hand_to} if self.is_broken and self.hand_to else self.counted
-        has = min((self._has(each) for each in awaited), default=self.end)
+        awaited = (self._has(each) for each in self.counted if self._hands_over_with(each))
+        has = min(awaited, default=self.end)
         if has < self.end or (self.synced_to < self.end and not self.is_broken):
             return
         if self.final is not None:
@@ -224,6 +230,17 @@ class Serving(Replicating):
         elif not self.is_drained:
             self.is_drained = True
             self.tell(self.hand_to, Offer())
+
+    def _hands_over_with(self, member: str) -> bool:
+        """It waits until this one has all."""
+        if not self.hand_to or member == self.hand_to:
+            return True
+        follower = self.followers.get(member)
+        if self.is_broken or (follower is not None and follower.is_leaving):
+            return False  # what was confirmed every one has, and who leaves begins nothing
+        # voters that could not be asked for it may grant the next epoch to one that is lost
+        could_begin = self.final is not None and self.options.electorate is not None
+        return follower is not None or could_begin
 
     def _accepted(self, member: str, now: float) -> None:
         """It is there.  Who is gone, and is granted an epoch, keeps everybody else from it."""
@@ -282,6 +299,14 @@ class Serving(Replicating):
         else:
             self.becomes(State.STOPPED)
             self.does(End(False))
+
+    def _hands_over_without(self, member: str, how: str, now: float) -> bool:
+        """False: that is abandoned, because it is not a stop, or needs this one."""
+        if self.is_stopping and not self._hands_over_with(member):
+            self._drain(now)
+            return True
+        self._abandon_hand_over(f"{member} {how}", now)
+        return False
 
     def _abandon_hand_over(self, why: str, now: float) -> None:
         """It goes on as it was; a stop ends as a crash does."""

@@ -38,9 +38,12 @@ SERVING: Final = frozenset({State.LIVE, State.ALONE, State.SUSPENDED, State.HAND
 FOLLOWING: Final = frozenset({State.SYNCING, State.IN_SYNC})
 ENDING: Final = frozenset({State.LEAVING, State.STOPPED, State.FAILED})
 LOOKING: Final = frozenset(
-    {State.JOINING, State.WAITING, State.HELD, State.PARKED, State.FENCED, State.ASKING}
-)
-"""It joins a live that it meets."""
+    {
+        State.JOINING, State.WAITING, State.REFUSED, State.HELD, State.PARKED, State.FENCED,
+        State.ASKING,
+    }
+)  # fmt: skip
+"""It joins a live that it meets.  Who is refused by one member may be welcome at another."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,3 +77,40 @@ def test_force_is_a_persons_word() -> None:
     group.members["b"].does(group.machine("b").command(is_forced=True, now=clock))
     group.reaches("b", State.ALONE)
     assert group.write("b")
+
+
+def joining_after_an_isolation(members: int) -> Group:
+    """`b` serves, and `a`, a new live that it has not met, is isolated no more."""
+    group = Group(members, changes={"is_checked": True}, fails_back=False)
+    group.of_one["b"] = {"is_preferred": True}
+    group.parts("a", *group.names_of_members[1:])
+    group.starts(*group.names[1:])
+    for name in group.names_of_members[1:]:
+        isolate(group, name, "")
+    group.reaches("b", State.LIVE if members > 2 else State.ALONE)
+    group.returns("a")
+    group.machine("a").fresh_node = b"F" * 16
+    group.reaches("a", State.HELD)
+    isolate(group, "a", "")
+    group.heals()
+    return group
+
+
+@pytest.mark.parametrize(("members", "state"), [(2, State.IN_SYNC), (3, State.WAITING)])
+def test_a_new_live_that_was_isolated_founds_no_node_beside_a_live(
+    members: int, state: State
+) -> None:
+    group = joining_after_an_isolation(members)
+    group.reaches("a", state)
+    group.rests()
+    assert group.state("a") is state
+    assert group.machine("a").node in (b"", group.machine("b").node)
+    assert members > 2 or group.machine("a").stream == 1  # it was not left in between
+
+
+def test_a_new_live_that_was_isolated_founds_no_node_if_the_live_that_it_has_met_is_gone() -> None:
+    group = joining_after_an_isolation(2)
+    group.until(lambda: "b" in group.machine("a").peers)
+    group.dies("b")
+    group.rests()
+    assert group.state("a") is State.JOINING

@@ -12,10 +12,10 @@ from shmbroker.netbridge.member.action import Alert, Line, Unfollow
 from shmbroker.netbridge.member.core import Purpose
 from shmbroker.netbridge.member.machine import Member
 from shmbroker.netbridge.member.options import MemberOptions
-from shmbroker.netbridge.member.said import Closing, TakeOver
+from shmbroker.netbridge.member.said import Closing, Dropped, TakeOver
 from shmbroker.netbridge.member.standing import Past, Position, State
 from shmbroker.netbridge.wire.words import Level
-from tests.netbridge.member.group import LONG, Group, pair
+from tests.netbridge.member.group import LONG, Group, pair, three
 
 
 def test_live_crashes_and_its_backup_is_granted_the_next_epoch() -> None:
@@ -442,6 +442,26 @@ def test_wrong_password_on_a_backup_and_it_is_refused() -> None:
     machine.refused("a", "wrong password")
     assert machine.state is State.REFUSED
     assert machine.why == "a: wrong password"
+
+
+def test_one_member_refuses_a_backup_and_its_live_does_not() -> None:
+    group = three()
+    process, backup = group.members["b"], group.machine("b")
+    process.does(backup.heard("a", Dropped("no progress"), group.hosts["b"].clock))
+    process.does(backup.refused("c", "wrong password"))
+    assert backup.state is State.REFUSED
+    group.reaches("b", State.IN_SYNC)
+
+
+def test_who_is_refused_can_be_forced() -> None:
+    group = pair(voters=0)
+    group.dies("a")
+    group.reaches("b", State.HELD)
+    process, backup = group.members["b"], group.machine("b")
+    process.does(backup.refused("a", "wrong password"))
+    assert backup.state is State.REFUSED
+    process.does(backup.command(is_forced=True, now=group.hosts["b"].clock))
+    group.reaches("b", State.ALONE)
 
 
 def test_acting_live_crashes_and_nobody_is_in_sync_so_the_old_member_is_held() -> None:
