@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from shmbroker.cli.console.supervised import Supervised
     from shmbroker.ipc.instance.config.config import Config
     from shmbroker.ipc.instance.instance import Instance
+    from shmbroker.ipc.instance.log import Log
     from shmbroker.ipc.instance.reloading import Reloaded
     from shmbroker.ipc.spool.spool import Spool
     from shmbroker.netbridge.config.config import Network
@@ -157,7 +158,7 @@ def run_instance(folder: Path, moved: bool, flags: dict[str, object]) -> None:
     remark(f"{role} {config.name!r} of vhost {config.vhost!r}: programs connect to "
            f"shm://{config.vhost}; journal in {config.store}, log in {config.log}; "
            f"end it: shmbroker stop {folder}")  # fmt: skip
-    console = begun_console(network, folder, flags)
+    console = begun_console(network, folder, flags, instance.log)
     if console is not None and instance.reload is not None:
         instance.reload = also(console, instance.reload)
     if code := instance.run():
@@ -195,7 +196,9 @@ def check_console() -> None:
     supervised.check()
 
 
-def begun_console(network: Network, folder: Path, flags: dict[str, object]) -> Supervised | None:
+def begun_console(
+    network: Network, folder: Path, flags: dict[str, object], log: Log
+) -> Supervised | None:
     """One of before is ended, also if there is to be none now."""
     from shmbroker.ipc.instance.status import RUN
 
@@ -206,7 +209,7 @@ def begun_console(network: Network, folder: Path, flags: dict[str, object]) -> S
     if network.console is None:
         supervised.end(folder)
         return None
-    console = supervised.Supervised(folder, flags)
+    console = supervised.Supervised(folder, flags, log)
     console.begin()
     return console
 

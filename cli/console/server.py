@@ -12,6 +12,7 @@ import signal
 import socket
 import threading
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -91,7 +92,7 @@ def run(folder: Path, flags: Mapping[str, object]) -> None:
             from shmbroker.cli.console.application import Application
 
             application = Application(config, network, console, known, port, log)
-            reads = partial(_read_again, folder, flags, application, log)
+            reads = partial(_read_again, folder, flags, application, log, threading.Lock())
             signal.signal(RELOAD, lambda *_: threading.Thread(target=reads, daemon=True).start())
             shown = {"process": asdict(process.this()), "url": url}
             write_whole(config.folder / RUN / SHOWN, shown)
@@ -107,17 +108,22 @@ def run(folder: Path, flags: Mapping[str, object]) -> None:
 
 
 def _read_again(
-    folder: Path, flags: Mapping[str, object], application: Application, log: Log
-) -> None:
-    """Who may log in; all else of [console] needs a restart of the broker."""
-    try:
-        _, network = load(folder, flags)
-        names = () if network.console is None else network.console.credentials
-        application.knows(credentials(network, names)[0], names)
-    except (Error, OSError) as error:
-        log.write("console reload refused", why=told(error))
-    else:
-        log.write("console reloaded")
+    folder: Path, flags: Mapping[str, object], application: Application, log: Log,
+    turn: AbstractContextManager[object],
+) -> None:  # fmt: skip
+    """Who may log in; all else of [console] needs a restart of the broker.
+
+    One reads after the other, so what counts at last was read last.
+    """
+    with turn:
+        try:
+            _, network = load(folder, flags)
+            names = () if network.console is None else network.console.credentials
+            application.knows(credentials(network, names)[0], names)
+        except (Error, OSError) as error:
+            log.write("console reload refused", why=told(error))
+        else:
+            log.write("console reloaded")
 
 
 class _ToLog(logging.Handler):

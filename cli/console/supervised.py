@@ -21,7 +21,9 @@ from typing import Final
 
 from shmbroker.cli.console.server import RELOAD, running
 from shmbroker.ipc.base.errors import SystemRefused
+from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.instance import status
+from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.readable import is_readable
 from shmbroker.netbridge.broker.hosted import PROGRAM
 from shmbroker.netbridge.config import users
@@ -85,10 +87,11 @@ def _reads_again(folder: Path) -> None:
 
 
 class Supervised:
-    def __init__(self, folder: Path, flags: Mapping[str, object]) -> None:
+    def __init__(self, folder: Path, flags: Mapping[str, object], log: Log) -> None:
         """`flags`: those that the broker was started with."""
         self._folder = folder
         self._flags = flags
+        self._log = log
         self._ends = threading.Event()
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -118,11 +121,17 @@ class Supervised:
 
     def _run(self) -> None:
         pause = PAUSE
-        while (process := self._begun()) is not None:
-            code = process.wait()
-            if code == 0 or self._ends.wait(pause):
-                return
+        while self._has_failed() and not self._ends.wait(pause):
             pause = min(2 * pause, PAUSE_MAX)
+
+    def _has_failed(self) -> bool:
+        """When it has ended."""
+        try:
+            process = self._begun()
+        except OSError as error:  # no memory, no process or no file is left, for now
+            self._log.write("console failed", why=told(error))
+            return True
+        return process is not None and process.wait() != 0
 
     def _begun(self) -> subprocess.Popen[bytes] | None:
         words = [f"{key}={json.dumps(each)}" for key, each in self._flags.items()]

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
+import subprocess
+import threading
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from shmbroker.cli.console import supervised
+from shmbroker.cli.console.server import running
+from shmbroker.cli.console.supervised import Supervised
+from shmbroker.ipc.instance.log import Log
+from shmbroker.netbridge.config.config import load
 from tests.cli.command import eventually
 from tests.cli.console.conftest import Site
 from tests.cli.console.visitor import Visitor, refused
@@ -71,6 +82,30 @@ def test_it_is_begun_again_if_it_is_killed(own_site: Site) -> None:
 
     eventually(another)
     assert own_site.visitor().reads("/api/state")["mode"] == "live"
+
+
+def test_it_is_begun_again_if_there_was_no_room_for_its_process(
+    own_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begins, failed = subprocess.Popen, threading.Event()
+
+    def begins_the_second_time(*words: Any, **options: Any) -> subprocess.Popen[bytes]:
+        if not failed.is_set():
+            failed.set()
+            raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+        return begins(*words, **options)
+
+    monkeypatch.setattr(supervised, "PAUSE", 0.01)
+    config, _ = load(own_site.folder)
+    beside = Supervised(own_site.folder, {}, Log(config.log, config.name))
+    with monkeypatch.context() as patched:
+        patched.setattr(subprocess, "Popen", begins_the_second_time)
+        beside.begin()
+        eventually(lambda: running(own_site.folder))
+    beside.end()
+    assert [each["why"] for each in own_site.lines("console failed")] == [
+        "the system: Resource temporarily unavailable"
+    ]
 
 
 def test_there_is_one_for_each_instance(own_site: Site) -> None:

@@ -11,14 +11,17 @@ import socket
 import ssl
 import threading
 from collections import Counter
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 import trustme
 from starlette.requests import Request
 
-from shmbroker.cli.console import session
+from shmbroker.cli.console import server, session
 from shmbroker.cli.console.application import Application
 from shmbroker.cli.console.attempts import (
     ADDRESS_PAUSE_MAX,
@@ -31,6 +34,8 @@ from shmbroker.cli.console.login import Login
 from shmbroker.cli.console.refusal import LINES_MAX, Refusals, Refused
 from shmbroker.cli.console.session import AGE_SECONDS, IDLE_SECONDS, SESSIONS_MAX, Sessions
 from shmbroker.ipc.instance.log import Log
+from shmbroker.netbridge.config.config import Network
+from shmbroker.netbridge.config.logins import credentials
 from shmbroker.netbridge.security.credential import Credentials
 from tests.cli.command import eventually
 from tests.cli.console.conftest import ADMIN, VIEWER, Site, with_credentials
@@ -273,6 +278,48 @@ def test_a_changed_password_holds_from_a_reload_on(own_site: Site) -> None:
     assert operator.get("/api/state").status == 200, "its own has not changed"
     refused(Visitor(own_site.url).log_in(user="guest", password=VIEWER), 401, "credentials")
     assert guest.log_in(user="guest", password="another one altogether").status == 200
+
+
+class Turn:
+    """A lock that tells who comes for it."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Semaphore(0)
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        self.asked.release()
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+def test_of_two_reloads_at_once_the_later_one_counts(
+    own_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, turn, found = own_site.folder, Turn(), []
+    with_credentials(folder)
+    application: Any = SimpleNamespace(knows=lambda _known, names: found.append(names))
+    reads = partial(server._read_again, folder, {}, application, Log(folder / "l", "one"), turn)
+    later = threading.Thread(target=reads)
+
+    def stretched(
+        network: Network, names: tuple[str, ...]
+    ) -> tuple[Credentials, tuple[str, ...]]:
+        """The first time so slowly that there is another reload meanwhile."""
+        if later.ident is None:
+            assert turn.asked.acquire(blocking=False)
+            file = folder / "shmbroker.toml"
+            file.write_text(file.read_text().replace('["operator", "guest"]', '["operator"]'))
+            later.start()
+            turn.asked.acquire()
+        return credentials(network, names)
+
+    monkeypatch.setattr(server, "credentials", stretched)
+    reads()
+    later.join()
+    assert found == [("operator", "guest"), ("operator",)]
 
 
 def test_users_who_change_while_the_broker_is_dead(own_site: Site) -> None:
