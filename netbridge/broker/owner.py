@@ -10,8 +10,9 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
@@ -200,10 +201,9 @@ class Owner:
         begun: list[Future[None]] = []
         self._asked(lambda: self._to_replicas(given, begun))
         for each in begun:
-            try:
-                each.result(BEGIN_SECONDS)
-            except TimeoutError:
-                self._asked(lambda: self._replicas().abandon(name))
+            if wait([each], BEGIN_SECONDS).not_done:
+                self._asked(partial(self._abandon, name, each))
+            each.result(0)
         if verb == "follow":
             self._log.write("audit", verb="replicate", queue=name, of=given.get("of"),
                             user=given.get("user"))  # fmt: skip
@@ -220,6 +220,9 @@ class Owner:
         if network is None or network.replicas is None:
             raise InvalidArgument(f"{self._config.name} is not live yet")
         return network.replicas
+
+    def _abandon(self, name: str, begun: Future[None]) -> None:
+        self._replicas().abandon(name, begun)
 
     def _to_replicas(self, given: Mapping[str, object], begun: list[Future[None]]) -> None:
         replicas, name = self._replicas(), str(given.get("queue", ""))

@@ -78,6 +78,11 @@ class Followed:
     bytes: int = 0
     """Of records that have come for all of its link, since this process began."""
 
+    def is_over(self, why: str) -> None:
+        """Whoever waits until it begins waits for nothing."""
+        if not self.begun.done():
+            self.begun.set_exception(InvalidArgument(why))
+
 
 class Following:
     def __init__(
@@ -137,15 +142,17 @@ class Following:
         if self._end is not None and (known := self._next(each)) is not None:
             self._does(each, each.machine.linked(known))
 
-    def abandon(self, name: str) -> None:
+    def abandon(self, name: str, why: str) -> None:
         """It has not begun, and is not to any more."""
         each = self.members.pop(name)
         self._does(each, each.machine.detach())
+        each.is_over(why)
 
     def detach(self, name: str) -> int:
         """The number to wait for, of a durable queue (`detached`), or 0."""
         each = self.members.pop(name)
         self._does(each, each.machine.detach())
+        each.is_over(f"queue {name!r} was detached before it began to follow")
         number = 0 if each.queue is None else detach(each.queue)
         self._feedings.chained(name)
         return number
@@ -173,6 +180,7 @@ class Following:
         self.copies.drop(each.machine.number)
         self.members.pop(each.machine.queue, None)
         self._does(each, each.machine.detach())
+        each.is_over(f"queue {each.machine.queue!r} was deleted")
         self._changed()
 
     # --- of the link --------------------------------------------------------------------------
@@ -445,12 +453,10 @@ class Following:
 
     def _give_up(self, each: Followed, why: str) -> None:
         self.members.pop(each.machine.queue, None)
-        if not each.begun.done():
-            each.begun.set_exception(InvalidArgument(why))
+        each.is_over(why)
         self._changed()
 
     def close(self) -> None:
         for each in self.members.values():
-            if not each.begun.done():
-                each.begun.set_exception(InvalidArgument("the broker stops"))
+            each.is_over("the broker stops")
         self.copies.close()

@@ -89,9 +89,9 @@ class QueueReplicas:
         self._dial_all()
         return begun
 
-    def abandon(self, name: str) -> None:
-        """InvalidArgument: it has not begun in time."""
-        self._thread.ask(lambda: self._abandon(name))
+    def abandon(self, name: str, begun: Future[None]) -> None:
+        """It has not begun in time: all who wait for it are told."""
+        self._thread.ask(lambda: self._abandon(name, begun))
 
     def detach(self, name: str) -> None:
         """If it is durable, it stays detached whatever dies.  Unconfirmed: that is not sure."""
@@ -192,15 +192,14 @@ class QueueReplicas:
                 f"there is no queue {name!r} here: shmbroker queue declare --start-replica makes it"
             )
 
-    def _abandon(self, name: str) -> None:
+    def _abandon(self, name: str, begun: Future[None]) -> None:
         known = self._where(name)
-        if known is None or known.members[name].begun.done():
+        if known is None or begun.done():
             return
-        known.abandon(name)
         link = known.link
         state = f"{link.state}: {link.why}" if link is not None else "not reached"
+        known.abandon(name, f"queue {name!r} does not begin to follow: {known.plan} is {state}")
         self._changed()
-        raise InvalidArgument(f"queue {name!r} does not begin to follow: {known.plan} is {state}")
 
     def _detach(self, name: str) -> int:
         self._forget_deleted()

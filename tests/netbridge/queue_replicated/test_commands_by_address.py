@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from click.testing import CliRunner
@@ -109,6 +110,17 @@ def test_ha_replicate(far: Between) -> None:
     assert content(before) == content(original), "it is the same queue still: nothing was done"
     other = ["ha", "replicate", "--broker", found.b, "127.0.0.1:1", NAME]
     assert f"follows tcp://{found.a}" in found.fails(*other)
+
+
+def test_ha_replicate_twice_of_a_broker_that_is_away(far: Between) -> None:
+    """Whoever asks for what somebody else waits for is told the same."""
+    found = far().up()
+    found.here.declare_queue(NAME)
+    nowhere = ["ha", "replicate", "-b", found.b, "127.0.0.1:1", NAME]
+    with ThreadPoolExecutor() as pool:
+        for said in [pool.submit(found.fails, *nowhere) for _ in range(2)]:
+            assert "does not begin to follow: tcp://127.0.0.1:1" in said.result()
+    assert "audit" not in found.run.copy.events()
 
 
 def test_ha_replicas_and_ha_detach(far: Between) -> None:

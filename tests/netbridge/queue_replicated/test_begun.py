@@ -1,0 +1,52 @@
+"""Who waits until a queue follows: each is told once, whatever ends it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import shmbroker
+from shmbroker import InvalidArgument
+from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.queue_replicated.confirming import Confirming
+from shmbroker.netbridge.queue_replicated.feeding import Feedings
+from shmbroker.netbridge.queue_replicated.replicas import QueueReplicas
+
+NAME = "orders"
+AWAY = "tcp://127.0.0.1:1"
+
+
+def dial(*_: Any) -> Any:
+    """A link to nobody."""
+    return SimpleNamespace(
+        state="connecting", why="nobody is there", stop=lambda: None, close=lambda: None
+    )
+
+
+def test_all_who_wait_are_told_by_whoever_has_waited_long_enough(
+    broker: shmbroker.Broker, vhost: str, tmp_path: Path
+) -> None:
+    broker.declare_queue(NAME)
+    with shmbroker.connect(f"shm://{vhost}", name="network") as own, NetworkThread(own) as thread:
+        feedings = Feedings(thread, "a", Confirming(1.0, print), is_on=True)
+        replicas = QueueReplicas(
+            thread, own, tmp_path, dial, lambda line: None, feedings, is_of_node=False
+        )
+        first, second = (replicas.follow(NAME, AWAY, None) for _ in range(2))
+        replicas.abandon(NAME, first)
+        for each in (first, second):
+            with pytest.raises(InvalidArgument, match=r"not begin to follow: .*nobody is there"):
+                each.result(0)
+        third = replicas.follow(NAME, AWAY, None)
+        replicas.abandon(NAME, second)
+        assert not third.done(), "who has asked since then waits for himself"
+        replicas.detach(NAME)
+        with pytest.raises(InvalidArgument, match="was detached before it began"):
+            third.result(0)
+        fourth = replicas.follow(NAME, AWAY, None)
+        replicas.close()
+        with pytest.raises(InvalidArgument, match="the broker stops"):
+            fourth.result(0)
