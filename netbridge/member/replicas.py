@@ -67,6 +67,8 @@ class Replicating(Passive):
         self.ticked_at = self.steady_from = now
         self.hand_to = ""
         self.hands_until = NEVER
+        self.parks = False
+        """It is stopped with `--no-handover`."""
         self.is_drained = False
         self.is_held = False
         """Nothing but records is written any more."""
@@ -234,6 +236,8 @@ class Replicating(Passive):
         self._list_without_those_that_leave()
         for member in sorted(self.counted - self.followers.keys()):
             self._replica_lost(member, "it is not linked", now)
+        if self.is_stopping:
+            self.stop_serving(hands_over=not self.parks, now=now)
 
     def has(self, member: str, stream: int, number: int, now: float) -> None:
         """A replica has confirmed all frames up to this number."""
@@ -510,6 +514,8 @@ class Replicating(Passive):
     def fence(self, why: str, now: float) -> None: ...
     @abstractmethod
     def _gives_way(self, now: float) -> bool: ...
+    @abstractmethod
+    def stop_serving(self, *, hands_over: bool, now: float) -> None: ...
     @abstractmethod
     def _drain(self, now: float) -> None: ...
     @abstractmethod

@@ -53,9 +53,7 @@ class Serving(Replicating):
         if self.purpose is Purpose.HAND_OVER and self.state is State.HANDING_OVER:
             self._handed_over(grant, now)
         elif self.state in SERVING:
-            if self.state is State.HANDING_OVER:
-                self._abandon_hand_over("it keeps being live", now)
-            self._next_epoch(grant)
+            self._keeps_being_live(grant, now)
         else:
             self.passive_won(grant, now)
 
@@ -63,10 +61,16 @@ class Serving(Replicating):
         if self.state not in SERVING:
             self.passive_taken(grant, now)
         elif grant.holder == self.me:
-            self._next_epoch(grant)
+            self._keeps_being_live(grant, now)
         else:
             self.held_by = grant
             self.fence(granted(grant), now)
+
+    def _keeps_being_live(self, grant: Grant, now: float) -> None:
+        """A stop comes behind that epoch's first record, and so does giving way."""
+        self._next_epoch(grant)
+        if self.state is State.HANDING_OVER and not self.is_stopping:
+            self._abandon_hand_over("it keeps being live", now)
 
     def lost_vote(self, now: float) -> None:
         if self.state is State.HANDING_OVER:
@@ -158,9 +162,12 @@ class Serving(Replicating):
         return self.state is State.HANDING_OVER
 
     def stop_serving(self, *, hands_over: bool, now: float) -> None:
-        """A graceful stop."""
+        """A graceful stop.  An epoch that is granted to it begins first."""
+        self.parks = not hands_over
         if self.state in (State.LIVE, State.SUSPENDED) and self.announced:
-            if hands_over:
+            if self.granted is not None:
+                self.hands_until = min(self.hands_until, now + self.options.handover_timeout)
+            elif hands_over:
                 self._hand_over(self.announced, now)
             else:
                 self.final = Parked()
@@ -238,7 +245,8 @@ class Serving(Replicating):
     def _accepted(self, member: str, now: float) -> None:
         """It is there.  Who is gone, and is granted an epoch, keeps everybody else from it."""
         is_asked = self.state is State.HANDING_OVER and self.is_drained and member == self.hand_to
-        if not is_asked or self.candidate is not None or self.final is not None:
+        is_decided = self.granted is not None or self.final is not None
+        if not is_asked or self.candidate is not None or is_decided:
             return
         if self.options.electorate is None and self.is_broken:
             self._hand_over_by_word(now)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from shmbroker.netbridge.election.question import Copy, Grant
+from shmbroker.netbridge.member.action import Begin
+from shmbroker.netbridge.member.core import NEVER
 from shmbroker.netbridge.member.standing import State
-from tests.netbridge.member.group import Group, pair, three
+from tests.netbridge.member.group import LONG, Group, pair, three
 
 
 def of_three(voters: int) -> Group:
@@ -55,3 +58,67 @@ def test_all_are_stopped_at_once_but_one(has_voters: bool) -> None:
     stops(group, "a", "c")
     assert group.state("a") is State.HANDING_OVER
     is_handed_over(group)
+
+
+def begins_without(group: Group, member: str) -> None:
+    """An epoch that is granted to `a`, whose disk is slow."""
+    group.disks["a"].slow_until = LONG
+    group.dies(member)
+    group.until(lambda: group.machine("a").granted is not None)
+
+
+def test_a_stop_while_an_epoch_begins() -> None:
+    group = of_three(1)
+    begins_without(group, "c")
+    stops(group, "a")
+    is_handed_over(group)
+    assert group.machine("b").epoch == 3
+
+
+def test_a_stop_with_no_handover_while_an_epoch_begins() -> None:
+    group = of_three(1)
+    begins_without(group, "c")
+    stops(group, "a", hands_over=False)
+    group.reaches("b", State.PARKED)
+    assert "a: handed over nobody: parked" in group.lines()
+
+
+def test_a_stop_while_an_epoch_begins_that_cannot_be_written() -> None:
+    group = of_three(1)
+    begins_without(group, "c")
+    group.disks["a"].fails_until = LONG
+    stops(group, "a")
+    group.reaches("a", State.STOPPED)
+    group.reaches("b", State.ALONE)
+
+
+@pytest.mark.parametrize("is_stopped", [True, False])
+def test_voters_had_let_the_live_go_on_when_it_hands_over(is_stopped: bool) -> None:
+    group = of_three(1)
+    process, live = group.members["a"], group.machine("a")
+    if is_stopped:
+        group.dies("c")
+        stops(group, "a")
+    else:
+        process.does(live.hands_over("b", group.hosts["a"].clock))
+    assert live.state is State.HANDING_OVER
+    live.taken(Grant(2, "a", (Copy("a"), Copy("b"))), group.hosts["a"].clock)
+    process.does(live.done())
+    if is_stopped:
+        is_handed_over(group)
+        assert group.machine("b").epoch == 3
+    else:
+        group.until(lambda: live.epoch == 2)
+        assert live.state is State.LIVE
+        assert live.hands_until == group.machine("b").closing_until == NEVER
+
+
+def test_voters_had_let_the_live_go_on_when_it_hands_over_because_its_disk_is_full() -> None:
+    group = of_three(1)
+    live, now = group.machine("a"), group.hosts["a"].clock
+    live.cannot_write(now)
+    assert live.state is State.HANDING_OVER
+    live.taken(Grant(2, "a", (Copy("a"), Copy("b"))), now)
+    assert [type(each) for each in live.done()].count(Begin) == 1
+    assert live.state is State.SUSPENDED, "it hands over once that epoch is written"
+    assert live.granted is not None
