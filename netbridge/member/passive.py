@@ -177,8 +177,8 @@ class Passive(Claiming):
             self._look(now)  # somebody else was made live meanwhile
         elif self.state is State.PROMOTING:
             self._hold("on-promote said no")
-            if self.options.electorate is None:
-                self.refused_until = self.retry_at = now + self.options.retry_wait
+            self.purpose = Purpose.TAKE_OVER  # of the next question
+            self.refused_until = self.retry_at = now + self.options.retry_wait
         return self.done()
 
     def _begin(self, grant: Grant, *, is_forced: bool = False) -> None:

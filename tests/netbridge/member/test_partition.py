@@ -220,6 +220,20 @@ def test_who_goes_on_runs_its_command_until_that_says_yes(monkeypatch: pytest.Mo
     assert group.watch.begun == {1: "a", 2: "b"}
 
 
+def test_who_was_granted_an_epoch_runs_its_command_until_that_says_yes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(member, "PROMOTE_SECONDS", (0.05, 0.05))
+    group = pair(has_command=True)
+    group.dies("a")
+    group.reaches("b", State.PROMOTING)
+    group.members["b"].does(group.machine("b").promoted(False, group.hosts["b"].clock))
+    assert group.machine("b").why == "on-promote said no"
+    group.reaches("b", State.PROMOTING)
+    group.reaches("b", State.ALONE)
+    assert group.watch.begun == {1: "a", 2: "b"}
+
+
 def test_of_several_another_one_goes_on_if_the_command_of_the_first_says_no(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
