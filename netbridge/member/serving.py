@@ -354,9 +354,10 @@ class Serving(Replicating):
     def _met_another(self, member: str, hello: Hello, now: float) -> None:
         if hello.node != self.node:
             return
+        is_granted = self.granted is not None and self.options.electorate is not None
         if self.is_over(hello.epoch, hello.last):
             self.fence(f"{member} has epoch {hello.epoch}", now)
-        elif hello.serves and hello.epoch == self.epoch:
+        elif hello.serves and hello.epoch == self.epoch and not is_granted:
             self._same_epoch(member, hello, now)
         elif hello.serves:
             self.tell(member, self.hello)
