@@ -148,13 +148,15 @@ def handover(folder: Path, member: str) -> None:
     """
 )
 @folder_argument
-@click.option("--force", is_flag=True, help="Also if it may lack what was confirmed.")
+@click.option("--force", is_flag=True,
+              help="Also if it may lack what was confirmed, or its live may be there.")  # fmt: skip
 @yes_option
 def activate(folder: Path, force: bool, yes: bool) -> None:
     """Have a member that is held, or parked, become live.
 
-    With --force also if it may lack what was confirmed elsewhere; what is lost then is lost for
-    good.  It is written to the log, with user and epoch.
+    With --force also if it may lack what was confirmed elsewhere, which is lost for good then; and
+    if nobody can be asked whether another one is live.  It is written to the log, with user and
+    epoch.
     """
     if force and not yes:
         raise click.UsageError(

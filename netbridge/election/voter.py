@@ -8,8 +8,9 @@ MEMBER is on the in-sync list, and:
 * or the live itself asks, in the name of a backup: it hands over.
 
 What was accepted is never taken back, except by a later ballot for the same epoch.  An answer
-leaves when everything that the voter knew by then is synced.  After a restart each live has a whole
-lease, because renewals are not kept.
+leaves when everything that the voter knew by then is synced.  A voter that is in doubt may sync
+nothing meanwhile: it says later at once, and goes on keeping leases.  After a restart each live has
+a whole lease, because renewals are not kept.
 """
 
 from __future__ import annotations
@@ -61,6 +62,8 @@ class Voter:
         self.lease = lease
         """Seconds; a live that wants a longer one has that."""
         self.ledgers = dict(ledgers)
+        self.synced = dict(ledgers)
+        """Of these: what may be told, whatever comes."""
         self.leased_until = {node: now + self._lease_of(node) for node in ledgers}
         """Until when nobody else gets a grant: of the live of each node."""
         self.links: set[tuple[Node, str]] = set()
@@ -71,6 +74,7 @@ class Voter:
         self.waiting: dict[tuple[Node, str], Question] = {}
         """By node and asker: what was denied because the live is seen, and may change."""
         self._unsaid: deque[tuple[int, Say]] = deque()
+        self._keeping: deque[Keep] = deque()
         self._keeps = 0
         self._kept = 0
 
@@ -103,12 +107,16 @@ class Voter:
     def kept(self, number: int) -> Actions:
         """Up to this one everything is synced."""
         self._kept = max(self._kept, number)
+        while self._keeping and self._keeping[0].number <= self._kept:
+            keep = self._keeping.popleft()
+            self.synced[keep.node] = keep.ledger
         while self._unsaid and self._unsaid[0][0] <= self._kept:
             yield self._unsaid.popleft()[1]
 
     def forget(self, node: Node) -> None:
         """The operator says so: this node is no more."""
         self.ledgers.pop(node, None)
+        self.synced.pop(node, None)
         self.leased_until.pop(node, None)
 
     @property
@@ -130,6 +138,10 @@ class Voter:
         node, epoch = question.node, question.grant.epoch
         yield from self._learn(node, question.told)
         verdict, reason = self._judged(question, now)
+        if verdict is Verdict.LATER and self._kept < self._keeps:
+            later = Answer(node, question.step, question.attempt, verdict, reason)
+            yield Say(question.asker, later)
+            return
         ledger = self.ledgers.get(node, Ledger())
         is_ready = question.step is not Step.WOULD and question.ballot is not None
         if verdict is Verdict.YES and is_ready and not self._is_settled(ledger, epoch):
@@ -254,8 +266,12 @@ class Voter:
             yield from self._keep(node, changed)
         self.renewing.add((node, member))
         self.leased_until[node] = now + self._lease_of(node)
-        told = self.ledgers[node].version
-        yield from self._say(member, Renewed(node, grant.epoch, told, renew.serial))
+        synced = self.synced.get(node, Ledger())
+        if self.is_in_doubt and self._is_settled(synced, grant.epoch):
+            yield Say(member, Renewed(node, grant.epoch, synced.version, renew.serial))
+        else:
+            told = self.ledgers[node].version
+            yield from self._say(member, Renewed(node, grant.epoch, told, renew.serial))
 
     def _release(self, node: Node, member: str) -> None:
         known = self.ledgers.get(node, Ledger()).known
@@ -273,7 +289,9 @@ class Voter:
     def _keep(self, node: Node, ledger: Ledger) -> Actions:
         self.ledgers[node] = ledger
         self._keeps += 1
-        yield Keep(node, ledger, self._keeps)
+        keep = Keep(node, ledger, self._keeps)
+        self._keeping.append(keep)
+        yield keep
 
     def _say(self, to: str, what: FromVoter) -> Actions:
         if self._kept >= self._keeps:

@@ -13,6 +13,7 @@ from shmbroker.netbridge.election.question import Grant
 from shmbroker.netbridge.member.action import Alert
 from shmbroker.netbridge.member.comparing import Comparing
 from shmbroker.netbridge.member.core import NEVER
+from shmbroker.netbridge.member.options import CONTINUE_ALONE
 from shmbroker.netbridge.member.said import GoAhead, Hello
 from shmbroker.netbridge.member.standing import LOOKING, State
 
@@ -68,6 +69,16 @@ class Claiming(Comparing):
         said = {member for member, hello in self.peers.items()
                 if hello.node == self.node and (hello.serves or hello.is_following)}
         return ", ".join(sorted(said | self.let_ahead))
+
+    @property
+    def unmet(self) -> str:
+        """Who may be live beside it, as nobody can be asked, and it does not hear of them: only
+        --force begins an epoch.  A parked group has no live."""
+        options = self.options
+        may = not options.activates or options.on_partition == CONTINUE_ALONE or self._is_next
+        if options.electorate is not None or may or self.state is State.PARKED:
+            return ""
+        return ", ".join(sorted(self.missed - self.peers.keys()))
 
     # --- who goes first -----------------------------------------------------------------------
 

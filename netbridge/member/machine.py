@@ -187,6 +187,10 @@ class Member(Draining):
             self.death_proven(member, now)
         return self.done()
 
+    def runs_command(self, has_command: bool) -> None:
+        """From now on, before it takes over."""
+        self.options = replace(self.options, has_command=has_command)
+
     def fails(self, why: str) -> list[Action]:
         """It cannot go on."""
         self.log(Alert.HELD, why)

@@ -218,7 +218,7 @@ class Passive(Claiming):
             if self.options.electorate is not None:
                 self.becomes(State.ASKING)
                 self.asks(Purpose.TAKE_OVER, self.alone_grant, now)
-            elif not self.rivals:
+            elif not (self.rivals or self.unmet):
                 self.is_called = True
                 self._goes_first(now)
                 self.is_called = bool(self.claim)

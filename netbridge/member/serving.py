@@ -67,10 +67,10 @@ class Serving(Replicating):
             self.fence(granted(grant), now)
 
     def _keeps_being_live(self, grant: Grant, now: float) -> None:
-        """A stop comes behind that epoch's first record."""
+        """A stop comes behind that epoch's first record, and so does giving way."""
+        self._next_epoch(grant)
         if self.state is State.HANDING_OVER and not self.is_stopping:
             self._abandon_hand_over("it keeps being live", now)
-        self._next_epoch(grant)
 
     def lost_vote(self, now: float) -> None:
         if self.state is State.HANDING_OVER:
@@ -245,7 +245,8 @@ class Serving(Replicating):
     def _accepted(self, member: str, now: float) -> None:
         """It is there.  Who is gone, and is granted an epoch, keeps everybody else from it."""
         is_asked = self.state is State.HANDING_OVER and self.is_drained and member == self.hand_to
-        if not is_asked or self.candidate is not None or self.final is not None:
+        is_decided = self.granted is not None or self.final is not None
+        if not is_asked or self.candidate is not None or is_decided:
             return
         if self.options.electorate is None and self.is_broken:
             self._hand_over_by_word(now)
@@ -353,9 +354,10 @@ class Serving(Replicating):
     def _met_another(self, member: str, hello: Hello, now: float) -> None:
         if hello.node != self.node:
             return
+        is_granted = self.granted is not None and self.options.electorate is not None
         if self.is_over(hello.epoch, hello.last):
             self.fence(f"{member} has epoch {hello.epoch}", now)
-        elif hello.serves and hello.epoch == self.epoch:
+        elif hello.serves and hello.epoch == self.epoch and not is_granted:
             self._same_epoch(member, hello, now)
         elif hello.serves:
             self.tell(member, self.hello)

@@ -309,6 +309,8 @@ class ReplicatedInstance:
             return
         former = self.config
         self.config, answer = reloading.again(self.reload, former, self.log)
+        has_command = bool(self.config.on_promote)
+        self._in_thread(lambda acting: acting.machine.runs_command(has_command))
         if self._shown is not None and self._shown.state == "live":
             listed.reloaded(former, self.config, self.log)
         # who hears the answer may use what the network has from then on

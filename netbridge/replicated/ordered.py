@@ -76,6 +76,9 @@ def _activate(acting: Acting, given: Mapping[str, Any], line: Line) -> str:
     if not is_forced and machine.rivals:
         return (f"{machine.rivals} may be live, or become live just now: --force activates "
                 f"{machine.me} all the same")  # fmt: skip
+    if not is_forced and machine.unmet:
+        return (f"{machine.me} does not hear of {machine.unmet}, which may be live, and nobody can "
+                "be asked: --force activates it all the same")  # fmt: skip
     if machine.state is State.PARKED and not is_forced:
         machine.is_parked = False
     former, actions = machine.epoch, machine.command(is_forced=is_forced, now=now())

@@ -240,3 +240,49 @@ def test_who_only_hears_of_a_list_gives_no_lease() -> None:
     machine = alone_here()
     verdict(machine, replace(question(), told=Listed(BOTH, 2)), 1.5)
     assert machine.leased_until[NODE] == LEASE
+
+
+OTHER = b"M" * 16
+THEIRS = Grant(3, "x", (Copy("x"), Copy("y")))
+
+
+def in_doubt() -> tuple[Voter, int]:
+    """It has made a promise, and its own replica is lost: nothing is synced before it goes on."""
+    machine = voter()
+    synced(machine, list(machine.heard("x", Renew(OTHER, THEIRS, 5, 1), 0.0)))
+    [keep] = machine.heard("a", question("a", step=Step.PREPARE), 0.1)
+    assert isinstance(keep, Keep)
+    machine.is_in_doubt = True
+    return machine, keep.number
+
+
+def test_one_in_doubt_says_later_also_if_it_cannot_sync() -> None:
+    machine, number = in_doubt()
+    for step in Step:
+        [said] = machine.heard("a", question("a", step=step), 0.2)
+        assert isinstance(said, Say)
+        assert said.what == Answer(
+            NODE, step, 1, Verdict.LATER, "it does not know whether it may go on"
+        )
+    machine.is_in_doubt = False
+    [said] = machine.kept(number)
+    assert isinstance(said, Say)
+    assert isinstance(said.what, Answer)
+    assert said.what.verdict is Verdict.YES
+
+
+def test_one_in_doubt_keeps_leases_and_tells_what_is_synced() -> None:
+    machine, number = in_doubt()
+    assert list(machine.heard("x", Renew(OTHER, THEIRS, 5, 2), 0.5)) == [
+        Say("x", Renewed(OTHER, 3, 5, 2))
+    ]
+    alone = replace(THEIRS, copies=THEIRS.copies[:1])
+    [_, told] = machine.heard("x", Renew(OTHER, alone, 6, 3), 0.6)
+    assert told == Say("x", Renewed(OTHER, 3, 5, 3)), "the newer list is not synced"
+    later = replace(THEIRS, epoch=4)
+    assert not [each for each in machine.heard("x", Renew(OTHER, later, 9, 4), 0.8)
+                if isinstance(each, Say)], "nor is this epoch"  # fmt: skip
+    list(machine.kept(number + 2))
+    assert list(machine.heard("x", Renew(OTHER, later, 9, 5), 0.9)) == [
+        Say("x", Renewed(OTHER, 4, 9, 5))
+    ]

@@ -163,8 +163,21 @@ def test_a_call_without_force_begins_nothing_beside_one_that_is_about_to() -> No
     assert machine.epoch == 3, "the other one may begin 2"
 
 
+def test_a_call_without_force_begins_nothing_while_the_live_may_be_there() -> None:
+    group = pair(voters=0)
+    group.parts("a", "b")
+    group.reaches("b", State.HELD)
+    group.reaches("a", State.SUSPENDED)
+    machine, clock = group.machine("b"), group.hosts["b"].clock
+    group.members["b"].does(machine.command(is_forced=False, now=clock))
+    assert group.state("b") is State.HELD
+    assert machine.unmet == "a"
+    is_told_of_the_death(group, "b")
+    assert not machine.unmet
+
+
 def test_a_call_is_let_go_ahead_as_well() -> None:
-    group = without_their_live()
+    group = without_their_live(changes={"activates": False})
     group.stays_down.add("a")
     machine, clock = group.machine("c"), group.hosts["c"].clock
     group.members["c"].does(machine.command(is_forced=False, now=clock))

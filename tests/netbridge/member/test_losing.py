@@ -10,12 +10,10 @@ from shmbroker.netbridge.election.candidate import Ask, Won
 from shmbroker.netbridge.election.question import Copy, Grant
 from shmbroker.netbridge.member.action import Alert, Line, Unfollow
 from shmbroker.netbridge.member.core import Purpose
-from shmbroker.netbridge.member.machine import Member
-from shmbroker.netbridge.member.options import MemberOptions
-from shmbroker.netbridge.member.said import Closing, Dropped, TakeOver
-from shmbroker.netbridge.member.standing import Past, Position, State
+from shmbroker.netbridge.member.said import Closing, TakeOver
+from shmbroker.netbridge.member.standing import Position, State
 from shmbroker.netbridge.wire.words import Level
-from tests.netbridge.member.group import LONG, Group, pair, three
+from tests.netbridge.member.group import LONG, Group, pair
 
 
 def test_live_crashes_and_its_backup_is_granted_the_next_epoch() -> None:
@@ -423,6 +421,20 @@ def test_live_that_wakes_meets_a_higher_epoch_and_confirms_nothing() -> None:
     group.reaches("a", State.IN_SYNC)
 
 
+def test_live_wakes_while_its_backup_begins_the_epoch_that_it_was_granted() -> None:
+    group = pair()
+    group.disks["b"].slow_until = LONG
+    former = group.machine("a").hello
+    group.dies("a")
+    group.reaches("b", State.BEGINNING)
+    backup, now = group.machine("b"), group.hosts["b"].clock
+    group.members["b"].does(backup.heard("a", former, now))
+    assert backup.state is State.BEGINNING
+    group.reaches("b", State.ALONE)
+    assert backup.epoch == 2
+    assert "conflict" not in group.lines()
+
+
 def test_live_dies_during_a_sync_and_its_backup_stays_passive() -> None:
     group = Group()
     group.starts()
@@ -432,36 +444,6 @@ def test_live_dies_during_a_sync_and_its_backup_stays_passive() -> None:
     group.rests()
     assert not group.serving
     assert "not in sync with a" in group.lines()
-
-
-def test_wrong_password_on_a_backup_and_it_is_refused() -> None:
-    machine = Member(MemberOptions("b", False), Past(), lambda position: True, boot="1", life="1",
-                     now=0.0)  # fmt: skip
-    machine.start(0.0)
-    machine.tick(1.0)
-    machine.refused("a", "wrong password")
-    assert machine.state is State.REFUSED
-    assert machine.why == "a: wrong password"
-
-
-def test_one_member_refuses_a_backup_and_its_live_does_not() -> None:
-    group = three()
-    process, backup = group.members["b"], group.machine("b")
-    process.does(backup.heard("a", Dropped("no progress"), group.hosts["b"].clock))
-    process.does(backup.refused("c", "wrong password"))
-    assert backup.state is State.REFUSED
-    group.reaches("b", State.IN_SYNC)
-
-
-def test_who_is_refused_can_be_forced() -> None:
-    group = pair(voters=0)
-    group.dies("a")
-    group.reaches("b", State.HELD)
-    process, backup = group.members["b"], group.machine("b")
-    process.does(backup.refused("a", "wrong password"))
-    assert backup.state is State.REFUSED
-    process.does(backup.command(is_forced=True, now=group.hosts["b"].clock))
-    group.reaches("b", State.ALONE)
 
 
 def test_acting_live_crashes_and_nobody_is_in_sync_so_the_old_member_is_held() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shmbroker.netbridge.election.question import Copy, Grant
+from shmbroker.netbridge.member.action import Begin
 from shmbroker.netbridge.member.core import NEVER
 from shmbroker.netbridge.member.standing import State
 from tests.netbridge.member.group import LONG, Group, pair, three
@@ -110,3 +111,14 @@ def test_voters_had_let_the_live_go_on_when_it_hands_over(is_stopped: bool) -> N
         group.until(lambda: live.epoch == 2)
         assert live.state is State.LIVE
         assert live.hands_until == group.machine("b").closing_until == NEVER
+
+
+def test_voters_had_let_the_live_go_on_when_it_hands_over_because_its_disk_is_full() -> None:
+    group = of_three(1)
+    live, now = group.machine("a"), group.hosts["a"].clock
+    live.cannot_write(now)
+    assert live.state is State.HANDING_OVER
+    live.taken(Grant(2, "a", (Copy("a"), Copy("b"))), now)
+    assert [type(each) for each in live.done()].count(Begin) == 1
+    assert live.state is State.SUSPENDED, "it hands over once that epoch is written"
+    assert live.granted is not None

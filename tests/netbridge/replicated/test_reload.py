@@ -49,3 +49,13 @@ def test_what_needs_a_restart_stays_as_it_is(node: Made) -> None:
     two.says("a", "alone")
     two["b"].start()
     two.says("b", "in sync")
+
+
+def test_a_command_that_is_new_is_run_at_the_next_takeover(node: Made) -> None:
+    two = node().up()
+    backup = two["b"].folder
+    text = (backup / FILE).read_text()
+    answer = reloaded(backup, text.replace("[ha]\n", '[ha]\non-promote = [["false"]]\n', 1))
+    assert answer.get("applied") == ["ha.on-promote"], answer
+    two["a"].kill()
+    two.says("b", "held: on-promote said no")
