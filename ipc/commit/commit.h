@@ -20,6 +20,8 @@ typedef struct operation {
  * queue that is.  Our commit mutex is held. */
 int64_t record_commit(sb_connection *connection, operation *operations, int64_t count,
                       sb_queue **full);
+/* What this one has committed is about to happen: it may have died before that was counted. */
+void record_count(sb_connection *connection, int64_t dead);
 /* Let all of what this participant has committed happen: SB_OK, or SB_UNFINISHED while a queue has
  * no room.  If it is another's, it is dead, and its byte is locked by us. */
 int64_t record_finish(sb_connection *connection, int64_t id);

@@ -154,19 +154,23 @@ static int64_t walk(sb_connection *connection, void *record, int64_t first, int6
                             : sb_commit_is_blocked(steps) ? SB_UNFINISHED : SB_OK;
 }
 
+void record_count(sb_connection *connection, int64_t dead)
+{
+    if (word_load(participant_transaction(connection, dead), 0) != L_TRANSACTION_COMMITTED)
+        return;
+    if (word_load(record_of(connection, dead), L_TRANSACTION_DURABLE_AT))
+        sb_commit_count(connection->transactions.memory);
+    else
+        sb_commit_count_plain(connection->transactions.memory);
+}
+
 int64_t record_finish(sb_connection *connection, int64_t id)
 {
     void *far = participant_transaction(connection, id);
     int64_t state = word_load(far, 0);
     if (state != L_TRANSACTION_NONE) {
-        char *record = record_of(connection, id);
         bool is_committed = state == L_TRANSACTION_COMMITTED;
-        bool is_durable = is_committed && word_load(record, L_TRANSACTION_DURABLE_AT);
-        if (is_durable && id != connection->id)
-            sb_commit_count(connection->transactions.memory); /* it may have died before it was */
-        else if (is_committed && id != connection->id)
-            sb_commit_count_plain(connection->transactions.memory);
-        int64_t code = walk(connection, record,
+        int64_t code = walk(connection, record_of(connection, id),
                             is_committed ? L_STEP_ACKNOWLEDGE : L_STEP_RETURN, id);
         if (code != SB_OK)
             return code;

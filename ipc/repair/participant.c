@@ -86,6 +86,7 @@ static int64_t repair_queues(sb_connection *connection, int64_t dead, bool publi
  * memory only when all that it published is.  SB_UNFINISHED: some of that waits for room. */
 int64_t repair_owner(sb_connection *connection, int64_t dead)
 {
+    record_count(connection, dead);
     int64_t finished = record_finish(connection, dead);
     if (finished < 0 && finished != SB_UNFINISHED)
         return finished;
