@@ -57,11 +57,8 @@ static int64_t turn_to(place *here, int64_t reference)
     int64_t code = queue_find(connection, reference, &here->queue);
     if (code == SB_OK)
         code = sb_port_to_look(here->queue, &here->port);
-    if (code == SB_DAMAGED || code == SB_NOT_A_SEGMENT || code == SB_OTHER_VERSION ||
-        code == SB_TRUNCATED || code == SB_WRONG_ARENA || code == SB_INVALID) {
-        log_note(connection, "a transaction leaves out a queue: %s", sb_strerror(code));
+    if (ring_is_lost(connection, code, "a transaction"))
         code = SB_NOT_FOUND;
-    }
     here->reference = reference;
     here->code = code;
     return code;
