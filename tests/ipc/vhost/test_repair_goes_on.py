@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +13,9 @@ import pytest
 import shmbroker
 from shmbroker import Broker
 from tests.conftest import SHM
+from tests.support.compiler import compile_preloaded
 from tests.support.holding import holding
+from tests.support.host import PATIENCE
 
 
 def rings(vhost: str) -> set[Path]:
@@ -65,3 +70,38 @@ def test_one_that_may_be_had_later_is_repaired_then(
         ring.chmod(0o600)
         assert other.repair() > 0
         assert has(other, "first", b"1")
+
+
+NO_INOTIFY = """
+#include <errno.h>
+int inotify_init1(int flags)
+{
+    (void)flags;
+    errno = EMFILE;
+    return -1;
+}
+"""
+REPAIRS = """
+import sys, shmbroker
+with shmbroker.connect(sys.argv[1]) as broker:
+    print("ready", flush=True)
+    while broker.repair_for(0.1) == 0:
+        pass
+"""
+
+
+def test_who_repairs_needs_no_inotify(broker: Broker, url: str, tmp_path: Path) -> None:
+    """Other programs of its user may have all that there may be."""
+    library = compile_preloaded(NO_INOTIFY, tmp_path / "none.so")
+    broker.declare_queue("orders").publish(b"a")
+    command = [sys.executable, "-c", REPAIRS, url]
+    environment = os.environ | {"LD_PRELOAD": str(library)}
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as repairs,
+        holding(url, ["orders"], tmp_path) as holder,
+    ):
+        assert repairs.stdout is not None
+        assert repairs.stdout.readline() == b"ready\n"
+        holder.kill()
+        assert repairs.wait(PATIENCE) == 0
+        assert has(broker, "orders", b"a")
