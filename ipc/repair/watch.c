@@ -21,6 +21,7 @@
 
 #define LOOK_NS 100000000
 #define REPAIR_NS 1000000000
+#define SPARE_FILES 64 /* of those that the process may open: others in it need some */
 
 typedef struct watch {
     struct pollfd files[L_PARTICIPANTS + 1];
@@ -28,12 +29,16 @@ typedef struct watch {
     bool blind; /* somebody lives, or comes, whom we cannot watch */
 } watch;
 
+/* False: there is no such descriptor, or others will need it. */
 static bool watch_one(watch *made, int file)
 {
-    if (file >= 0)
+    bool watches = file >= 0 && file < sysconf(_SC_OPEN_MAX) - SPARE_FILES;
+    if (watches)
         made->files[made->count++] = (struct pollfd){.fd = file, .events = POLLIN};
-    made->blind |= file < 0;
-    return file >= 0;
+    else if (file >= 0)
+        close(file);
+    made->blind |= !watches;
+    return watches;
 }
 
 static void watch_news(sb_connection *connection, watch *made)
