@@ -392,6 +392,8 @@ static int64_t decide(attempt *made, sb_queue **full)
     void *far = participant_transaction(connection, connection->id);
     int64_t code = SB_OK, now_ns = realtime_ns();
     write_down(made);
+    if (word_load(made->record, L_TRANSACTION_DURABLE_AT))
+        sb_commit_gate_wait(connection); /* before it looks for room: others publish meanwhile */
     word_store(far, 0, L_TRANSACTION_PREPARED);
     for (int64_t each = 0; each < made->parties_count && code == SB_OK; each++) {
         code = prepare(made, &made->parties[each], now_ns);
@@ -404,7 +406,7 @@ static int64_t decide(attempt *made, sb_queue **full)
                                                          : explained_commit(*full, code);
     }
     if (word_load(made->record, L_TRANSACTION_DURABLE_AT))
-        sb_commit_gate_wait(connection);
+        sb_commit_gate_wait(connection); /* it may have been closed since */
     connection->stamp = sb_commit_decide(connection->transactions.memory, made->record, far);
     if (!connection->stamp)
         sb_commit_count_plain(connection->transactions.memory);
