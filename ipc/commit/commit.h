@@ -27,8 +27,8 @@ void record_count(sb_connection *connection, int64_t dead);
 int64_t record_finish(sb_connection *connection, int64_t id);
 /* Let what another participant has committed happen, while it may go on with it: SB_OK,
  * SB_UNFINISHED while a queue has no room, or why it cannot be done.  *serial: which it was, 0:
- * nothing is committed. */
-int64_t record_help(sb_connection *connection, int64_t id, int64_t *serial);
+ * nothing is committed.  `wanted`: only if it is this one, 0: whichever it is. */
+int64_t record_help(sb_connection *connection, int64_t id, int64_t wanted, int64_t *serial);
 /* The same of what was decided before the vhost was restored: whether there is room or not. */
 int64_t record_restored(sb_connection *connection, operation *operations, int64_t count);
 /* Its record, in shared memory. */

@@ -178,7 +178,7 @@ int64_t record_finish(sb_connection *connection, int64_t id)
     return SB_OK;
 }
 
-int64_t record_help(sb_connection *connection, int64_t id, int64_t *serial)
+int64_t record_help(sb_connection *connection, int64_t id, int64_t wanted, int64_t *serial)
 {
     void *copy = malloc(L_TRANSACTION_BYTES);
     *serial = 0;
@@ -186,7 +186,8 @@ int64_t record_help(sb_connection *connection, int64_t id, int64_t *serial)
         return fail_system("memory for a commit record");
     *serial = sb_commit_copy(record_of(connection, id), participant_transaction(connection, id),
                              copy);
-    int64_t code = *serial ? walk(connection, copy, L_STEP_ACKNOWLEDGE, 0) : SB_OK;
+    bool is_it = *serial && (wanted == 0 || *serial == wanted);
+    int64_t code = is_it ? walk(connection, copy, L_STEP_ACKNOWLEDGE, 0) : SB_OK;
     free(copy);
     return code;
 }
