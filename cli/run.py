@@ -275,15 +275,19 @@ def show(done: int, size: int) -> None:
 
 
 def repair_vhost(vhost: str, spool_of: Callable[[], Spool] | None) -> None:
+    from shmbroker.ipc.instance import repairing
+
     signal.signal(signal.SIGTERM, stop)
     with connected(vhost) as broker, ExitStack() as open_spools:
         spool = None if spool_of is None else open_spools.enter_context(spool_of())
         remark(f"repairing vhost {vhost}")
+
+        def repair() -> None:
+            if repaired := broker.repair_for(None if spool is None else ticked(spool)):
+                remark(f"a participant died: {repaired} repairs")
+
         try:
-            while True:
-                repaired = broker.repair_for(None if spool is None else ticked(spool))
-                if repaired:
-                    remark(f"a participant died: {repaired} repairs")
+            repairing.for_ever(repair, remark)
         except Stopped:
             remark(f"no longer repairing vhost {vhost}")
 

@@ -139,9 +139,11 @@ static void help_again(sb_journaler *journaler)
 {
     int64_t last = 0, serial;
     for (unplaced *each = journaler->unplaced; each; each = each->next) {
-        if (each->participant != last && !each->until)
-            record_help(journaler->connection, each->participant, &serial);
+        if (each->participant == last || each->until || !goes_on(journaler->connection, each))
+            continue;
         last = each->participant;
+        /* nothing that it has committed since: that may not be counted yet */
+        record_help(journaler->connection, last, each->serial, &serial);
     }
 }
 

@@ -20,13 +20,15 @@ typedef struct operation {
  * queue that is.  Our commit mutex is held. */
 int64_t record_commit(sb_connection *connection, operation *operations, int64_t count,
                       sb_queue **full);
+/* What this one has committed is about to happen: it may have died before that was counted. */
+void record_count(sb_connection *connection, int64_t dead);
 /* Let all of what this participant has committed happen: SB_OK, or SB_UNFINISHED while a queue has
  * no room.  If it is another's, it is dead, and its byte is locked by us. */
 int64_t record_finish(sb_connection *connection, int64_t id);
 /* Let what another participant has committed happen, while it may go on with it: SB_OK,
  * SB_UNFINISHED while a queue has no room, or why it cannot be done.  *serial: which it was, 0:
- * nothing is committed. */
-int64_t record_help(sb_connection *connection, int64_t id, int64_t *serial);
+ * nothing is committed.  `wanted`: only if it is this one, 0: whichever it is. */
+int64_t record_help(sb_connection *connection, int64_t id, int64_t wanted, int64_t *serial);
 /* The same of what was decided before the vhost was restored: whether there is room or not. */
 int64_t record_restored(sb_connection *connection, operation *operations, int64_t count);
 /* Its record, in shared memory. */

@@ -156,7 +156,7 @@ static int64_t who_is_inside(const commit_gate *at)
 /* Do what it has committed, as far as there is room.  Whether it is inside no more. */
 static bool help(commit_gate *at, int64_t id, bool is_late)
 {
-    int64_t serial, code = record_help(at->connection, id, &serial);
+    int64_t serial, code = record_help(at->connection, id, 0, &serial);
     bool is_done = code == SB_OK || code == SB_UNFINISHED;
     if (serial == 0 || (!is_done && !is_late))
         return false;

@@ -57,11 +57,8 @@ static int64_t turn_to(place *here, int64_t reference)
     int64_t code = queue_find(connection, reference, &here->queue);
     if (code == SB_OK)
         code = sb_port_to_look(here->queue, &here->port);
-    if (code == SB_DAMAGED || code == SB_NOT_A_SEGMENT || code == SB_OTHER_VERSION ||
-        code == SB_TRUNCATED || code == SB_WRONG_ARENA || code == SB_INVALID) {
-        log_note(connection, "a transaction leaves out a queue: %s", sb_strerror(code));
+    if (ring_is_lost(connection, code, "a transaction"))
         code = SB_NOT_FOUND;
-    }
     here->reference = reference;
     here->code = code;
     return code;
@@ -154,19 +151,23 @@ static int64_t walk(sb_connection *connection, void *record, int64_t first, int6
                             : sb_commit_is_blocked(steps) ? SB_UNFINISHED : SB_OK;
 }
 
+void record_count(sb_connection *connection, int64_t dead)
+{
+    if (word_load(participant_transaction(connection, dead), 0) != L_TRANSACTION_COMMITTED)
+        return;
+    if (word_load(record_of(connection, dead), L_TRANSACTION_DURABLE_AT))
+        sb_commit_count(connection->transactions.memory);
+    else
+        sb_commit_count_plain(connection->transactions.memory);
+}
+
 int64_t record_finish(sb_connection *connection, int64_t id)
 {
     void *far = participant_transaction(connection, id);
     int64_t state = word_load(far, 0);
     if (state != L_TRANSACTION_NONE) {
-        char *record = record_of(connection, id);
         bool is_committed = state == L_TRANSACTION_COMMITTED;
-        bool is_durable = is_committed && word_load(record, L_TRANSACTION_DURABLE_AT);
-        if (is_durable && id != connection->id)
-            sb_commit_count(connection->transactions.memory); /* it may have died before it was */
-        else if (is_committed && id != connection->id)
-            sb_commit_count_plain(connection->transactions.memory);
-        int64_t code = walk(connection, record,
+        int64_t code = walk(connection, record_of(connection, id),
                             is_committed ? L_STEP_ACKNOWLEDGE : L_STEP_RETURN, id);
         if (code != SB_OK)
             return code;
@@ -177,7 +178,7 @@ int64_t record_finish(sb_connection *connection, int64_t id)
     return SB_OK;
 }
 
-int64_t record_help(sb_connection *connection, int64_t id, int64_t *serial)
+int64_t record_help(sb_connection *connection, int64_t id, int64_t wanted, int64_t *serial)
 {
     void *copy = malloc(L_TRANSACTION_BYTES);
     *serial = 0;
@@ -185,7 +186,8 @@ int64_t record_help(sb_connection *connection, int64_t id, int64_t *serial)
         return fail_system("memory for a commit record");
     *serial = sb_commit_copy(record_of(connection, id), participant_transaction(connection, id),
                              copy);
-    int64_t code = *serial ? walk(connection, copy, L_STEP_ACKNOWLEDGE, 0) : SB_OK;
+    bool is_it = *serial && (wanted == 0 || *serial == wanted);
+    int64_t code = is_it ? walk(connection, copy, L_STEP_ACKNOWLEDGE, 0) : SB_OK;
     free(copy);
     return code;
 }
@@ -391,6 +393,8 @@ static int64_t decide(attempt *made, sb_queue **full)
     void *far = participant_transaction(connection, connection->id);
     int64_t code = SB_OK, now_ns = realtime_ns();
     write_down(made);
+    if (word_load(made->record, L_TRANSACTION_DURABLE_AT))
+        sb_commit_gate_wait(connection); /* before it looks for room: others publish meanwhile */
     word_store(far, 0, L_TRANSACTION_PREPARED);
     for (int64_t each = 0; each < made->parties_count && code == SB_OK; each++) {
         code = prepare(made, &made->parties[each], now_ns);
@@ -403,7 +407,7 @@ static int64_t decide(attempt *made, sb_queue **full)
                                                          : explained_commit(*full, code);
     }
     if (word_load(made->record, L_TRANSACTION_DURABLE_AT))
-        sb_commit_gate_wait(connection);
+        sb_commit_gate_wait(connection); /* it may have been closed since */
     connection->stamp = sb_commit_decide(connection->transactions.memory, made->record, far);
     if (!connection->stamp)
         sb_commit_count_plain(connection->transactions.memory);

@@ -19,7 +19,7 @@ from shmbroker.ipc.base.errors import (
 from shmbroker.ipc.broker.journaler import Restored
 from shmbroker.ipc.broker.store_writer import StoreWriter
 from shmbroker.ipc.connection.broker import Broker
-from shmbroker.ipc.instance import formats, full_disk, leaving, listed, moving, rings
+from shmbroker.ipc.instance import formats, full_disk, leaving, listed, moving, repairing, rings
 from shmbroker.ipc.instance.beat import Beat
 from shmbroker.ipc.instance.candidate import Candidate
 from shmbroker.ipc.instance.lock import record
@@ -209,10 +209,13 @@ class Live(Candidate):
         """Give to others what the dead have left, as soon as they die."""
         broker = self.broker
         assert broker is not None
+
+        def repair() -> None:
+            if repaired := broker.repair_for():
+                self.log.write("repaired what a participant left", repairs=repaired)
+
         with suppress(ConnectionClosed):
-            while True:
-                if repaired := broker.repair_for():
-                    self.log.write("repaired what a participant left", repairs=repaired)
+            repairing.for_ever(repair, lambda why: self.log.write("warning", why=why))
 
     def _hand_over(self) -> None:
         self._in_background(self._let_go, lambda _: self._do(self._handed_over()))

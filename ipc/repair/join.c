@@ -33,14 +33,18 @@ int64_t participant_join(sb_connection *connection, const char *name, bool repai
         if (id >= participants_high(connection))
             code = sb_system_allocate(connection->participants.file, participant_at(id),
                                       L_PARTICIPANT_BYTES);
-        if (code != SB_OK)
-            return fail_system("memory for a participant");
+        if (code != SB_OK) {
+            code = fail_system("memory for a participant");
+            participant_lock_byte(connection->lock_file, id, F_UNLCK);
+            return code;
+        }
         raise_high(connection, id + 1);
         char *entry = participant_entry(connection, id);
         connection->id = id;
         if (word_load(entry, L_PARTICIPANT_STATE_AT) != L_PARTICIPANT_FREE) {
             /* its former owner is dead or leaving: first put right what it left */
             if (!repairs || participant_still_runs(entry) || repair_owner(connection, id) < 0) {
+                connection->id = 0; /* it stays that of another */
                 participant_lock_byte(connection->lock_file, id, F_UNLCK);
                 continue;
             }
@@ -50,7 +54,6 @@ int64_t participant_join(sb_connection *connection, const char *name, bool repai
         participant_state_set(connection, id, L_PARTICIPANT_LIVE);
         return SB_OK;
     }
-    connection->id = 0;
     return fail(SB_TOO_MANY, "vhost '%s' has %d participants already: close some",
                 connection->vhost, (int)L_PARTICIPANTS - 1);
 }

@@ -10,6 +10,15 @@
 #include "ring/ring.h"
 #include "vhost/vhost.h"
 
+/* One more is repaired, or cannot be now: of what is wrong the first is kept.  False: nor can any
+ * other, as nobody has the catalog's lock for it either. */
+static bool add(int64_t *repaired, int64_t code)
+{
+    if (*repaired >= 0)
+        *repaired = code < 0 ? code : *repaired + code;
+    return code != SB_LOCKED;
+}
+
 /* Repair one queue of what `dead` left there, under the catalog's lock: a queue that is deleted and
  * declared again meanwhile would be another one. */
 static int64_t repair_queue(sb_connection *connection, int64_t reference, int64_t dead,
@@ -24,8 +33,9 @@ static int64_t repair_queue(sb_connection *connection, int64_t reference, int64_
         code = queue_repair(queue, dead, publishes);
     else if (code == SB_NOT_FOUND)
         participant_forgets(connection, dead, reference);
+    bool is_over = code == SB_NOT_FOUND || ring_is_lost(connection, code, "a repair");
     connection_unlock(connection);
-    return code == SB_NOT_FOUND ? 0 : code;
+    return is_over ? 0 : code;
 }
 
 static int64_t repair_all(sb_connection *connection, int64_t dead, bool publishes)
@@ -33,10 +43,8 @@ static int64_t repair_all(sb_connection *connection, int64_t dead, bool publishe
     int64_t repaired = 0, row = 0;
     while ((row = sb_row_next(connection->catalog.memory, L_QUEUES, row)) >= 0) {
         int64_t reference = sb_row_reference(connection->catalog.memory, L_QUEUES, row++);
-        int64_t code = reference < 0 ? 0 : repair_queue(connection, reference, dead, publishes);
-        if (code < 0 && code != SB_DAMAGED)
-            return code;
-        repaired += code > 0 ? code : 0;
+        if (reference >= 0 && !add(&repaired, repair_queue(connection, reference, dead, publishes)))
+            break;
     }
     return repaired;
 }
@@ -73,9 +81,8 @@ static int64_t repair_queues(sb_connection *connection, int64_t dead, bool publi
             int64_t word = word_load(entry, L_PARTICIPANT_LIST_AT + 8 * index);
             int64_t reference = word & ~L_USES;
             code = reference ? repair_queue(connection, reference, dead, publishes) : 0;
-            if (code < 0 && code != SB_DAMAGED)
-                return code; /* the next who looks goes on */
-            repaired += code > 0 ? code : 0;
+            if (!add(&repaired, code))
+                break;
         }
     }
     return repaired;
@@ -86,6 +93,7 @@ static int64_t repair_queues(sb_connection *connection, int64_t dead, bool publi
  * memory only when all that it published is.  SB_UNFINISHED: some of that waits for room. */
 int64_t repair_owner(sb_connection *connection, int64_t dead)
 {
+    record_count(connection, dead);
     int64_t finished = record_finish(connection, dead);
     if (finished < 0 && finished != SB_UNFINISHED)
         return finished;
@@ -145,12 +153,9 @@ int64_t sb_repair(sb_connection *connection)
         return 0; /* another thread of ours is at it */
     int64_t repaired = 0, end = participants_high(connection);
     finish_own(connection);
-    for (int64_t id = 1; id < end && repaired >= 0; id++) {
-        if (id == connection->id)
-            continue;
-        int64_t code = repair_one(connection, id);
-        repaired = code < 0 ? code : repaired + code;
-    }
+    for (int64_t id = 1; id < end; id++)
+        if (id != connection->id && !add(&repaired, repair_one(connection, id)))
+            break;
     pthread_mutex_unlock(&connection->repair);
     return repaired;
 }

@@ -2,7 +2,8 @@
  *
  * The kernel tells of a death through the pidfd of each participant; of newcomers through inotify,
  * because everybody who joins or leaves writes its state to the file (participant.c).  A process
- * of another pid namespace has no pidfd for us: as long as there is one, we look every 100 ms. */
+ * of another pid namespace has no pidfd for us, and there may be no descriptors left for either: as
+ * long as that is so, we look every 100 ms. */
 
 #define _GNU_SOURCE
 #include <poll.h>
@@ -20,13 +21,34 @@
 
 #define LOOK_NS 100000000
 #define REPAIR_NS 1000000000
+#define SPARE_FILES 64 /* of those that the process may open: others in it need some */
 
 typedef struct watch {
     struct pollfd files[L_PARTICIPANTS + 1];
-    int64_t ids[L_PARTICIPANTS + 1];
     int64_t count;
-    bool blind; /* somebody lives whom we cannot watch */
+    bool blind; /* somebody lives, or comes, whom we cannot watch */
 } watch;
+
+/* False: there is no such descriptor, or others will need it. */
+static bool watch_one(watch *made, int file)
+{
+    bool watches = file >= 0 && file < sysconf(_SC_OPEN_MAX) - SPARE_FILES;
+    if (watches)
+        made->files[made->count++] = (struct pollfd){.fd = file, .events = POLLIN};
+    else if (file >= 0)
+        close(file);
+    made->blind |= !watches;
+    return watches;
+}
+
+static void watch_news(sb_connection *connection, watch *made)
+{
+    char path[NAME_ROOM];
+    vhost_path(path, connection->home, "participants");
+    int news = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (watch_one(made, news) && inotify_add_watch(news, path, IN_MODIFY) < 0)
+        made->blind = true;
+}
 
 static void watch_all(sb_connection *connection, watch *made)
 {
@@ -36,12 +58,7 @@ static void watch_all(sb_connection *connection, watch *made)
         char *entry = participants + participant_at(id);
         if (id == connection->id || word_load(entry, L_PARTICIPANT_STATE_AT) != L_PARTICIPANT_LIVE)
             continue;
-        int file = participant_pidfd(entry);
-        made->blind |= file < 0;
-        if (file < 0)
-            continue;
-        made->files[made->count] = (struct pollfd){.fd = file, .events = POLLIN};
-        made->ids[made->count++] = id;
+        watch_one(made, participant_pidfd(entry));
     }
 }
 
@@ -75,12 +92,7 @@ static void repair_all(sb_connection *connection)
 
 static int64_t repair_and_wait(sb_connection *connection, watch *made, int64_t deadline)
 {
-    char path[NAME_ROOM];
-    vhost_path(path, connection->home, "participants");
-    int news = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    if (news < 0 || inotify_add_watch(news, path, IN_MODIFY) < 0)
-        return fail_system("watching %s", path);
-    made->files[made->count++] = (struct pollfd){.fd = news, .events = POLLIN};
+    watch_news(connection, made);
     watch_all(connection, made);
     int64_t repaired = sb_repair(connection); /* whoever died before we watched */
     repair_all(connection);

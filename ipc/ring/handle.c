@@ -43,6 +43,17 @@ int64_t ring_allocate(sb_queue *queue, int64_t start, int64_t bytes, const char 
     return code == SB_OK ? code : fail_system("memory for the %s of queue '%s'", what, queue->name);
 }
 
+bool ring_is_lost(sb_connection *connection, int64_t code, const char *who)
+{
+    bool is_gone = code == SB_SYSTEM && errno == ENOENT;
+    if (!is_gone && code != SB_DAMAGED && code != SB_NOT_A_SEGMENT && code != SB_OTHER_VERSION &&
+        code != SB_TRUNCATED && code != SB_WRONG_ARENA && code != SB_INVALID)
+        return false;
+    log_note(connection, "%s leaves out a queue: %s", who,
+             is_gone ? sb_detail(code) : sb_strerror(code));
+    return true;
+}
+
 /* --- handles ---------------------------------------------------------------------------------- */
 
 /* Map its ring, and look whether it is that of the queue. */

@@ -91,6 +91,9 @@ int64_t read_only_code(const sb_queue *queue);
 int64_t queue_unusable(sb_queue *queue);
 /* A handle of the queue with this reference, its ring mapped. */
 int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **queue);
+/* Whether a queue that cannot be used for this reason is of no use to anybody; then the log says
+ * who leaves it out. */
+bool ring_is_lost(sb_connection *connection, int64_t code, const char *who);
 void queue_note_first_use(sb_queue *queue, int64_t use);
 /* Our participant takes what this selector matches; one that has no place counts as all. */
 void queue_tell_selector(sb_queue *queue, const void *text, int64_t length);

@@ -158,7 +158,8 @@ struct mover {
     batch batch;
 };
 
-/* How many may be moved there now, of which this is the first. */
+/* How many may be moved there now, of which this is the first: half of the room is left to others
+ * who publish meanwhile, because what is decided has to wait if they take its own. */
 static int64_t room_in(sb_queue *queue, lane *in, const sb_outgoing *first)
 {
     int64_t most = queue->max_messages > 0 && queue->max_messages < queue->slots
@@ -168,6 +169,7 @@ static int64_t room_in(sb_queue *queue, lane *in, const sb_outgoing *first)
         room = most - sb_port_window(&in->port);
     while (room <= 0 && !(queue->last_value && (room = queue_within(queue, in, first) == SB_OK)) &&
            queue_make_room(queue, in, first));
+    room -= room / 2;
     return room < BATCH ? room : BATCH;
 }
 

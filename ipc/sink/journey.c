@@ -34,6 +34,7 @@
 #define ENTRY_MAX (BEFORE + NODES_MAX * NODE_BYTES)
 #define MAP_SHORT 15
 #define MAP_LONG 0xDE
+#define MAP_LONGER 0xDF
 #define HEAD_LONG 3
 
 /* Properties as they are published here, or go on. */
@@ -72,13 +73,16 @@ int64_t sb_sink_of_agent(sb_sink *sink, const void *here, const void *from)
 static int64_t map_count(const char *bytes, int64_t length, int64_t *head)
 {
     unsigned char first = length > 0 ? (unsigned char)bytes[0] : 0x80;
+    int64_t count = 0;
     *head = length > 0;
     if ((first & 0xF0) == 0x80)
         return first & 0x0F;
-    *head = HEAD_LONG;
-    if (first != MAP_LONG || length < HEAD_LONG)
+    *head += first == MAP_LONG ? 2 : first == MAP_LONGER ? 4 : length;
+    if (length < *head)
         return SB_INVALID;
-    return (int64_t)(unsigned char)bytes[1] << 8 | (unsigned char)bytes[2];
+    for (int64_t each = 1; each < *head; each++)
+        count = count << 8 | (unsigned char)bytes[each];
+    return count;
 }
 
 /* The same properties under another count, without the last `less` bytes. */
@@ -100,12 +104,12 @@ static void map_copy(made *to, const char *bytes, int64_t length, int64_t head, 
     to->length += rest;
 }
 
-/* The last property, of so many places. */
-static const char *places_of(const sb_outgoing *message, int64_t places)
+/* The last property, of so many places, behind the bytes that say how many there are. */
+static const char *places_of(const sb_outgoing *message, int64_t head, int64_t places)
 {
     int64_t bytes = BEFORE + places * NODE_BYTES;
     const char *entry = (const char *)message->properties + message->properties_length - bytes;
-    if (places > NODES_MAX || message->properties_length < bytes + 1 ||
+    if (places > NODES_MAX || message->properties_length < head + bytes ||
         memcmp(entry, NAME, NAME_BYTES) != 0 ||
         (unsigned char)entry[NAME_BYTES] != places * NODE_BYTES)
         return NULL;
@@ -114,9 +118,9 @@ static const char *places_of(const sb_outgoing *message, int64_t places)
 
 int64_t journey_publisher(sb_outgoing *message, char *plain, int64_t identity[2])
 {
-    const char *place = message->target >> 16 == OF_AGENT && message->target & HAS_PUBLISHER
-                            ? places_of(message, 1) : NULL;
     int64_t head, count = map_count(message->properties, message->properties_length, &head);
+    const char *place = message->target >> 16 == OF_AGENT && message->target & HAS_PUBLISHER
+                            ? places_of(message, head, 1) : NULL;
     made users;
     if (!place || count < 1)
         return SB_NOT_FOUND;
@@ -148,7 +152,7 @@ int64_t journey_read(sb_sink *sink, const sb_outgoing *message)
     int64_t head, hops = target & HOPS_MASK;
     int64_t places = hops > 0 ? hops : target & HAS_PUBLISHER ? 1 : 0;
     int64_t count = map_count(message->properties, message->properties_length, &head);
-    const char *nodes = places > 0 ? places_of(message, places) : "";
+    const char *nodes = places > 0 ? places_of(message, head, places) : "";
     if (count < (places > 0) || !nodes)
         return fail(SB_INVALID, "a message of an agent says wrongly where it was");
     if (was_here(been, nodes, hops, target & COMES_BACK))

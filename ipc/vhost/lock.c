@@ -17,10 +17,10 @@
 
 static int64_t lock_within(sb_connection *connection, int most)
 {
-    pthread_mutex_lock(&connection->mutex);
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
     const struct timespec pause = {0, LOCK_PAUSE_NS};
     for (int tries = 0; tries < most; tries++) {
+        pthread_mutex_lock(&connection->mutex); /* not while we wait: others open queues with it */
         if (fcntl(connection->catalog_lock_file, F_OFD_SETLK, &lock) == 0) {
             /* the last one died while it changed something: it may not have told anybody */
             if (word_load(connection->catalog.memory, L_CATALOG_CHANGING_AT))
@@ -28,16 +28,14 @@ static int64_t lock_within(sb_connection *connection, int most)
             word_store(connection->catalog.memory, L_CATALOG_CHANGING_AT, 1);
             return SB_OK;
         }
-        if (errno != EAGAIN && errno != EACCES && errno != EINTR) {
-            pthread_mutex_unlock(&connection->mutex);
+        pthread_mutex_unlock(&connection->mutex);
+        if (errno != EAGAIN && errno != EACCES && errno != EINTR)
             return fail_system("locking the catalog of vhost '%s'", connection->vhost);
-        }
         if (tries < 64)
             sched_yield();
         else
             nanosleep(&pause, NULL);
     }
-    pthread_mutex_unlock(&connection->mutex);
     if (most < LOCK_TRIES)
         return SB_LOCKED;
     return fail(SB_LOCKED, "somebody has held the catalog's lock of vhost '%s' for 5 s: is a "

@@ -14,7 +14,7 @@ from shmbroker.ipc.broker.journaler import Journaler
 from shmbroker.ipc.broker.serving import Serving
 from shmbroker.ipc.broker.store_writer import StoreWriter
 from shmbroker.ipc.connection.broker import Broker
-from shmbroker.ipc.instance import moving
+from shmbroker.ipc.instance import moving, repairing
 from shmbroker.ipc.paging.pager import Pager
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.thread import NetworkThread
@@ -213,11 +213,16 @@ class Served:
         warm.let_go()
 
     def _repair(self) -> None:
+        def repair() -> None:
+            if repaired := self.broker.repair_for():
+                self._tell({"event": "repaired what a participant left", "state": "",
+                            "repairs": repaired})  # fmt: skip
+
+        def warn(why: str) -> None:
+            self._tell({"event": "warning", "state": "", "why": why})
+
         with suppress(ConnectionClosed):
-            while True:
-                if repaired := self.broker.repair_for():
-                    self._tell({"event": "repaired what a participant left", "state": "",
-                                "repairs": repaired})  # fmt: skip
+            repairing.for_ever(repair, warn)
 
     # --- what programs may have -----------------------------------------------------------------
 

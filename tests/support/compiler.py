@@ -39,6 +39,14 @@ def compile_program(source: Path, target: Path, internals: bool = False) -> Path
     return target
 
 
+def compile_preloaded(text: str, library: Path) -> Path:
+    """Of this C, which replaces calls."""
+    source = library.with_suffix(".c")
+    source.write_text(text)
+    subprocess.run(["cc", "-O2", "-shared", "-fPIC", source, "-o", library], check=True)
+    return library
+
+
 def compile_faults(folder: Path) -> Path:
     """What is preloaded to let calls on files fail."""
     library = folder / "faults.so"
