@@ -168,14 +168,14 @@ def map_check(at: int, end: int) -> int:
     """1 if these bytes are one map whose keys are strings; no bytes at all are an empty one."""
     if at == end:
         return 1
-    if map_start(at, end) < 0 or object_end(at, end) != end:
+    if object_end(at, end) != end:
         return 0
     key = map_start(at, end)
-    while key < end:
+    while key >= 0 and key < end:
         if string_start(key, end) < 0:
             return 0
         key = object_end(object_end(key, end), end)
-    return 1
+    return int(key == end)
 
 
 @exported_cold
