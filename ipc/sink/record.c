@@ -6,6 +6,7 @@
 
 #include "base/base.h"
 #include "journal/format.h"
+#include "message/message.h"
 #include "sink/sink.h"
 
 int64_t record_next(const char *at, const char *end, poured_record *record)
@@ -59,7 +60,7 @@ int64_t record_outgoing(const poured_record *record, int64_t later, sb_outgoing 
         message->ttl_ns = ttl_left(word_load(chunk, L_CHUNK_EXPIRY_AT), later);
         message->target = word_load(chunk, L_CHUNK_TARGET_AT);
     }
-    return SB_OK;
+    return outgoing_check(message);
 }
 
 int64_t sb_records_doubt(void *records, int64_t bytes)
