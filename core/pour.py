@@ -33,6 +33,7 @@ from shmbroker.core.layout import (
     PORT_HEADER,
     PORT_PRODUCER,
     PORT_SLOT_MASK,
+    POSITION_MASK,
     POURING_ANSWERS,
     POURING_AT,
     POURING_CHECKS,
@@ -116,7 +117,8 @@ def pouring_next(pouring: int) -> int:
         return INVALID
     if record_kind(at) != RECORD_IS_MESSAGE:
         return UNDECIDED
-    return record_position(at) + 1
+    position = record_position(at)
+    return position + 1 if position < POSITION_MASK else INVALID
 
 
 @kernel
