@@ -75,7 +75,9 @@ def half_of(digits: int) -> int:
 @exported
 def histogram_length(lowest: int, highest: int, digits: int) -> int:
     """How many buckets there are for this range and precision; INVALID if there can be none."""
-    if lowest < 1 or highest < 2 * lowest or highest > HIGHEST_NS_MAX:
+    if lowest < 1 or lowest > HIGHEST_NS_MAX:
+        return INVALID
+    if highest < 2 * lowest or highest > HIGHEST_NS_MAX:
         return INVALID
     if digits < 1 or digits > DIGITS_MAX:
         return INVALID

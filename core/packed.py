@@ -168,19 +168,20 @@ def map_check(at: int, end: int) -> int:
     """1 if these bytes are one map whose keys are strings; no bytes at all are an empty one."""
     if at == end:
         return 1
-    if map_start(at, end) < 0 or object_end(at, end) != end:
+    if object_end(at, end) != end:
         return 0
     key = map_start(at, end)
-    while key < end:
+    while key >= 0 and key < end:
         if string_start(key, end) < 0:
             return 0
         key = object_end(object_end(key, end), end)
-    return 1
+    return int(key == end)
 
 
 @exported_cold
 def map_find(at: int, end: int, name: int, name_end: int) -> int:
-    """The place of the value of a key, or -1 if it is not there, or in front of it is no map."""
+    """The place of the value of a key, or -1 if it is not there as a whole, or in front of it is no
+    map."""
     key = map_start(at, end)
     while key >= 0 and key < end:
         value = object_end(key, end)
@@ -189,6 +190,6 @@ def map_find(at: int, end: int, name: int, name_end: int) -> int:
             return -1
         length = value - start
         if length == name_end - name and span_equals(start, name, length):
-            return value
+            return value if object_end(value, end) >= 0 else -1
         key = object_end(value, end)
     return -1

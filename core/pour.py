@@ -6,17 +6,19 @@ number is noted, and then tail is moved over all of them: whoever helps tail pas
 before that notes their numbers.  So after any death the table says which of them are in the ring.
 
 What needs more than a copy is left to the caller (UNDECIDED): a record of another kind, a message
-with more than a body, a key, properties and a priority, and one that may have an id that counts.
+with more than a body, a key, properties and a priority, or with properties that are no map, and one
+that may have an id that counts.
 """
 
 from __future__ import annotations
 
 from shmbroker.core.atomics import compare_exchange, copy, load, prefetch_write, store
 from shmbroker.core.batch import AHEAD_BYTES
-from shmbroker.core.chunk import is_chunk, mark_flags, shape_properties
+from shmbroker.core.chunk import is_chunk, mark_flags, shape_key, shape_properties
 from shmbroker.core.codes import DAMAGED, DUPLICATE, EMPTY, INVALID, OK, UNDECIDED
 from shmbroker.core.kernel import kernel
 from shmbroker.core.layout import (
+    CHUNK_HEADER_BYTES,
     CHUNK_MARK_AT,
     CHUNK_ORIGIN_AT,
     CHUNK_SHAPE_AT,
@@ -31,6 +33,7 @@ from shmbroker.core.layout import (
     PORT_HEADER,
     PORT_PRODUCER,
     PORT_SLOT_MASK,
+    POSITION_MASK,
     POURING_ANSWERS,
     POURING_AT,
     POURING_CHECKS,
@@ -41,6 +44,7 @@ from shmbroker.core.layout import (
     RECORD_IS_MESSAGE,
     RING_TAIL_AT,
 )
+from shmbroker.core.packed import map_check
 from shmbroker.core.producer import own_sequence_note
 from shmbroker.core.publish import place
 from shmbroker.core.record import record_bytes, record_kind, record_length, record_position
@@ -59,7 +63,11 @@ def is_plain_chunk(chunk: int, length: int, checks: int) -> int:
     """1 if these bytes are a chunk that needs no more than a copy."""
     if not is_chunk(chunk, length) or mark_flags(load(chunk + CHUNK_MARK_AT)):
         return 0
-    return int(checks == 0 or shape_properties(load(chunk + CHUNK_SHAPE_AT)) == 0)
+    shape = load(chunk + CHUNK_SHAPE_AT)
+    if shape_properties(shape) == 0:
+        return 1
+    properties = chunk + CHUNK_HEADER_BYTES + shape_key(shape)
+    return int(checks == 0 and map_check(properties, properties + shape_properties(shape)) == 1)
 
 
 @kernel
@@ -109,7 +117,8 @@ def pouring_next(pouring: int) -> int:
         return INVALID
     if record_kind(at) != RECORD_IS_MESSAGE:
         return UNDECIDED
-    return record_position(at) + 1
+    position = record_position(at)
+    return position + 1 if position < POSITION_MASK else INVALID
 
 
 @kernel

@@ -65,9 +65,10 @@ class Tail:
         return found
 
 
-def frames(folder: Path) -> Iterator[Frame]:
-    """Those that are needed, up to one that does not check; somebody may write the journal."""
-    with History(folder) as history:
+def frames(folder: Path, passed: list[int]) -> Iterator[Frame]:
+    """Those that are needed, up to one that does not check; somebody may write the journal, and let
+    go of segments: those are noted."""
+    with History(folder, passed) as history:
         while read := history.read():
             for place, body in shipped(read):
                 yield _frame(place, body)
@@ -90,16 +91,17 @@ def _frame(place: Place, body: memoryview) -> Frame:
 def tail(old: Path, other: Path) -> Tail:
     """Of `old`, which nobody writes."""
     names, gaps = _names(other)
-    found = Tail()
-    for frame in frames(old):
+    found, passed = Tail(), list[int]()
+    for frame in frames(old, passed):
         name = frame.original
         if (newest := names.get(name.seal)) is not None and name.number <= newest:
             found.after, found.is_exact = frame.place.number, (name.seal, name.number) not in gaps
     crcs = _left(old, found)
-    for frame in frames(other) if crcs else ():
+    for frame in frames(other, passed) if crcs else ():
         for message, crc in frame.messages:
             if message in crcs and crcs[message][0] == crc:
                 del crcs[message]  # a segment that was made small has it behind that frame
+    found.is_exact = found.is_exact and not passed
     found.messages = list(crcs)
     found.bytes = sum(size for _, size in crcs.values())
     return found
@@ -109,12 +111,12 @@ def _names(folder: Path) -> tuple[dict[int, int], set[tuple[int, int]]]:
     """By the seal of their authors' segments the last frame of each; and behind which ones frames
     may be missing, or none follows."""
     newest: dict[int, int] = {}
-    gaps = set[tuple[int, int]]()
+    gaps, passed = set[tuple[int, int]](), list[int]()
     former: Frame | None = None
-    for frame in frames(folder):
+    for frame in frames(folder, passed):
         name = frame.original
         newest[name.seal] = max(name.number, newest.get(name.seal, 0))
-        if former is not None and not _follows(former, frame):
+        if former is not None and not _follows(former, frame, passed):
             gaps.add((former.original.seal, former.original.number))
         former = frame
     if former is not None:
@@ -122,8 +124,11 @@ def _names(folder: Path) -> tuple[dict[int, int], set[tuple[int, int]]]:
     return newest, gaps
 
 
-def _follows(former: Frame, frame: Frame) -> bool:
+def _follows(former: Frame, frame: Frame, passed: list[int]) -> bool:
     """As the live that was followed has written them: there is nothing between the two."""
+    begin, end = former.place.number >> FRAME_BITS, frame.place.number >> FRAME_BITS
+    if any(begin <= serial < end for serial in passed):
+        return False
     last, now = former.repeated or former.place, frame.repeated or frame.place
     if (former.repeated is None) != (frame.repeated is None):
         return former.repeated is not None  # it has taken over behind that one
@@ -152,7 +157,7 @@ def _left(old: Path, found: Tail) -> dict[Message, tuple[int, int]]:
                 if record.body:
                     unplaced[record.position] = message, len(record.body)
     crcs: dict[Message, int] = {}
-    for frame in frames(old):
+    for frame in frames(old, []):
         if frame.place.number > found.after:
             crcs.update(frame.messages)
     there = [each for each in placed.items() if needed.is_there(*each[0][1:])]

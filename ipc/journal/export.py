@@ -129,7 +129,7 @@ class _State:
         """Those that are there, if it was said at any time which are."""
 
     def note(self, kind: int, queue: int, position: int, body: bytes) -> None:
-        if kind in (records.SEGMENTS, records.MESSAGE, records.IDS):
+        if kind in (records.SEGMENTS, records.MESSAGE, records.IDS, records.COPIED):
             return
         if kind == records.QUEUES:
             self._queues = numbers_in(body)
@@ -165,6 +165,28 @@ class _State:
             journal.stage(records.QUEUES, 0, 0, b"".join(map(_number_bytes, self._queues)))
         for kind, queue, position, body in self._records.values():
             journal.stage(kind, queue, position, body)
+
+
+class _Repeated:
+    """Which frames of others the newest one repeats: its author's, and that of the live."""
+
+    def __init__(self) -> None:
+        self._frame, self._copied = 0, list[bytes]()
+
+    def note(self, record: Record) -> None:
+        if record.frame != self._frame:
+            self._frame, self._copied = record.frame, []
+        if record.kind == records.COPIED:
+            self._copied.append(record.body)
+
+    def stage(self, journal: Journal) -> None:
+        for body in self._copied:
+            journal.stage(records.COPIED, 0, 0, body)
+
+    def commit(self, journal: Journal) -> None:
+        """What is staged, as a frame that repeats them as well."""
+        self.stage(journal)
+        journal.commit()
 
 
 def imported(folder: str | Path, lines: Iterable[str | bytes], segment_bytes: int = 0) -> int:
@@ -288,7 +310,12 @@ def compacted(
     """Write the messages that are needed anew, and let go of the segments before: bytes before and
     after.  Nobody else may write the journal meanwhile."""
     before = folder_bytes(folder)
-    state, needed, newest = _State(), Needed(), 0
+    state, needed, repeated, newest = _State(), Needed(), _Repeated(), 0
+
+    def snapshot(journal: Journal) -> None:
+        state.stage(journal)
+        repeated.stage(journal)
+
     with Replay(folder, noted=noted) as replay:
         for record in replay:
             if record.serial != newest:  # a segment begins with all that is needed
@@ -296,18 +323,20 @@ def compacted(
                 needed.segment()
             state.note(record.kind, record.queue, record.position, record.body)
             needed.note(record)
+            repeated.note(record)
         epoch = replay.report().epoch
         with Journal(
-            folder, epoch=None, segment_bytes=segment_bytes, snapshot=lambda j: state.stage(j)
+            folder, epoch=None, segment_bytes=segment_bytes, node=replay.node, snapshot=snapshot
         ) as journal:
             journal.begin(epoch, replay)
             for queue, head in needed.heads.items():
                 journal.retire(queue, min(head, needed.lowest(queue)))
-            journal.commit()
+            repeated.commit(journal)
             while journal.compact(100, STEP_BYTES, needed):
-                journal.commit()
+                repeated.commit(journal)
             journal.commit()
             journal.clear()
+            repeated.commit(journal)  # behind the list of what is left
             journal.wait()
     return before, folder_bytes(folder)
 

@@ -30,10 +30,13 @@ ANY: int = 1 << 62
 
 
 class History(Closable):
-    """All that is needed of a journal, out of its files, while it is written.  For one thread."""
+    """All that is needed of a journal, out of its files, while it is written.  For one thread.
 
-    def __init__(self, folder: Path) -> None:
-        self._path = folder
+    `passed`: segments that were let go of are noted there and passed over; None: MessageGone.
+    """
+
+    def __init__(self, folder: Path, passed: list[int] | None = None) -> None:
+        self._path, self._passed = folder, passed
         self._folder = SegmentFolder(folder)
         try:
             self._listed = [each.serial for each in read_list(self._folder).entries]
@@ -61,6 +64,11 @@ class History(Closable):
         what = f"segment {serial:016x} was let go of: what it had is in no file any more"
         return self._folder.failed(GONE, f"{self._path}: {what}")
 
+    def _pass_over(self, serial: int) -> None:
+        if self._passed is None:
+            raise self._gone(serial)
+        self._passed.append(serial)
+
     def _open_next(self) -> Segment | None:
         """The next segment that has a frame; None: there is none yet.  A writer that was killed
         leaves one behind that it had not begun."""
@@ -70,11 +78,12 @@ class History(Closable):
                 raise self._gone(at + 1)
             segment = Segment.open(self._folder, serial)
             if segment is None:
-                raise self._gone(serial)
-            segment.beside_writer()
-            if segment.has_frame():
-                return segment
-            segment.close()
+                self._pass_over(serial)
+            else:
+                segment.beside_writer()
+                if segment.has_frame():
+                    return segment
+                segment.close()
             at = serial
         return None
 
@@ -107,8 +116,9 @@ class History(Closable):
                 following.close()
                 return ours
             if not self._has_its_name(ours):
-                following.close()
-                raise self._gone(self._serial)
+                if self._passed is None:
+                    following.close()
+                self._pass_over(self._serial)
         self._end()
         self._segment, self._serial = following, following.serial
         return following

@@ -182,6 +182,11 @@ class Replay(Closable):
         )
 
     @property
+    def node(self) -> bytes:
+        """Whose store it is; zeros: it does not say."""
+        return self._node
+
+    @property
     def found(self) -> Any:
         """What the journal has, for who writes it next."""
         if self._salvage or not self._is_read:

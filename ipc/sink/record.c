@@ -6,6 +6,7 @@
 
 #include "base/base.h"
 #include "journal/format.h"
+#include "message/message.h"
 #include "sink/sink.h"
 
 int64_t record_next(const char *at, const char *end, poured_record *record)
@@ -23,6 +24,8 @@ int64_t record_next(const char *at, const char *end, poured_record *record)
                               .length = head.length, .queue = (int64_t)head.queue,
                               .sequence = record_position(&head) + 1,
                               .is_message = record_kind(&head) == SB_RECORD_MESSAGE};
+    if (record->is_message && record->sequence > L_SEQUENCE_MASK)
+        return fail(SB_INVALID, "a record to be poured has a position that no message can have");
     return SB_OK;
 }
 
@@ -59,7 +62,7 @@ int64_t record_outgoing(const poured_record *record, int64_t later, sb_outgoing 
         message->ttl_ns = ttl_left(word_load(chunk, L_CHUNK_EXPIRY_AT), later);
         message->target = word_load(chunk, L_CHUNK_TARGET_AT);
     }
-    return SB_OK;
+    return outgoing_check(message);
 }
 
 int64_t sb_records_doubt(void *records, int64_t bytes)
@@ -88,7 +91,7 @@ int64_t sb_records_number(void *records, int64_t bytes, int64_t first)
         code = record_next(at, end, &record);
         if (code != SB_OK)
             return code;
-        if (!record.is_message || first + count > (int64_t)L_POSITION_MASK)
+        if (!record.is_message || first + count >= (int64_t)L_POSITION_MASK)
             return fail(SB_INVALID, "record %lld of a publish is no message", (long long)count);
         word_store(at, L_RECORD_WHERE_AT,
                    (first + count) | (int64_t)SB_RECORD_MESSAGE << L_RECORD_KIND_SHIFT);

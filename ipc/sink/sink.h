@@ -96,7 +96,7 @@ typedef struct poured_record {
     bool is_message;
 } poured_record;
 int64_t record_next(const char *at, const char *end, poured_record *record);
-/* What is to be published of a chunk; SB_INVALID: it contradicts itself. */
+/* What is to be published of a chunk; SB_INVALID: it contradicts itself, or cannot be published. */
 int64_t record_outgoing(const poured_record *record, int64_t later, sb_outgoing *message);
 
 /* --- append.c --------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from shmbroker.ipc._native import lib
 from tests.core.fenced import Fenced
+from tests.core.interpreted import Interpreted
 
 ARGUMENTS, PROPERTIES = Fenced(1 << 17), Fenced(1 << 17)
 
@@ -65,6 +66,17 @@ def test_without_arguments_all_hold_and_not_any(any_one: bool) -> None:
     for arguments in (b"", msgpack.packb({}), msgpack.packb({"x-match": "any"})):
         assert packed_match(arguments, msgpack.packb({"a": 1}), any_one) is not any_one
         assert packed_match(arguments, b"", any_one) is not any_one
+
+
+@pytest.mark.parametrize("value", ["text", "t" * 40, b"bytes", 300, 1.5, [1, [2]], {"a": "b"}])
+def test_a_value_that_is_cut_off_is_not_there(value: object) -> None:
+    """So whoever finds one may believe the length that is in it."""
+    machine, packed = Interpreted(), msgpack.packb({"a": 1, "b": value})
+    at, name = machine.place(packed), machine.place(b"b")
+    start = packed.index(b"\xa1b") + 2
+    for length in range(start, len(packed)):
+        assert machine.map_find(at, at + length, name, name + 1) == -1
+    assert machine.map_find(at, at + len(packed), name, name + 1) == at + start
 
 
 def test_nil_asks_for_the_key_only() -> None:

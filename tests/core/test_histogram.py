@@ -97,6 +97,7 @@ def test_ranges_that_there_cannot_be() -> None:
     for range_ in (
         (0, 100, 2), (-1, 100, 2), (1, 1, 2), (100, 199, 2), (1, 100, 0), (1, 100, 4),
         (1, -5, 2), (1, (1 << 50) + 1, 2), (1, 100, 1 << 40), (1 << 62, 1 << 63 - 1, 2),
+        (1 << 61, 1 << 40, 3), (1 << 62, 1 << 40, 3), ((1 << 63) - 1, 1 << 40, 3),
     ):  # fmt: skip
         assert lib.sb_histogram_length(*range_) == INVALID
         assert lib.sb_histograms_bytes(*range_) == INVALID

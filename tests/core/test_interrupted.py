@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import msgpack
 import pytest
 
 from shmbroker.core import layout
 from shmbroker.core.codes import NOT_FOUND
-from tests.core.interpreted import Interpreted, Killed
+from tests.core.interpreted import ROOM_AT, ROOM_BYTES, Interpreted, Killed
 
 QUEUES, EXCHANGES, BINDINGS = layout.QUEUES, layout.EXCHANGES, layout.BINDINGS
 
@@ -197,3 +198,26 @@ def test_a_new_table_survives_a_death_at_every_step() -> None:
         else:
             return
     pytest.fail("the kernel has more steps than we tried")
+
+
+def test_arguments_that_are_replaced_while_they_are_read_lead_nowhere_else() -> None:
+    """The row of a binding is used again for another one, whose bytes end elsewhere."""
+    machine = Interpreted()
+    packed = msgpack.packb({"region": "us"})
+    properties = machine.place(packed)
+    ours = msgpack.packb({"x-match": "any", "region": "eu", "size": 300})
+    theirs = msgpack.packb({"t": b"\xc1" * 60})[: len(ours)]
+    at = machine._room = ROOM_AT + ROOM_BYTES - len(ours)  # behind them is no memory
+
+    def change(arguments: bytes = theirs) -> None:
+        machine._room = at
+        machine.place(arguments)
+
+    def match() -> int:
+        held: int = machine.headers_match(at, len(ours), properties, len(packed), 1)
+        return held
+
+    change(ours)
+    for step in range(machine.steps(match)):
+        change(ours)
+        assert machine.interrupted(step, change, match) in (0, 1)

@@ -20,11 +20,14 @@ EXTENSION = struct.Struct("<qqqq")
 def chunk(
     body: bytes,
     key: bytes = b"",
-    properties: Mapping[str, Any] | None = None,
+    properties: Mapping[str, Any] | bytes | None = None,
     priority: int | None = None,
     ttl: float | None = None,
 ) -> bytes:
-    packed = msgpack.packb(dict(properties)) if properties else b""
+    if isinstance(properties, bytes):
+        packed = properties
+    else:
+        packed = msgpack.packb(dict(properties)) if properties else b""
     shape = len(body) << at.SHAPE_BODY_SHIFT | len(key) << at.SHAPE_KEY_SHIFT | len(packed)
     mark = at.MARK_MAGIC << at.MARK_MAGIC_SHIFT
     if priority is not None:

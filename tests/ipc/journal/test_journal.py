@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import signal
+from dataclasses import astuple
 from pathlib import Path
 
 import pytest
 
 from shmbroker.ipc.base.errors import InvalidArgument, JournalFailed
-from shmbroker.ipc.journal import records
+from shmbroker.ipc.journal import divergence, records
+from shmbroker.ipc.journal.divergence import PLACE
 from shmbroker.ipc.journal.export import Needed, compacted, exported, imported, verified
+from shmbroker.ipc.journal.history import last_places
 from shmbroker.ipc.journal.journal import ALL_POSITIONS, Journal
+from shmbroker.ipc.journal.place import Place
 from shmbroker.ipc.journal.replay import Record, Replay, frame_text
+from shmbroker.ipc.journal.segment import newest_of
 
 SEGMENT_BYTES = 32 << 10
 PAGE = 4096
@@ -309,6 +314,37 @@ def test_a_journal_is_compacted_at_rest(tmp_path: Path) -> None:
     assert positions(tmp_path, queue=2) == []
     assert positions(tmp_path, queue=3) == list(range(30))
     assert verified(tmp_path, print).messages == 39
+
+
+PLACES = [Place(3 << 32 | 17, 2, 5, 7), Place(9 << 32 | 4, 3, 8, 1)]
+"""How the author of a frame has named it, and how the live that was followed has."""
+
+
+@pytest.mark.parametrize("repeats", [PLACES, PLACES[1:], []])
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_what_is_compacted_repeats_the_frame_that_it_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repeats: list[Place], is_interrupted: bool
+) -> None:
+    """And it is of the same node: so a member goes on where it was."""
+    node = b"a journal's node"
+    with Journal(tmp_path, epoch=3, segment_bytes=SEGMENT_BYTES, node=node) as journal:
+        for position in range(100):
+            journal.message(1, position, bytes(500))
+            last = position == 99
+            for place in repeats if last else [Place(2 << 32 | 1 + position, 2, 5, 6)]:
+                journal.stage(records.COPIED, 0, 0, PLACE.pack(*astuple(place)))
+            journal.commit()
+    if is_interrupted:
+        with monkeypatch.context() as changed, pytest.raises(KeyboardInterrupt):
+            changed.setattr(Needed, "__call__", lambda *_: signal.raise_signal(signal.SIGINT))
+            compacted(tmp_path, print, SEGMENT_BYTES)
+    else:
+        compacted(tmp_path, print, SEGMENT_BYTES)
+    assert positions(tmp_path) == list(range(100))
+    assert newest_of(tmp_path)[1] == node
+    assert last_places(tmp_path)[1] == (repeats[-1] if repeats else None)
+    *_, frame = divergence.frames(tmp_path, [])
+    assert frame.original == (repeats[0] if repeats else frame.place)
 
 
 def test_verify_tells_of_damage(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ import pytest
 
 import shmbroker
 from shmbroker import Broker, Message, Queue, aio
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.message.outgoing import outgoing
 from shmbroker.ipc.message.properties import Packed
 from shmbroker.ipc.request.return_address import is_of_this_node, name_end, say_node
 from tests.crash.leaks import blocks
@@ -265,6 +267,19 @@ def test_a_reply_to_a_name_with_a_zero_character_goes_to_no_other_queue(asked: Q
                 with pytest.raises(shmbroker.RequesterLeft):
                     message.reply(b"2")
     assert [each.body for each in replies.browse()] == [b"1"]
+
+
+def test_a_reply_takes_nothing_from_behind_the_properties_of_a_request(asked: Queue) -> None:
+    """A compiled loop may publish anything: also a correlation that is cut off."""
+    replies, port = asked._broker.declare_queue("replies"), asked.port()
+    packed = b"\x82\xaaJMSReplyTo\xa7replies\xb0JMSCorrelationID\xd9\xff"
+    message, _kept = outgoing(b"", properties=Packed(packed))
+    assert lib.sb_port_publish_with(port._port, message, ffi.NULL) >= 0
+    asked.publish(b"a secret of somebody else")
+    with asked.get(timeout=0) as request:
+        request.reply(b"answer")
+    with replies.get(timeout=0) as reply:
+        assert (reply.body, reply.properties) == (b"answer", {})
 
 
 def test_for_asyncio(vhost: str) -> None:

@@ -9,12 +9,14 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import msgpack
 import pytest
 
 import shmbroker
 from shmbroker import Broker, Empty, Queue, QueueFull
 from shmbroker.core.codes import DUPLICATE, FULL, INVALID
-from shmbroker.core.layout import ORIGIN_BYTES
+from shmbroker.core.layout import ORIGIN_BYTES, SEQUENCE_MASK
+from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.errors import InUse, InvalidArgument, NotFound
 from shmbroker.ipc.journal import records
 from shmbroker.ipc.sink.sink import Sink
@@ -218,6 +220,57 @@ def test_what_contradicts_itself_is_refused(broker: Broker, sink: Sink) -> None:
     with pytest.raises(InvalidArgument, match="cut off"):
         sink.pour(record(2, chunk(b"x")) + b"1234")
     assert taken(queue) == [b"good", b"x"]
+
+
+NO_MAPS = [
+    packed[:length]
+    for packed in [msgpack.packb({"JMSReplyTo": "abc", "JMSCorrelationID": "i" * 40, "n": [1, {}]})]
+    for length in range(1, len(packed))
+] + [b"\x81\xa1a\xd9\xff", b"\x81\x01\x01", b"\x80\x80", b"\x90"]
+
+
+@pytest.mark.parametrize("checks", [False, True])
+def test_properties_that_are_no_map_are_refused(broker: Broker, checks: bool) -> None:
+    """Whoever looks for one of them believes the lengths that are in them."""
+    queue = broker.declare_queue("q", slots=64)
+    with Sink(broker, ORIGIN, checks=checks) as sink:
+        sink.to_queue(queue)
+        bad = (record(each, chunk(b"", properties=packed)) for each, packed in enumerate(NO_MAPS))
+        count = len(NO_MAPS)
+        good = record(count, chunk(b"good", b"key", properties={"a": 1}))
+        told = sink.pour(b"".join(bad) + good)
+        assert told.answers == [INVALID] * count + [0]
+        assert sink.position() == count + 1
+    assert taken(queue) == [b"good"]
+
+
+def test_whoever_stops_before_such_properties_is_told_why(broker: Broker) -> None:
+    queue = broker.declare_queue("q", slots=64)
+    with Sink(broker, ORIGIN, checks=True, counts=True, stops_at_refused=True) as sink:
+        sink.to_queue(queue)
+        told = sink.pour(record(0, chunk(b"bad", properties=NO_MAPS[0])))
+        assert (told.has_stopped, told.code) == (True, INVALID)
+        assert "properties are a MessagePack map" in sink.why(told.code)
+
+
+@pytest.mark.parametrize("checks", [False, True])
+def test_no_message_has_a_number_beyond_the_last(broker: Broker, checks: bool) -> None:
+    """It would count up the generation of the stream's entry, and be 0 itself."""
+    queue = broker.declare_queue("q", slots=64)
+    with Sink(broker, ORIGIN, checks=checks) as sink:
+        sink.to_queue(queue)
+        with pytest.raises(InvalidArgument, match="position"):
+            sink.pour(record(0, chunk(b"first")) + record(SEQUENCE_MASK, chunk(b"bad")))
+        assert sink.position() == 1
+        sink.pour(record(SEQUENCE_MASK - 1, chunk(b"last")))
+        assert sink.position() == SEQUENCE_MASK
+    assert taken(queue) == [b"first", b"last"]
+
+
+def test_records_are_numbered_up_to_the_last() -> None:
+    poured = bytearray(stream([b"a", b"b"]))
+    for first, count in ((SEQUENCE_MASK - 2, 2), (SEQUENCE_MASK - 1, INVALID)):
+        assert lib.sb_records_number(ffi.from_buffer(poured), len(poured), first) == count
 
 
 def test_random_bytes_do_no_harm(broker: Broker, sink: Sink) -> None:

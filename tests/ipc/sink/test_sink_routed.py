@@ -57,6 +57,19 @@ def test_each_queue_of_the_route_has_it_once(broker: Broker, queues: dict[str, Q
     assert taken(queues["all"]) == [0, 1, 4, 5, 8, 9]
 
 
+def test_properties_that_are_no_map_are_refused_by_an_exchange_and_in_a_set(
+    broker: Broker, queues: dict[str, Queue]
+) -> None:
+    bad = record(0, chunk(b"0", b"eu.x", properties=b"\x81\xa1a\xd9\xff"))
+    with Sink(broker, ORIGIN) as sink:
+        sink.to_exchange(broker.exchange("prices"))
+        with pytest.raises(InvalidArgument):
+            sink.commit(bad)
+        assert sink.pour(bad + record(1, chunk(b"1", b"eu.y"))).answers == [INVALID, 1]
+    assert taken(queues["eu"]) == [1]
+    assert taken(queues["all"]) == []
+
+
 def test_one_full_queue_holds_the_mark_and_no_other_gets_it_twice(
     broker: Broker, queues: dict[str, Queue]
 ) -> None:

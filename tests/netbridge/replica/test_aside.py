@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from shmbroker.ipc.journal import divergence, records
+from shmbroker.ipc.journal.history import History
 from shmbroker.ipc.journal.journal import Journal
+from shmbroker.ipc.journal.replay import Replay
 from shmbroker.netbridge.replica.warm import (
     HALF,
     JOURNAL,
@@ -22,6 +27,8 @@ from shmbroker.netbridge.replicated.diverged import counted
 
 QUEUE = 3
 SEGMENT_BYTES = 64 << 10
+MANY = 100
+"""Messages of half a segment: more than a read returns."""
 
 
 def filled(folder: Path, bodies: list[bytes], first: int = 0, retired: int = 0) -> Path:
@@ -104,6 +111,59 @@ def test_what_was_acknowledged_in_the_tail_does_not_count(tmp_path: Path) -> Non
     assert divergence.tail(old, filled(tmp_path / "new", [])).ranges == [
         (records.MESSAGE, QUEUE, 2, 2)
     ]
+
+
+@contextmanager
+def goes_on(folder: Path) -> Iterator[Journal]:
+    with Journal(folder, epoch=None, segment_bytes=SEGMENT_BYTES) as journal:
+        with Replay(folder) as replay:
+            for _ in replay:
+                pass
+            journal.begin(1, replay)
+        yield journal
+
+
+@pytest.mark.parametrize(("read", "is_exact"), [(1, False), (2, True), (4, False), (5, False)])
+def test_segments_may_go_while_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: int, is_exact: bool
+) -> None:
+    """The new one is read twice, and written meanwhile: by a member whose queues are consumed."""
+    old = filled(tmp_path / "old", [b"both"])
+    new = Path(shutil.copytree(old, tmp_path / "new"))
+    with goes_on(old) as journal:
+        journal.message(QUEUE, 1, b"alone")
+        journal.commit()
+    with goes_on(new) as journal:
+        for position in range(1, MANY):
+            journal.message(QUEUE, position, bytes(SEGMENT_BYTES // 2))
+            journal.commit()
+        reads, real = [0], History.read
+
+        def consumed(history: History) -> memoryview:
+            reads[0] += history._path == new
+            if history._path == new and reads[0] == read:
+                journal.stage(records.RETIRED, QUEUE, MANY - 1)
+                journal.retire(QUEUE, MANY - 1)
+                journal.commit()
+                assert journal.clear() > MANY // 2
+                journal.wait()
+            return real(history)
+
+        monkeypatch.setattr(History, "read", consumed)
+        found = divergence.tail(old, new)
+    assert reads[0] > read
+    assert found.is_exact == is_exact
+    assert found.ranges == [(records.MESSAGE, QUEUE, int(read > 1), 1)]
+
+
+def test_of_one_that_lacks_a_segment_the_others_count(tmp_path: Path) -> None:
+    filled(tmp_path / JOURNAL, [bytes(SEGMENT_BYTES // 2)] * 8)
+    assert set_aside(tmp_path) is not None
+    sorted((tmp_path / "oldreplica.1").glob("*.journal"))[2].unlink()
+    filled(tmp_path / JOURNAL, [b"ours"])
+    (told,) = counted(tmp_path, 2)
+    assert told.messages in (6, 7)
+    assert not told.is_exact
 
 
 def test_one_that_cannot_be_opened_keeps_no_other_from_being_counted(tmp_path: Path) -> None:

@@ -258,6 +258,18 @@ def test_a_transaction_happens_as_a_whole(at: Site) -> None:
             ok(program.call(Verb.COMMIT, value=5, body=wrong))
 
 
+@pytest.mark.parametrize("to", ["queue", "exchange"])
+def test_properties_that_are_no_map_are_refused(at: Site, to: str) -> None:
+    queue = at.broker.declare_queue("all", slots=64)
+    at.broker.declare_exchange("all", "fanout")
+    at.broker.bind("all", "all")
+    program = at.program()
+    bad = publish(program.producer(**{to: "all"}), b"bad", properties=b"\x81\xa1a\xd9\xff")
+    with pytest.raises(InvalidArgument, match="properties are a MessagePack map"):
+        ok(program.call(Verb.PUBLISH, **bad))
+    assert len(queue) == 0
+
+
 def test_a_message_id_counts_once(at: Site) -> None:
     queue = at.broker.declare_queue("q", duplicate_ids=100)
     program = at.program()
