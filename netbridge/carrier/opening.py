@@ -61,7 +61,7 @@ class Opening:
             sink.close()
             raise
         if self.mark > 0:
-            self.unconfirmed = [place for each in behind for place in everything_in(each._queue)]
+            self.unconfirmed = everything_in(*(each._queue for each in behind))
             self._kept += behind
         self.sink = sink
 

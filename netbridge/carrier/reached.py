@@ -67,21 +67,21 @@ def is_durable(queue: Any) -> bool:
     return bool(lib.sb_is_durable(queue))
 
 
-def everything_in(queue: Any) -> list[Place]:
-    """What was published to a queue so far, in its ring and in its inbox; nothing if it is not
-    durable, or was deleted."""
-    if not is_durable(queue):
-        return []
+def everything_in(*queues: Any) -> list[Place]:
+    """What was published to queues, as C knows them, so far, in their rings and in their inboxes;
+    nothing of one that is not durable, or was deleted."""
+    places: list[Place] = []
     last = ffi.new("int64_t[2]")
-    count: int = lib.sb_published_last(queue, last)
-    return [(queue, last[each]) for each in range(max(0, count))]
+    for queue in filter(is_durable, queues):
+        count: int = lib.sb_published_last(queue, last)
+        places += [(queue, last[each]) for each in range(max(0, count))]
+    return places
 
 
 def all_of(queue: Queue) -> list[Place]:
     """And what was scheduled."""
-    places = everything_in(queue._queue)
     schedule = ring_of(queue)
-    return places if schedule is None else [*places, *everything_in(schedule)]
+    return everything_in(queue._queue, *([] if schedule is None else [schedule]))
 
 
 def is_confirmed(place: Place) -> bool:

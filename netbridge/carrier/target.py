@@ -88,7 +88,7 @@ class Target:
         """What this pour has appended is confirmed when these are."""
         if self._handle is None:
             queues = self._sink.queues()
-            places = [place for each in queues for place in everything_in(each)]
+            places = everything_in(*queues)
             return [*places, *self._holds(queues)]
         if not self._is_durable:
             return []

@@ -152,7 +152,7 @@ class Home(Closable):
 
     def _confirm(self, sink: Sink) -> bool:
         """False: it is closed before that; what was poured is known when it is read again."""
-        places = [place for each in sink.queues() for place in everything_in(each)]
+        places = everything_in(*sink.queues())
         while places and not self._is_closed.is_set():
             if is_confirmed(places[0]):
                 del places[0]

@@ -124,7 +124,7 @@ class Committed:
         mark = serving(service.broker, MARKS)
         told = in_time(service.alarms, until, partial(self._answer, served, command))
         queues = [mark, *self._waited(service, level)]
-        places = [place for each in queues for place in everything_in(each._queue)]
+        places = everything_in(*(each._queue for each in queues))
         wait_for_all(service.confirms, places, level, told)
 
     def _waited(self, service: Service, level: int) -> Iterator[Queue]:

@@ -152,7 +152,7 @@ class ToExchange(_Stream):
 
     def confirm(self, position: int, level: int, told: Hearer) -> None:
         """All that its durable queues have now: it is among that."""
-        places = [place for each in self._durable() for place in everything_in(each._queue)]
+        places = everything_in(*(each._queue for each in self._durable()))
         wait_for_all(self._waits, places, level, told)
 
     def _durable(self) -> list[Queue]:
