@@ -78,7 +78,7 @@ class Followed:
     bytes: int = 0
     """Of records that have come for all of its link, since this process began."""
 
-    def is_over(self, why: str) -> None:
+    def gives_up(self, why: str) -> None:
         """Whoever waits until it begins waits for nothing."""
         if not self.begun.done():
             self.begun.set_exception(InvalidArgument(why))
@@ -146,13 +146,13 @@ class Following:
         """It has not begun, and is not to any more."""
         each = self.members.pop(name)
         self._does(each, each.machine.detach())
-        each.is_over(why)
+        each.gives_up(why)
 
     def detach(self, name: str) -> int:
         """The number to wait for, of a durable queue (`detached`), or 0."""
         each = self.members.pop(name)
         self._does(each, each.machine.detach())
-        each.is_over(f"queue {name!r} was detached before it began to follow")
+        each.gives_up(f"queue {name!r} was detached before it began to follow")
         number = 0 if each.queue is None else detach(each.queue)
         self._feedings.chained(name)
         return number
@@ -180,7 +180,7 @@ class Following:
         self.copies.drop(each.machine.number)
         self.members.pop(each.machine.queue, None)
         self._does(each, each.machine.detach())
-        each.is_over(f"queue {each.machine.queue!r} was deleted")
+        each.gives_up(f"queue {each.machine.queue!r} was deleted")
         self._changed()
 
     # --- of the link --------------------------------------------------------------------------
@@ -453,10 +453,10 @@ class Following:
 
     def _give_up(self, each: Followed, why: str) -> None:
         self.members.pop(each.machine.queue, None)
-        each.is_over(why)
+        each.gives_up(why)
         self._changed()
 
     def close(self) -> None:
         for each in self.members.values():
-            each.is_over("the broker stops")
+            each.gives_up("the broker stops")
         self.copies.close()
