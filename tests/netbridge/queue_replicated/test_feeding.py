@@ -243,9 +243,8 @@ def test_who_has_nothing_to_show_owes_no_answer_while_another_queue_holds_it_up(
         with pytest.raises(Unconfirmed):
             transaction.commit(timeout=0.0)
         thread.ask(reads)
-        originals = feedings._feedings[end]._originals
-        assert originals is not None
-        assert originals.is_held
+        # asked of its thread: in the midst of a read nothing is held yet
+        assert thread.ask(lambda: feedings._feedings[end]._originals.is_held)
         thread.ask(lambda: confirming.woken(time.monotonic() + 1.1))
         assert bool(told) == is_behind
         thread.ask(lambda: feedings.gone(end))
