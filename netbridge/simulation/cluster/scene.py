@@ -144,8 +144,8 @@ class Scene(Stage):
         if self._runs(near.name) is not near or far is None or not far.listens:
             return
         is_free = self.network.is_free(near.host, far.host)
-        if line in near.lines or not is_free or far.host.stands_until > self.world.now:
-            return
+        if line not in near.wanted or not is_free or far.host.stands_until > self.world.now:
+            return  # it serves no more, or another one was faster
         ends = Line(near, line), Line(far, line)
         connection = self.network.connect(*ends)
         for side, end in enumerate(ends):
