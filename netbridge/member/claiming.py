@@ -17,16 +17,27 @@ from shmbroker.netbridge.member.options import CONTINUE_ALONE
 from shmbroker.netbridge.member.said import GoAhead, Hello
 from shmbroker.netbridge.member.standing import LOOKING, State
 
+UNANSWERED_MAX = 6
+"""The pause between joins doubles so often."""
+
 
 class Claiming(Comparing):
     retry_at = NEVER
-    """A claim, a vote, or a join that was refused."""
+    """A claim, a vote, or a join that was refused or is not answered."""
+    unanswered = 0
+    """Joins, one after the other.  An answer is to the newest one, so a live that takes longer than
+    the pause between them would never be followed if that did not grow."""
     refused_until = 0.0
     """`on-promote` has said no, and is asked again after that."""
     claims = 0
     """That it has made."""
     let_ahead: frozenset[str] = frozenset()
     """Whose claims it has let go ahead: it begins nothing."""
+
+    def joins_later(self, now: float) -> None:
+        """Whom it wanted to follow does not want that, or serves no more."""
+        self.live, self.unanswered = "", 0
+        self.retry_at = now + self.options.retry_wait
 
     @abstractmethod
     def _begin(self, grant: Grant, *, is_forced: bool = False) -> None: ...

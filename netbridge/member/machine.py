@@ -57,7 +57,7 @@ class Member(Draining):
         elif self.state in FOLLOWING and member == self.live:
             self._lost_live(now)
         elif member == self.live:
-            self.live = ""
+            self.joins_later(now)
         return self.done()
 
     def heard(self, member: str, what: Said, now: float) -> list[Action]:

@@ -90,7 +90,8 @@ REPLICATION: Final = (
     _row("initial-replication-sync-timeout", duration(0.001, HOUR), "30s",
          "The longest time that writes may be held at the end of a sync."),
     _row("retry-replication-wait", duration(0.001, HOUR), "2s",
-         "The pause before a backup that was rejected tries again."),
+         "The pause before a backup that was rejected tries again; it doubles while the live does "
+         "not answer."),
     _row("resync-bytes", size(is_endless=True), "1GiB",
          "Of segments kept for a replica that is away; 0: none."),
     _row("max-saved-replicated-journals-size", count(0, is_endless=True), 2,

@@ -24,7 +24,7 @@ from shmbroker.netbridge.member.action import (
     Unfollow,
     WriteLeft,
 )
-from shmbroker.netbridge.member.claiming import Claiming
+from shmbroker.netbridge.member.claiming import UNANSWERED_MAX, Claiming
 from shmbroker.netbridge.member.core import NEVER, RANK_SECONDS, Purpose
 from shmbroker.netbridge.member.options import CONTINUE_ALONE, MemberOptions
 from shmbroker.netbridge.member.said import (
@@ -234,9 +234,8 @@ class Passive(Claiming):
     # --- joining ------------------------------------------------------------------------------
 
     def _join_later(self, state: State, now: float, why: str = "") -> None:
-        self.live = ""
+        self.joins_later(now)
         self.becomes(state, why)
-        self.retry_at = now + self.options.retry_wait
         self._look(now)
 
     def _look(self, now: float) -> None:
@@ -260,7 +259,8 @@ class Passive(Claiming):
             self.stream += 1
             join = Join(self.node, self.last, self.is_whole, self.has_left, self.boot, self.stream)
             self.tell(self.live, join)
-            self.retry_at = now + self.options.retry_wait
+            self.retry_at = now + self.options.retry_wait * 2**self.unanswered
+            self.unanswered = min(self.unanswered + 1, UNANSWERED_MAX)
 
     def _joined(self, member: str, what: Joined, now: float) -> None:
         if self.state not in LOOKING or (member, what.stream) != (self.live, self.stream):
@@ -270,7 +270,7 @@ class Passive(Claiming):
         self.is_whole = not what.is_all
         if what.is_all:
             self.copies = ()
-        self.retry_at = self.closing_until = NEVER
+        self.retry_at, self.closing_until, self.unanswered = NEVER, NEVER, 0
         self.has_asked_back = self.was_in_sync = False
         self.proven.clear()
         self.let_ahead = frozenset()
@@ -282,9 +282,8 @@ class Passive(Claiming):
             return
         states = {"already-replicating": State.WAITING, "node": State.REFUSED}
         state = states.get(what.reason, State.JOINING)
-        self.live = ""
+        self.joins_later(now)
         self.becomes(state, f"{member}: {what.reason}")
-        self.retry_at = now + self.options.retry_wait
 
     def refused(self, member: str, why: str) -> list[Action]:
         """The link was not made: a wrong password."""
@@ -514,6 +513,8 @@ class Passive(Claiming):
             if not hello.serves:
                 self._lost_live(now)
         else:
+            if member == self.live and not hello.serves:
+                self.joins_later(now)
             if member == self.handed_to and self.state not in FOLLOWING:
                 cannot = not hello.is_eligible or hello.last.age < self.last.age
                 is_idle = not hello.serves and not hello.is_following
@@ -592,5 +593,5 @@ class Passive(Claiming):
             self.retry_at = now + self.options.retry_wait
         elif may_ask and is_lost:
             self._ask(self.purpose if self.state is State.HELD else Purpose.TAKE_OVER, now)
-        elif self.state in LOOKING:
+        elif self.state in LOOKING and not self.live:
             self.retry_at = now + self.options.retry_wait

@@ -172,8 +172,10 @@ class Rack:
         self._rule()
 
     def isolate(self, name: str) -> None:
-        for other in self.hosts.keys() - {name}:
-            self.cut(name, other)
+        """At once: who lost one of the others would ask the rest."""
+        others = self.hosts.keys() - {name}
+        self._cuts |= {pair for each in others for pair in ((name, each), (each, name))}
+        self._rule()
 
     def heal(self) -> None:
         self._cuts.clear()
