@@ -5,6 +5,7 @@ What a full disk keeps from being done is done when there is room; what fails en
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 import time
@@ -35,6 +36,7 @@ from shmbroker.ipc.instance import (
     process,
     reloading,
     rings,
+    signals,
 )
 from shmbroker.ipc.instance.beat import Beat
 from shmbroker.ipc.instance.config.config import FILE, Config, ConfigError
@@ -299,6 +301,7 @@ class Loop:
             sys.stderr.write(f"shmbroker: {self.config.name} waits for room on the disk: {why}\n")
             sys.stderr.flush()
         if sign is not None:
+            signals.ignored((signal.SIGHUP, ordering.SIGNAL))  # whoever it names is sent them
             with suppress(OSError):
                 sign.show(Status("starting", why=f"disk full: {why}", process=self.process))
 
