@@ -13,7 +13,7 @@ import json
 import os
 import re
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from shmbroker.ipc.instance.process import Process, of_fields
 FILE: Final = "live.lock"
 BYTES: Final = 512
 EPOCH_DIGITS: Final = 16
+JSON_BYTES: Final = BYTES - EPOCH_DIGITS - 2
 EPOCH_MAX: Final = 1 << 62
 
 NONE: Final = "none"
@@ -72,16 +73,19 @@ class Record:
     @property
     def told(self) -> str:
         """All but the epoch."""
+        return self._json(is_ascii=True)
+
+    def _json(self, *, is_ascii: bool) -> str:
         fields = asdict(self)
         del fields["epoch"]
-        return json.dumps(fields, separators=(",", ":"))
+        return json.dumps(fields, separators=(",", ":"), ensure_ascii=is_ascii)
 
     def encoded(self) -> bytes:
-        text = f"{self.epoch:0{EPOCH_DIGITS}x}\n{self.told}"
-        encoded = text.encode().ljust(BYTES - 1) + b"\n"
-        if len(encoded) > BYTES:
-            raise RecordDamaged(f"the name {self.instance!r} is too long for live.lock")
-        return encoded
+        """With as much of the name as there is room for: it is for people."""
+        whole = self
+        while len(text := whole._json(is_ascii=False).encode()) > JSON_BYTES and whole.instance:
+            whole = replace(whole, instance=whole.instance[:-1])
+        return b"%0*x\n%s\n" % (EPOCH_DIGITS, self.epoch, text.ljust(JSON_BYTES))
 
 
 def decoded(content: bytes, name: str = FILE) -> Record:

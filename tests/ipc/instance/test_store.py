@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -90,9 +91,20 @@ def test_what_is_no_record_is_said_to_be_none(content: bytes) -> None:
         record.decoded(content)
 
 
-def test_a_name_that_does_not_fit_is_refused() -> None:
-    with pytest.raises(RecordDamaged, match="too long"):
-        Record(instance="x" * 500).encoded()
+@pytest.mark.parametrize("letter", ["x", "ж", "\U0001f680", '"', "\x01"])
+def test_a_name_of_any_length_is_no_reason_not_to_be_live(letter: str) -> None:
+    """It is cut, and that of a folder is not: it has 255 bytes at most."""
+    of_folder = letter * (255 // len(letter.encode()))
+    for name in (of_folder, letter * 1000):
+        longest = max(record.ENDS, key=len)
+        written = Record(record.EPOCH_MAX, longest, name, process.this(), -(1 << 62))
+        assert len(written.encoded()) == record.BYTES
+        read = record.decoded(written.encoded())
+        assert replace(read, instance=name) == written
+        assert name.startswith(read.instance)
+        assert len(read.instance) >= 40
+    if letter.isprintable() and letter != '"':
+        assert record.decoded(replace(written, instance=of_folder).encoded()).instance == of_folder
 
 
 # --- locks ----------------------------------------------------------------------------------------
