@@ -13,6 +13,8 @@ import json
 import os
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +22,7 @@ from typing import Any, Final
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.base.refusal import about
 from shmbroker.ipc.base.trust import opened
+from shmbroker.ipc.instance.lock import ofd
 from shmbroker.ipc.instance.process import Process, of_fields
 
 FILE: Final = "live.lock"
@@ -27,6 +30,8 @@ BYTES: Final = 512
 EPOCH_DIGITS: Final = 16
 JSON_BYTES: Final = BYTES - EPOCH_DIGITS - 2
 EPOCH_MAX: Final = 1 << 62
+MAKING_BYTE: Final = 2
+"""Is locked by who makes the store; those before it are of file_lock.py."""
 
 NONE: Final = "none"
 LIVE: Final = "live"
@@ -159,12 +164,19 @@ class RecordFile:
         os.close(self.number)
 
 
-def create(store: Path) -> os.stat_result:
-    """The file, with the record of nobody; what the system says of it."""
-    file = os.open(store / FILE, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+@contextmanager
+def being_made(store: Path, *, waits: bool) -> Iterator[int]:
+    """The file; `waits`: as long as somebody else makes this store, and locks say so."""
+    file = opened(store / FILE, os.O_RDWR | os.O_CREAT)
     try:
-        os.pwrite(file, Record().encoded(), 0)
-        os.fsync(file)
-        return os.fstat(file)
+        if waits:
+            ofd.lock(file, MAKING_BYTE)
+        yield file
     finally:
         os.close(file)
+
+
+def write_first(file: int) -> None:
+    """The record of nobody."""
+    os.pwrite(file, Record().encoded(), 0)
+    os.fsync(file)
