@@ -204,7 +204,7 @@ def of_network(
     for whose in (PROGRAMS, USER) if made.is_replicated or made.is_clustered else (PROGRAMS,):
         file = options["cluster_password_file"] if whose == USER else None
         passwords[templates.password_of(whose)] = (
-            file.read_text().strip() if file is not None
+            file.read_text(encoding="utf-8").strip() if file is not None
             else joined.passwords[whose] if joined is not None
             else _given_password(options["password_file"]) if options["password_file"]
             else secrets.token_urlsafe(PASSWORD_BYTES)
@@ -222,5 +222,5 @@ def written(file: Path, password: str) -> None:
     from shmbroker.ipc.base.trust import PRIVATE_MODE
 
     made = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_MODE)
-    with os.fdopen(made, "w") as opened:
+    with os.fdopen(made, "w", encoding="utf-8") as opened:
         opened.write(f"{password}\n")

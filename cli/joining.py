@@ -77,7 +77,7 @@ def tell_live(joined: Joined, given: Mapping[str, Any]) -> None:
         return
     file = Path(joined.place) / FILE
     others = f"others = {toml_value([*joined.consoles, *console_of(given)])}"
-    text = file.read_text()
+    text = file.read_text(encoding="utf-8")
     for table, line in (("ha", members), ("console", others)):
         key = line.partition(" ")[0]
         text, count = re.subn(rf"(?m)^{key} = .*$", line.replace("\\", r"\\"), text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,13 +103,13 @@ def begin(folder: Path, file: Path, given: dict[str, object]) -> None:
 
     make_folder(folder)
     tables: dict[str, list[str]] = {
-        config.FROM: [f"file = {json.dumps(str(file.absolute()))}"],
+        config.FROM: [f"file = {config.toml_value(str(file.absolute()))}"],
     }
     for key, value in given.items():
         table, _, name = key.rpartition(".")
         root, _, rest = table.partition(".")
-        header = f"{root}.{json.dumps(rest)}" if rest else root
-        tables.setdefault(header, []).append(f"{name} = {json.dumps(value)}")
+        header = f"{root}.{config.toml_value(rest)}" if rest else root
+        tables.setdefault(header, []).append(f"{name} = {config.toml_value(value)}")
     lines = ["# Written by `shmbroker run --config`."]
     for header, values in tables.items():
         lines += ["", f"[{header}]", *values]

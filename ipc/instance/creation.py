@@ -33,11 +33,12 @@ def create(folder: Path, given: Given) -> Config:
     config = configured(folder, given)
     if (folder / FILE).exists():
         raise InstanceExists(f"{folder} is an instance already: edit its {FILE}")
+    text = toml_of(given)
     make_folders(config)
     made = os.open(folder / FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_MODE)
     try:
-        with os.fdopen(made, "w") as file:
-            file.write(toml_of(given))
+        with os.fdopen(made, "w", encoding="utf-8") as file:
+            file.write(text)
     except OSError:  # of a full disk, say: half a file would be an instance, and not the one wanted
         (folder / FILE).unlink(missing_ok=True)
         raise

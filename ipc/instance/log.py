@@ -50,7 +50,8 @@ class Log:
         assert self._file is not None
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = {"time": now, "instance": self.name, "event": event, **fields}
-        text = ("\n" * self._is_torn + json.dumps(line, ensure_ascii=False) + "\n").encode()
+        shown = "\n" * self._is_torn + json.dumps(line, ensure_ascii=False) + "\n"
+        text = shown.encode(errors="backslashreplace")  # as JSON writes a name that is no UTF-8
         wrote = os.write(self._file, text)
         self._is_torn = wrote < len(text) and (wrote > 0 or self._is_torn)
         if wrote < len(text):

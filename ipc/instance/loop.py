@@ -5,6 +5,7 @@ What a full disk keeps from being done is done when there is room; what fails en
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 import time
@@ -35,6 +36,7 @@ from shmbroker.ipc.instance import (
     process,
     reloading,
     rings,
+    signals,
 )
 from shmbroker.ipc.instance.beat import Beat
 from shmbroker.ipc.instance.config.config import FILE, Config, ConfigError
@@ -94,6 +96,7 @@ class Loop:
         """Reads the configuration again."""
         self.network: ordering.Networked | None = None
         """Where it listens, and what it ships while it is live."""
+        self.orders = ordering.Orders(config.folder)
         self.told_epoch = -1
         """Of the live of which the network was told."""
         self.why = ""
@@ -299,6 +302,7 @@ class Loop:
             sys.stderr.write(f"shmbroker: {self.config.name} waits for room on the disk: {why}\n")
             sys.stderr.flush()
         if sign is not None:
+            signals.ignored((signal.SIGHUP, ordering.SIGNAL))  # whoever it names is sent them
             with suppress(OSError):
                 sign.show(Status("starting", why=f"disk full: {why}", process=self.process))
 
@@ -353,11 +357,15 @@ class Loop:
         self._written(place, lambda: write_whole(place, answer))
 
     def _asked_to(self) -> None:
-        self.inbox.put(lambda: self._in_background(self._carry_out, self._carried_out))
+        self.inbox.put(self._next_order)
 
-    def _carry_out(self) -> tuple[dict[str, Any], str]:
+    def _next_order(self) -> None:
+        if (order := self.orders.next()) is not None:
+            self._in_background(partial(self._carry_out, order), self._carried_out)
+
+    def _carry_out(self, order: dict[str, Any]) -> tuple[dict[str, Any], str]:
         """The order, and why it is not done."""
-        order, why = ordering.given(self.config.folder), ""
+        why = ""
         try:
             if self.network is None:
                 raise InvalidArgument("this broker has no network")

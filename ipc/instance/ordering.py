@@ -140,8 +140,25 @@ def _locked(file: int, ends_at: float) -> bool:
             return True
 
 
-def given(folder: Path) -> dict[str, Any]:
-    return read_whole(folder / RUN / ORDER)
+class Orders:
+    """Of a broker: each is carried out once, however many signals tell of it.
+
+    Whoever gave an order may have given it up while nobody looked, and the next one has taken its
+    place then.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._place = folder / RUN / ORDER
+        self._last: object = None
+        """The id."""
+
+    def next(self) -> dict[str, Any] | None:
+        """None: there is no other one than the last."""
+        order = read_whole(self._place)
+        if order.get("id") == self._last:
+            return None
+        self._last = order.get("id")
+        return order
 
 
 def answered(folder: Path, order: Mapping[str, Any], why: str) -> None:

@@ -121,7 +121,7 @@ def attached(config: Config) -> Broker:
 
 
 def make_way(config: Config, former: int) -> None:
-    """Remove what is of the past; ForeignRings if it may be somebody's."""
+    """Remove what is of the past, and tell who is in it; ForeignRings if it may be somebody's."""
     there = found(config.vhost)
     is_of_the_past = not there.is_whole or there.identity == former
     if not is_of_the_past and has_queues(config.vhost):
@@ -131,7 +131,7 @@ def make_way(config: Config, former: int) -> None:
             f"shmbroker vhost delete {config.vhost}, and it is restored from the journal"
         )
     if vhosts.exists(config.vhost):
-        vhosts.delete(config.vhost, force=True)
+        vhosts.retire(config.vhost)
 
 
 def has_queues(vhost: str) -> bool:

@@ -28,6 +28,12 @@ def heard(wanted: Mapping[signal.Signals, Callable[[], object]]) -> None:
         signal.signal(number, _is_written)
 
 
+def ignored(numbers: Iterable[signal.Signals]) -> None:
+    """Until they are heard: what they do by default ends the process."""
+    for number in numbers:
+        signal.signal(number, signal.SIG_IGN)
+
+
 def _hear(reader: int, wanted: Mapping[signal.Signals, Callable[[], object]]) -> None:
     while True:
         for number in _known(os.read(reader, MOST), wanted):

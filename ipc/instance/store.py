@@ -107,20 +107,25 @@ def create(
     pages: Path | None = None,
 ) -> None:
     """Make a store, or leave the one that is there; StoreRefused if it is of another vhost."""
-    if (path / NODE).exists():
-        Store(path, vhost, lock, journal=journal, pages=pages)
-        return
+    if not (path / NODE).exists():
+        _make(path, vhost, lock, journal, pages)
+    Store(path, vhost, lock, journal=journal, pages=pages)
+
+
+def _make(path: Path, vhost: str, lock: str, journal: Path | None, pages: Path | None) -> None:
+    """Or wait until somebody else has made it."""
     check_folder(path)
     for folder in (path, journal or path / JOURNAL):
         make_folder(folder)
     if lock == FILE_LOCK:
         lock_test.check(path)
-    with suppress(FileNotFoundError):  # of somebody who died here: without a node it is nobody's
-        (path / record.FILE).unlink()
-    status = record.create(path)
-    places = (str(each or "") for each in (journal, pages))
-    node = Node(secrets.token_hex(16), vhost, status.st_ino, lock, *places)
-    write_whole(path / NODE, asdict(node), synced=True)
+    with record.being_made(path, waits=lock == FILE_LOCK) as file:
+        if (path / NODE).exists():
+            return
+        record.write_first(file)
+        places = (str(each or "") for each in (journal, pages))
+        node = Node(secrets.token_hex(16), vhost, os.fstat(file).st_ino, lock, *places)
+        write_whole(path / NODE, asdict(node), synced=True)
 
 
 class Store:

@@ -23,9 +23,10 @@ ExecStart={command} run {folder}
 ExecReload={command} config reload {folder}
 User={user}
 UMask=0077
-# stopping writes what is there; a second signal would cut that short
+# stopping writes what is there, hands over, or gives all away, and has time-outs of its own; a
+# second signal would cut that short
 KillMode=mixed
-TimeoutStopSec=60
+TimeoutStopSec=infinity
 # a backup reports its start when it waits, a live when it has restored its queues
 TimeoutStartSec=infinity
 Restart=on-failure

@@ -23,7 +23,7 @@ def write_text(path: Path, content: str, *, synced: bool = False) -> None:
     temporary.unlink(missing_ok=True)
     made = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_MODE)
     try:
-        with os.fdopen(made, "w") as file:
+        with os.fdopen(made, "w", encoding="utf-8") as file:
             file.write(content)
             file.flush()
             if synced:

@@ -182,7 +182,7 @@ class Users:
         it is taken back if the configuration is wrong then, or has no admin."""
         with _locked(self.folder / RUN / LOCK):
             place = self.folder / FILE
-            before = place.read_text()
+            before = place.read_text(encoding="utf-8")
             network, edit = load(self.folder)[1], Edit(place, before)
             files: dict[Path, str | None] = {}
             yield network, edit, files
@@ -228,7 +228,7 @@ def _locked(place: Path) -> Iterator[None]:
 
 def _content(place: Path) -> str | None:
     with suppress(FileNotFoundError):
-        return place.read_text()
+        return place.read_text(encoding="utf-8")
     return None
 
 

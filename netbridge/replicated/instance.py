@@ -79,6 +79,7 @@ class ReplicatedInstance:
         self._lines = Lines(self.log.write, lambda: now())
         self._inbox: SimpleQueue[Callable[[], int | None]] = SimpleQueue()
         self._shown: Status | None = None
+        self._orders = ordering.Orders(config.folder)
         self._said = ""
         """Of replication, in the log."""
         self._told = ""
@@ -338,8 +339,8 @@ class ReplicatedInstance:
         self._inbox.put(self._carry_out)
 
     def _carry_out(self) -> None:
-        given = ordering.given(self.config.folder)
-        threading.Thread(target=self._order, args=(given,), daemon=True).start()
+        if (given := self._orders.next()) is not None:
+            threading.Thread(target=self._order, args=(given,), daemon=True).start()
 
     def _order(self, given: Mapping[str, Any]) -> None:
         why = ""

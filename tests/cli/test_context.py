@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,16 @@ def test_a_context_says_where_a_password_is_and_never_what(
     assert [name for name, each in contexts(shell).items() if each["current"]] == ["ann"]
     shell.does("context", "remove", "ann")
     assert tomllib.loads(home.read_text()).keys() == {"contexts"}
+
+
+def test_a_context_may_have_a_name_of_any_characters(
+    shell: Shell, home: Path, tmp_path: Path
+) -> None:
+    shell.does("create", str(tmp_path / "orders \U0001f680"), "--vhost", shell.vhost)
+    shell.does("context", "add", "a\x7f", "shm://a")
+    assert contexts(shell).keys() == {"orders \U0001f680", "a\x7f"}
+    assert "no UTF-8" in refused(shell, "context", "add", os.fsdecode(b"\xff"), "shm://a")
+    assert contexts(shell).keys() == {"orders \U0001f680", "a\x7f"}
 
 
 def test_what_is_no_context_is_refused(shell: Shell, home: Path, password: str) -> None:

@@ -167,6 +167,7 @@ def test_a_unit_runs_just_this_instance(shell: Shell, tmp_path: Path) -> None:
     unit = shell.does("unit", str(folder)).out
     assert f"run {folder}\n" in unit
     assert "Type=notify" in unit
+    assert "TimeoutStopSec=infinity" in unit, "a scale-down takes its time"
     assert f"RequiresMountsFor={folder} {tmp_path / 'store'} " in unit
     assert "PrivateTmp=no" in unit, "it lies in /tmp, and would not be found"
 

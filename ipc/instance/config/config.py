@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.base.refusal import told
-from shmbroker.ipc.instance.config.kind import SECRET
+from shmbroker.ipc.instance.config.kind import SECRET, is_unicode
 from shmbroker.ipc.instance.config.option import (
     LISTED_TABLE,
     NAMED_TABLES,
@@ -355,15 +355,19 @@ def toml_of(given: Given) -> str:
         if is_of_netbridge(key):
             header = f"[{'.'.join([root, *(['.'.join(names)] if names else [])])}]"
             if names and not re.fullmatch(r"[\w-]+", names[0] if len(names) == 1 else "", re.A):
-                header = f"[{root}.{json.dumps('.'.join(names))}]"
+                header = f"[{root}.{toml_value('.'.join(names))}]"
             lines += [*([] if header in lines else ["", header]), f"{name} = {toml_value(value)}"]
     return "\n".join(["# An instance of shmbroker; see docs/durability.md.", *lines, ""])
 
 
 def toml_value(value: object) -> str:
-    """JSON's text, numbers, booleans and lists of text are TOML's; its objects are not."""
+    """JSON's text, numbers, booleans and lists of text are TOML's, unless it is in ASCII: TOML has
+    no pairs of surrogates.  Its objects are not.  ConfigError: no file can have it."""
     if isinstance(value, Mapping):
         return (
             "{ " + ", ".join(f"{key} = {toml_value(each)}" for key, each in value.items()) + " }"
         )
-    return json.dumps(value)
+    text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if not is_unicode(text):
+        raise ConfigError(f"{value!r:.200} is no UTF-8, as all that stands in a file of TOML")
+    return text

@@ -5,7 +5,6 @@ The text is changed, and read again: if it does not say what it is to say, it is
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from pathlib import Path
@@ -99,7 +98,7 @@ def parts(table: str) -> list[str]:
 
 def header(table: str) -> str:
     return ".".join(
-        each if re.fullmatch(r"[\w-]+", each, re.A) else json.dumps(each) for each in parts(table)
+        each if re.fullmatch(r"[\w-]+", each, re.A) else toml_value(each) for each in parts(table)
     )
 
 

@@ -69,8 +69,13 @@ def is_integer(given: object) -> bool:
     return isinstance(given, int) and not isinstance(given, bool)
 
 
+def is_unicode(text: str) -> bool:
+    """Not so the name of a file that is no UTF-8: os.fsdecode makes surrogates of its bytes."""
+    return not re.search("[\ud800-\udfff]", text)
+
+
 def _text(given: object) -> str:
-    if not isinstance(given, str) or not given or "\0" in given:
+    if not isinstance(given, str) or not given or "\0" in given or not is_unicode(given):
         raise ValueError('text, as in "orders"')
     return given
 

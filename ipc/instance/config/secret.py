@@ -82,7 +82,7 @@ def _of_file(name: str, folder: Path) -> str:
     path = folder / name
     check_kept(path)
     try:
-        return path.read_text().removesuffix("\n")
+        return path.read_text(encoding="utf-8").removesuffix("\n")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no text"
         raise ValueError(f"{path}: {why}") from None

@@ -13,19 +13,25 @@ import json
 import os
 import re
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.base.refusal import about
 from shmbroker.ipc.base.trust import opened
+from shmbroker.ipc.instance.lock import ofd
 from shmbroker.ipc.instance.process import Process, of_fields
 
 FILE: Final = "live.lock"
 BYTES: Final = 512
 EPOCH_DIGITS: Final = 16
+JSON_BYTES: Final = BYTES - EPOCH_DIGITS - 2
 EPOCH_MAX: Final = 1 << 62
+MAKING_BYTE: Final = 2
+"""Is locked by who makes the store; those before it are of file_lock.py."""
 
 NONE: Final = "none"
 LIVE: Final = "live"
@@ -72,16 +78,19 @@ class Record:
     @property
     def told(self) -> str:
         """All but the epoch."""
+        return self._json(is_ascii=True)
+
+    def _json(self, *, is_ascii: bool) -> str:
         fields = asdict(self)
         del fields["epoch"]
-        return json.dumps(fields, separators=(",", ":"))
+        return json.dumps(fields, separators=(",", ":"), ensure_ascii=is_ascii)
 
     def encoded(self) -> bytes:
-        text = f"{self.epoch:0{EPOCH_DIGITS}x}\n{self.told}"
-        encoded = text.encode().ljust(BYTES - 1) + b"\n"
-        if len(encoded) > BYTES:
-            raise RecordDamaged(f"the name {self.instance!r} is too long for live.lock")
-        return encoded
+        """With as much of the name as there is room for: it is for people."""
+        whole = self
+        while len(text := whole._json(is_ascii=False).encode()) > JSON_BYTES and whole.instance:
+            whole = replace(whole, instance=whole.instance[:-1])
+        return b"%0*x\n%s\n" % (EPOCH_DIGITS, self.epoch, text.ljust(JSON_BYTES))
 
 
 def decoded(content: bytes, name: str = FILE) -> Record:
@@ -155,12 +164,19 @@ class RecordFile:
         os.close(self.number)
 
 
-def create(store: Path) -> os.stat_result:
-    """The file, with the record of nobody; what the system says of it."""
-    file = os.open(store / FILE, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+@contextmanager
+def being_made(store: Path, *, waits: bool) -> Iterator[int]:
+    """The file; `waits`: as long as somebody else makes this store, and locks say so."""
+    file = opened(store / FILE, os.O_RDWR | os.O_CREAT)
     try:
-        os.pwrite(file, Record().encoded(), 0)
-        os.fsync(file)
-        return os.fstat(file)
+        if waits:
+            ofd.lock(file, MAKING_BYTE)
+        yield file
     finally:
         os.close(file)
+
+
+def write_first(file: int) -> None:
+    """The record of nobody."""
+    os.pwrite(file, Record().encoded(), 0)
+    os.fsync(file)

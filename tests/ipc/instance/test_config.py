@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from shmbroker.ipc.instance.config.config import FILE, ConfigError, configured, load, toml_of
+from shmbroker.ipc.instance import creation
+from shmbroker.ipc.instance.config.config import (
+    FILE,
+    ConfigError,
+    configured,
+    load,
+    read,
+    toml_of,
+)
+from shmbroker.ipc.instance.config.edit import Edit
 from shmbroker.ipc.instance.config.option import OPTIONS
 
 
@@ -45,6 +55,39 @@ def test_what_create_writes_is_read_as_what_was_given(tmp_path: Path) -> None:
     assert config.on_promote == (("/bin/sh", "-c", "exit 1"),)
     assert config.stall_limit == 0.5
     assert config.store == Path("/shared/orders")
+
+
+ODD_NAMES = ("orders \U0001f680", "a\x7fb", "caf\u00e9 \x01\t\"\\")
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_a_name_of_any_characters_is_read_as_it_was_given(tmp_path: Path, name: str) -> None:
+    given: dict[str, object] = {
+        "instance.name": name,
+        f"credentials.{name}.password": name,
+        "ha.on-promote": [name],
+    }
+    creation.create(tmp_path / name, given)
+    assert dict(read(tmp_path / name)) == given
+    assert load(tmp_path / name).name == name
+
+
+def test_a_table_of_a_name_with_other_letters_is_changed_where_it_stands(tmp_path: Path) -> None:
+    edit = Edit(tmp_path, toml_of({"credentials.josé.password": "a"}))
+    edit.put("credentials.josé", "password", "b")
+    edit.put("credentials.josé \U0001f680", "password", "b")
+    edit.put("credentials.josé \U0001f680", "password", "c")
+    found = tomllib.loads(edit.text)["credentials"]
+    assert found == {"josé": {"password": "b"}, "josé \U0001f680": {"password": "c"}}
+
+
+def test_what_no_file_can_have_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    """As the name of a folder that is no UTF-8."""
+    name = os.fsdecode(b"a\xff")
+    for given in ({"instance.name": name}, {"instance.queues": [name]}):
+        with pytest.raises(ConfigError, match=r"a\\udcff"):
+            creation.create(tmp_path / "a", dict(given))
+        assert not (tmp_path / "a").exists()
 
 
 def test_each_option_stands_there_with_its_default() -> None:

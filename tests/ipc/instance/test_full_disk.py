@@ -200,6 +200,8 @@ def test_a_start_waits_for_a_file_that_cannot_be_made(
         eventually(lambda: is_full(live))
         assert live.status.state == "starting"
         assert "waits for room on the disk" in live.errors()
+        for number in (signal.SIGHUP, ordering.SIGNAL):  # as of a reload, and of `metrics`
+            assert not status.signalled(live.folder, number, 0)
         empty_names(disk)
         live.becomes("live")
         put(vhost, b"1")

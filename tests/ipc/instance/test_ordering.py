@@ -6,10 +6,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, cast
 
-from shmbroker.ipc.instance import ordering, status
+from shmbroker.ipc.instance import creation, ordering, status
+from shmbroker.ipc.instance.instance import Instance
+from shmbroker.ipc.instance.whole import write_whole
 
 ORDERS = """
 import sys
@@ -19,6 +24,37 @@ with ordering._alone(Path(sys.argv[1], "run"), 60):
     print("alone", flush=True)
     sys.stdin.read()
 """
+
+
+class Heard:
+    """A network that carries out all orders."""
+
+    def __init__(self) -> None:
+        self.orders: list[object] = []
+
+    def order(self, given: Mapping[str, object]) -> None:
+        self.orders.append(given["verb"])
+
+
+def test_an_order_whose_asker_has_given_up_is_not_done_again_as_the_next_one(
+    tmp_path: Path, vhost: str
+) -> None:
+    """The broker was busy for so long: it has two signals, and finds the second order twice."""
+    instance = Instance(creation.create(tmp_path / "one", {"instance.vhost": vhost}))
+    network = Heard()
+    instance.network = cast(Any, network)
+    place = tmp_path / "one" / status.RUN / ordering.ORDER
+    threads = set(threading.enumerate())
+    for number, verb in enumerate(("first", "second")):
+        write_whole(place, {"id": str(number), "verb": verb})
+        instance._asked_to()
+    for _ in range(2):
+        instance.inbox.get()()
+    for thread in set(threading.enumerate()) - threads:
+        thread.join()
+    assert network.orders == ["second"]
+    instance.sign.close()
+    instance.lock.close()
 
 
 def test_who_gives_an_order_and_stands_still_holds_up_nobody_for_ever(tmp_path: Path) -> None:

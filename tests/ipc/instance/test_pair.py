@@ -7,6 +7,8 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -316,6 +318,22 @@ def test_rings_that_are_somebody_elses_are_left_alone(make: Make, vhost: str) ->
     assert "shmbroker vhost delete" in live.status.why
     with shmbroker.connect(f"shm://{vhost}") as broker:
         assert broker.queue("theirs").receive() == b"precious"
+
+
+def test_programs_hear_of_it_when_another_host_was_live_meanwhile(make: Make, vhost: str) -> None:
+    live = make("a").start().becomes("live")
+    put(vhost, b"1")
+    with shmbroker.connect(f"shm://{vhost}") as broker, ThreadPoolExecutor() as threads:
+        waits = threads.submit(broker.declare_queue("asked").get, timeout=PATIENCE_SECONDS)
+        live.kill()
+        lock = live.lock()
+        eventually(lock.try_live)
+        lock.write(replace(lock.record(), rings=1))  # those of the other host
+        lock.close()
+        live.start().becomes("live")
+        with pytest.raises(shmbroker.Moved):
+            waits.result()
+    assert bodies(vhost) == [b"1"]
 
 
 def test_rings_that_were_there_before_the_store_become_durable(make: Make, vhost: str) -> None:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from shmbroker.ipc.base.errors import SystemRefused
+from shmbroker.ipc.base.trust import make_folder
 from shmbroker.ipc.instance import mount, process, store
 from shmbroker.ipc.instance.lock import lock_test, ofd, record
 from shmbroker.ipc.instance.lock.file_lock import FileLock
 from shmbroker.ipc.instance.lock.record import Record, RecordDamaged, RecordFile
 from shmbroker.ipc.instance.store import Store, StoreRefused
+from tests.support.runs import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -27,6 +31,27 @@ def test_a_store_is_made_once(place: Path) -> None:
     node = (place / "node").read_text()
     store.create(place, "orders")
     assert (place / "node").read_text() == node
+
+
+def test_two_that_make_a_store_at_once_have_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a live and its backup that are made by two commands at once."""
+    place, both = tmp_path / "data", threading.Barrier(2)
+
+    def made_at_once(folder: Path) -> None:
+        both.wait(PATIENCE_SECONDS)  # neither has found a node
+        make_folder(folder)
+
+    def made(_: int) -> tuple[int, str]:
+        store.create(place, "orders")
+        return (place / record.FILE).stat().st_ino, (place / "node").read_text()
+
+    monkeypatch.setattr(store, "make_folder", made_at_once)
+    with ThreadPoolExecutor() as threads:
+        first, second = threads.map(made, range(2))
+    assert first == second, "who is quick may run already"
+    Store(place, "orders")
 
 
 def test_nobody_was_live_in_a_new_one(place: Path) -> None:
@@ -90,9 +115,20 @@ def test_what_is_no_record_is_said_to_be_none(content: bytes) -> None:
         record.decoded(content)
 
 
-def test_a_name_that_does_not_fit_is_refused() -> None:
-    with pytest.raises(RecordDamaged, match="too long"):
-        Record(instance="x" * 500).encoded()
+@pytest.mark.parametrize("letter", ["x", "ж", "\U0001f680", '"', "\x01"])
+def test_a_name_of_any_length_is_no_reason_not_to_be_live(letter: str) -> None:
+    """It is cut, and that of a folder is not: it has 255 bytes at most."""
+    of_folder = letter * (255 // len(letter.encode()))
+    for name in (of_folder, letter * 1000):
+        longest = max(record.ENDS, key=len)
+        written = Record(record.EPOCH_MAX, longest, name, process.this(), -(1 << 62))
+        assert len(written.encoded()) == record.BYTES
+        read = record.decoded(written.encoded())
+        assert replace(read, instance=name) == written
+        assert name.startswith(read.instance)
+        assert len(read.instance) >= 40
+    if letter.isprintable() and letter != '"':
+        assert record.decoded(replace(written, instance=of_folder).encoded()).instance == of_folder
 
 
 # --- locks ----------------------------------------------------------------------------------------
