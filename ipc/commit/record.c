@@ -173,8 +173,10 @@ int64_t record_finish(sb_connection *connection, int64_t id)
             return code;
         word_store(far, 0, L_TRANSACTION_NONE);
     }
-    if (id == connection->id)
+    if (id == connection->id) {
         connection->finished = connection->commits;
+        left_operations_end(connection);
+    }
     return SB_OK;
 }
 
