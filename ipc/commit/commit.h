@@ -37,6 +37,9 @@ char *record_of(sb_connection *connection, int64_t id);
  * With SB_UNFINISHED (the connection is being closed) their lanes are lent, for whoever does the
  * rest. */
 int64_t commit_at_once(sb_connection *connection, operation *operations, int64_t count);
+/* The same, and it waits for no room.  With SB_UNFINISHED it is decided, and the connection has
+ * their lanes until it has happened. */
+int64_t commit_and_leave(sb_connection *connection, operation *operations, int64_t count);
 
 /* --- left.c ----------------------------------------------------------------------------------- */
 
