@@ -37,6 +37,22 @@ char *record_of(sb_connection *connection, int64_t id);
  * With SB_UNFINISHED (the connection is being closed) their lanes are lent, for whoever does the
  * rest. */
 int64_t commit_at_once(sb_connection *connection, operation *operations, int64_t count);
+/* The same, and it waits for no room.  With SB_UNFINISHED it is decided, and the connection has
+ * their lanes until it has happened. */
+int64_t commit_and_leave(sb_connection *connection, operation *operations, int64_t count);
+
+/* --- left.c ----------------------------------------------------------------------------------- */
+
+/* The operation behind these needs the lane no more; perhaps one of these does. */
+void operations_return(const operation *operations, int64_t count, struct lane *in);
+/* They have happened: others may use their lanes, and their handles are closed. */
+void operations_end(const operation *operations, int64_t count);
+/* Nobody waits for these any more, which are of this commit, and counted as a transaction that is
+ * open: the connection has them, in memory to be freed.  Our commit mutex is held. */
+void operations_leave(sb_connection *connection, operation *operations, int64_t count,
+                      int64_t serial);
+/* All that is committed has happened: end those that were left.  Our commit mutex is held. */
+void left_operations_end(sb_connection *connection);
 
 /* --- gate.c ----------------------------------------------------------------------------------- */
 

@@ -173,8 +173,10 @@ int64_t record_finish(sb_connection *connection, int64_t id)
             return code;
         word_store(far, 0, L_TRANSACTION_NONE);
     }
-    if (id == connection->id)
+    if (id == connection->id) {
         connection->finished = connection->commits;
+        left_operations_end(connection);
+    }
     return SB_OK;
 }
 
@@ -479,16 +481,32 @@ static int64_t await_finished(sb_connection *connection, int64_t serial)
     return SB_OK;
 }
 
-int64_t commit_at_once(sb_connection *connection, operation *operations, int64_t count)
+/* The connection has them, if there is memory. */
+static bool leave(sb_connection *connection, const operation *operations, int64_t count)
+{
+    operation *left = malloc((size_t)count * sizeof *left);
+    if (!left)
+        return false;
+    memcpy(left, operations, (size_t)count * sizeof *left);
+    for (int64_t index = 0; index < count; index++)
+        sb_share_queue(left[index].queue);
+    participant_opens(connection, 1);
+    operations_leave(connection, left, count, connection->commits);
+    return true;
+}
+
+static int64_t commit_now(sb_connection *connection, operation *operations, int64_t count,
+                          bool waits)
 {
     sb_queue *full;
     pthread_mutex_lock(&connection->commit_mutex);
     int64_t code = atomic_load(&connection->closed);
     if (code == SB_OK)
         code = record_commit(connection, operations, count, &full);
+    bool is_left = code == SB_OK && !waits && connection->finished < connection->commits &&
+                   leave(connection, operations, count);
     if (code == SB_OK)
-        code = await_finished(connection, connection->commits);
-    pthread_mutex_unlock(&connection->commit_mutex);
+        code = is_left ? SB_UNFINISHED : await_finished(connection, connection->commits);
     for (int64_t index = 0; index < count; index++) {
         operation *each = &operations[index];
         if (each->lane && code == SB_OK)
@@ -496,5 +514,16 @@ int64_t commit_at_once(sb_connection *connection, operation *operations, int64_t
         if (each->lane && code == SB_UNFINISHED)
             atomic_store(&each->lane->busy, ON_LOAN);
     }
+    pthread_mutex_unlock(&connection->commit_mutex);
     return code;
+}
+
+int64_t commit_at_once(sb_connection *connection, operation *operations, int64_t count)
+{
+    return commit_now(connection, operations, count, true);
+}
+
+int64_t commit_and_leave(sb_connection *connection, operation *operations, int64_t count)
+{
+    return commit_now(connection, operations, count, false);
 }

@@ -196,6 +196,7 @@ void sb_connection_free(sb_connection *connection)
     segment_detach(&connection->arena);
     segment_detach(&connection->participants);
     segment_detach(&connection->transactions);
+    free(atomic_load(&connection->left_operations));
     free(connection->queues);
     free(connection->ways);
     free(connection);

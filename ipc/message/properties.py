@@ -58,6 +58,9 @@ def unpack(packed: bytes) -> dict[str, Any]:
         raise InvalidArgument(f"these properties are no MessagePack: {error}") from error
     if not isinstance(properties, dict):
         raise InvalidArgument(f"these properties are no map, but {type(properties).__name__}")
+    for name in properties:
+        if not isinstance(name, str):
+            raise InvalidArgument(f"the names of these properties are no text, but {name!r}")
     return properties
 
 

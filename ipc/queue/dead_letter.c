@@ -93,7 +93,7 @@ static int64_t copy_pairs(notes *made, const unsigned char *map, int64_t length)
         return SB_OK;
     int64_t end = (int64_t)(intptr_t)map + length;
     int64_t at = sb_map_start((int64_t)(intptr_t)map, end);
-    if (at < 0 || sb_map_check((int64_t)(intptr_t)map, end) < 0)
+    if (at < 0 || !sb_map_check((int64_t)(intptr_t)map, end))
         return -1;
     while (at < end) {
         int64_t value = sb_object_end(at, end), after = sb_object_end(value, end);

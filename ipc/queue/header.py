@@ -241,7 +241,8 @@ MOVING = """\
 typedef int64_t (*sb_chooser)(const sb_message *message, void *context);
 
 /* Move what nobody has taken, from the oldest on: how many.  At most so many as are there now, and
- * not more than `most`, if that is not 0.  Stops where the other queue has had no room for so long.
+ * not more than `most`, if that is not 0.  Stops where the other queue has had no room for so long;
+ * one that is moved, and has lost its room to another producer meanwhile, comes when there is some.
  * `chooses` may be NULL: all of them. */
 int64_t sb_move(sb_queue *from, sb_queue *to, int64_t most, int64_t timeout_ns, sb_chooser chooses,
                 void *context);
@@ -335,6 +336,7 @@ typedef struct sb_passage {
     int64_t done;           /* messages */
     int64_t target;         /* of another node, whose queue they are for; 0: none */
     int64_t flags;          /* 1: what was delivered before says so there; else it begins anew */
+    int64_t is_left;        /* 1: the last of them is moved, and comes when there is room */
 } sb_passage;
 void sb_pass_begin(sb_passage *made, int64_t most, int64_t timeout_ns, sb_chooser chooses,
                    void *context, int64_t copies);

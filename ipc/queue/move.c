@@ -9,19 +9,22 @@
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/base.h"
 #include "commit/commit.h"
 #include "paging/paging.h"
 #include "ring/ring.h"
+#include "vhost/vhost.h"
 
 #define BUFFER_BYTES 65536
+#define NAP_NS INT64_C(1000000)
 
 typedef struct passage {
     sb_passage *told;
     sb_queue *from, *to;
-    lane *out, *in;
-    bool is_whole; /* a transaction */
+    lane *out, *in; /* in: NULL while there is none */
+    bool is_whole;  /* a transaction */
     bool shares_journal;
 } passage;
 
@@ -44,8 +47,9 @@ static int64_t enter(passage *made)
 
 static void leave(passage *done)
 {
-    lane_part(done->in);
-    lane_part(done->out);
+    if (done->in)
+        lane_leave(done->in);
+    lane_leave(done->out);
 }
 
 static bool is_chosen(const passage *over, const sb_message *message)
@@ -111,9 +115,12 @@ static int64_t commit_there(passage *over, const sb_message *message, int64_t ch
         {.queue = over->from, .where = message->position, .word = message->word},
         {.queue = over->to, .lane = over->in, .where = chunk},
     };
-    int64_t code = commit_at_once(over->from->connection, both, 2);
-    if (code == SB_UNFINISHED) /* it is decided, and the connection is being closed */
-        return SB_CLOSED;
+    int64_t code = commit_and_leave(over->from->connection, both, 2);
+    if (code == SB_UNFINISHED) { /* it is decided, and others were faster */
+        over->told->is_left = true;
+        over->in = NULL;
+        return SB_OK;
+    }
     if (code != SB_OK)
         sb_port_unreserve(&over->in->port, chunk);
     return code;
@@ -166,13 +173,40 @@ static int64_t await_room(passage *over, const sb_message *message)
     return SB_OK;
 }
 
-/* SB_OK, SB_GONE if there is none to move at this position, or why it cannot go on: SB_EMPTY, from
- * here on none may be taken yet. */
-static int64_t move_one(passage *over, int64_t position)
+/* For a moment, with no message in hand: SB_OK to try again, SB_FULL if its time is over. */
+static int64_t nap(const passage *over)
+{
+    const struct timespec length = {0, NAP_NS};
+    sb_connection *connection = over->to->connection;
+    if (!over->told->waits || sb_system_clock() >= over->told->deadline)
+        return SB_FULL;
+    bool is_interrupted = nanosleep(&length, NULL) != 0 || connection->waits_in_slices;
+    connection->duties->repair(connection); /* and what is decided happens, if there is room */
+    return is_interrupted ? SB_INTERRUPTED : SB_OK;
+}
+
+/* What was decided waits for room, and so does all that would be decided after it. */
+static bool any_left(const passage *over)
+{
+    return over->is_whole && atomic_load(&over->to->connection->left_operations);
+}
+
+/* Until what was decided here has happened, or its time is over. */
+static int64_t await_left(const passage *over)
+{
+    int64_t code = SB_OK;
+    while (code == SB_OK && any_left(over))
+        code = over->told->is_left ? nap(over) : SB_FULL;
+    return code;
+}
+
+static int64_t try_to_move(passage *over, int64_t position)
 {
     sb_message message;
     sb_port *port = &over->out->port;
     int64_t code, chunk;
+    if (!over->in && !(over->in = lane_enter(over->to, &code)))
+        return code;
     do { /* anew after each wait: nobody holds the message meanwhile */
         code = sb_port_look(port, position, &message);
         if (code == SB_EMPTY)
@@ -194,6 +228,17 @@ static int64_t move_one(passage *over, int64_t position)
     code = over->is_whole ? commit_there(over, &message, chunk) : publish_and_ack(over, &message);
     if (code != SB_OK && code != SB_CLOSED)
         sb_port_untake(port, &message);
+    return code;
+}
+
+/* SB_OK, SB_GONE if there is none to move at this position, or why it cannot go on: SB_EMPTY, from
+ * here on none may be taken yet. */
+static int64_t move_one(passage *over, int64_t position)
+{
+    int64_t code;
+    do /* another may have been faster, or what was decided before waits for room */
+        code = try_to_move(over, position);
+    while (code == SB_FULL && (code = nap(over)) == SB_OK);
     return code;
 }
 
@@ -263,6 +308,8 @@ static int64_t pass(passage *over)
     void *buffer = told->copies ? malloc(BUFFER_BYTES) : NULL;
     if (told->copies && !buffer)
         return fail_system("memory for a message");
+    if (!told->copies && any_left(over)) /* it was another's, or there is room by now */
+        over->to->connection->duties->repair(over->to->connection);
     if (told->tail == 0)
         bound(over);
     for (; told->position < told->tail && (told->most <= 0 || told->done < told->most);
@@ -276,7 +323,8 @@ static int64_t pass(passage *over)
     if (!told->copies)
         tell_of_room(over);
     free(buffer);
-    return code == SB_GONE || code == SB_EMPTY ? SB_OK : code;
+    bool is_over = code == SB_OK || code == SB_GONE || code == SB_EMPTY;
+    return is_over ? told->copies ? SB_OK : await_left(over) : code;
 }
 
 int64_t sb_pass(sb_queue *from, sb_queue *to, sb_passage *told)

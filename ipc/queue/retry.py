@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from shmbroker.core.codes import UNFINISHED
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import (
     ArenaFull,
@@ -45,6 +46,9 @@ class _Return:
     def __init__(self, dead: Queue) -> None:
         self._dead = dead
         self._held: list[Callable[[], object]] = []
+        self._behind = ""
+        """A queue that has lost its room to others after a message was sent there: as long as it
+        has none, nothing of the connection is committed."""
         self.sent = 0
         self.stayed = Counter[str]()
 
@@ -85,9 +89,12 @@ class _Return:
             transaction.publish(queue, message.view, **_options(message))
             transaction.ack(message)
             let_go = transaction._undo
-            transaction.commit(timeout=0, confirm="shm")
+            code = transaction._commit(0)
+            if code != UNFINISHED:
+                transaction._check(code, "committing")
+            self._behind = queue.name if code == UNFINISHED else ""
         except REFUSALS as error:
-            self._hold(let_go, _refusal(queue.name, error))
+            self._hold(let_go, _refusal(self._behind or queue.name, error))
             return
         self.sent += 1
 

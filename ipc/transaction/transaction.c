@@ -72,8 +72,7 @@ static void note_open(sb_transaction *transaction)
         return;
     pthread_mutex_lock(&connection->commit_mutex);
     if (atomic_load(&connection->closed) == SB_OK)
-        atomic_fetch_add((_Atomic int64_t *)(participant_entry(connection, connection->id) +
-                                             L_PARTICIPANT_OPEN_AT), is_open ? 1 : -1);
+        participant_opens(connection, is_open ? 1 : -1);
     pthread_mutex_unlock(&connection->commit_mutex);
     transaction->is_counted = is_open;
 }
@@ -122,20 +121,10 @@ static lane *lane_lent(sb_transaction *transaction, const sb_queue *queue)
     return NULL;
 }
 
-static void lane_lend(lane *in)
-{
-    atomic_store(&in->busy, ON_LOAN);
-}
-
 /* It is not needed by the last operation any more; perhaps by one before. */
 static void lane_return(sb_transaction *transaction, lane *in)
 {
-    for (int64_t index = transaction->count - 1; index >= 0; index--)
-        if (transaction->operations[index].lane == in) {
-            lane_lend(in);
-            return;
-        }
-    lane_leave(in);
+    operations_return(transaction->operations, transaction->count, in);
 }
 
 /* Go back to the first so many operations: chunks are dropped. */
@@ -388,22 +377,14 @@ static bool keep_copied(sb_transaction *transaction, sb_queue *queue)
 /* Its messages are in their rings: the lanes may be used by others. */
 static int64_t end(sb_transaction *transaction)
 {
-    while (transaction->count > 0) {
-        operation *last = &transaction->operations[--transaction->count];
-        bool is_kept = false;
-        transaction->is_replicated |= is_replicated(last->queue);
-        if (last->lane) {
-            atomic_store(&last->lane->busy, IN);
-            sb_port_loan_placed(&last->lane->port, last->where);
-            lane_return(transaction, last->lane);
-            is_kept = transaction->stamp && keep_copied(transaction, last->queue);
-        } else if (queue_is_gone(last->queue)) {
-            deleted_dealt_with(last->queue,
-                                &(sb_message){.position = last->where, .word = last->word});
-        }
-        if (!is_kept)
-            sb_close_queue(last->queue);
+    for (int64_t index = 0; index < transaction->count; index++) {
+        const operation *each = &transaction->operations[index];
+        transaction->is_replicated |= is_replicated(each->queue);
+        if (each->lane && transaction->stamp && keep_copied(transaction, each->queue))
+            sb_share_queue(each->queue); /* until the transaction is freed */
     }
+    operations_end(transaction->operations, transaction->count);
+    transaction->count = 0;
     transaction->state = SB_ENDED;
     return SB_OK;
 }
@@ -576,13 +557,31 @@ int64_t sb_transaction_undo(sb_transaction *transaction)
     return code != SB_OK ? code : leave(transaction, roll_back(transaction, sb_untake));
 }
 
+/* It is committed, and nobody waits for it any more. */
+static void leave_to_happen(sb_transaction *transaction)
+{
+    sb_connection *connection = transaction->connection;
+    if (atomic_load(&connection->closed) != SB_OK) /* first: see enter */
+        return;
+    pthread_mutex_lock(&connection->commit_mutex);
+    if (atomic_load(&connection->closed) == SB_OK) {
+        operations_leave(connection, transaction->operations, transaction->count,
+                         transaction->serial);
+        transaction->operations = NULL;
+        transaction->count = 0;
+    }
+    pthread_mutex_unlock(&connection->commit_mutex);
+}
+
 void sb_transaction_free(sb_transaction *transaction)
 {
     if (!transaction)
         return;
     if (transaction->state == SB_OK)
         sb_transaction_rollback(transaction);
-    /* it is committed and not finished, or the connection is closed */
+    if (transaction->state == SB_UNFINISHED)
+        leave_to_happen(transaction);
+    /* the connection is closed */
     while (transaction->count > 0)
         sb_close_queue(transaction->operations[--transaction->count].queue);
     while (transaction->copied_count > 0)

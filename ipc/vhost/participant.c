@@ -286,6 +286,12 @@ int64_t participant_heir(sb_connection *connection, int64_t reference, int64_t f
     return 0;
 }
 
+void participant_opens(sb_connection *connection, int64_t more)
+{
+    char *entry = participant_entry(connection, connection->id);
+    atomic_fetch_add((_Atomic int64_t *)(entry + L_PARTICIPANT_OPEN_AT), more);
+}
+
 void participant_repairs(sb_connection *connection)
 {
     char *entry = participant_entry(connection, connection->id);

@@ -73,6 +73,8 @@ struct sb_connection {
     int64_t stamp;          /* of the last one on durable queues, 0 if the last was on none */
     int64_t commits, finished; /* how many were committed, and how many of them have happened */
     bool has_record; /* there is memory behind it */
+    struct operation *_Atomic left_operations; /* of a commit that nobody waits for: left.c */
+    int64_t left_count;
     sb_queue **queues;      /* by row */
     sb_queue *gone;         /* handles of deleted queues that are not let go of: deleted.c */
     sb_queue *kept;         /* the same, let go of, until the program closes its handle */
@@ -172,6 +174,8 @@ int participant_pidfd(const char *entry);
 int64_t participant_users(sb_connection *connection, int64_t reference, int64_t use);
 /* How many others have opened this queue for themselves: a deletion would disturb them. */
 int64_t participant_others(sb_connection *connection, int64_t reference);
+/* So many more of our transactions have begun, and are not over; our commit mutex is held. */
+void participant_opens(sb_connection *connection, int64_t more);
 /* We look after all queues, and are in nobody's way. */
 void participant_repairs(sb_connection *connection);
 /* Whether anybody uses this queue, we included. */

@@ -94,6 +94,14 @@ def _resumed(queue: Queue) -> Iterator[None]:
             queue.pause()
 
 
+def _decided(broker: Broker) -> int:
+    """1: what was moved last has lost its room to others, and is in no queue until it has some."""
+    is_open = broker.participant in broker._participants.with_transactions()
+    if is_open:
+        broker.repair()
+    return int(is_open)
+
+
 @dataclass(slots=True)
 class _Progress:
     to: str = ""
@@ -319,7 +327,8 @@ class Departure:
         queues = [each for each in that_go(broker) if each.name.startswith(HELD)] if held else []
         while time.monotonic() < late:
             moved = sum(self._moves(each, way) for each in queues)
-            if not moved and not any(map(count_in, queues)) and not self._ways(broker)[node]:
+            left = _decided(broker) + sum(map(count_in, queues)) + self._ways(broker)[node]
+            if not moved and not left:
                 for page in pages(held):
                     self._asked(node, partial(Makes, rows=page))
                 return
@@ -369,7 +378,8 @@ class Departure:
             if total > until_moved:
                 return
             before = self._ways(broker)  # what goes home is in a queue here before it leaves these
-            left = sum(map(count_in, queues)) + self._members.messages.standing
+            left = _decided(broker) + sum(map(count_in, queues))
+            left += self._members.messages.standing
             waiting = self._ways(broker)
             self._told(queues, left + sum(waiting.values()))
             if left == 0 and not any((*before.values(), *waiting.values())):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from shmbroker.core.codes import DUPLICATE, FULL, INVALID, OK, TOO_MANY_OPEN
+from shmbroker.core.codes import DUPLICATE, FULL, OK, TOO_MANY_OPEN
 from shmbroker.core.layout import (
     CONFIRM_EFFECTIVE,
     CONFIRM_SHM,
@@ -129,8 +129,9 @@ class Producer:
             if code == TOO_MANY_OPEN and self._refused:  # of which its program is about to know
                 return False
             raise error_for(code, f"publishing to {self._to}", detail=why)
-        if told.refused and INVALID in told.view:  # an exchange does not stop there
-            raise error_for(INVALID, f"publishing to {self._to}", detail=detail_of(INVALID))
+        if told.refused:  # an exchange does not stop there
+            code = next(each for each in told.view if each < OK and each != DUPLICATE)
+            raise error_for(code, f"publishing to {self._to}", detail=detail_of(code))
         if told.is_full and publish.until <= time.monotonic():
             raise error_for(FULL, f"publishing to {self._to}")
         return not told.is_full

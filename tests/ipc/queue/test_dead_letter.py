@@ -12,6 +12,7 @@ import pytest
 
 import shmbroker
 from shmbroker import Broker, Empty, InvalidArgument, Queue, QueueFull, aio
+from tests.support.overwriting import BROKEN, ODD, overwrite
 from tests.support.victim import KILLS, Confirm, dying
 
 
@@ -102,6 +103,21 @@ def test_each_death_is_counted_and_the_first_is_remembered(broker: Broker) -> No
     assert told(second) == [(b"x", {"kept": True, **died("deliveries", 1, count=2)})]
     assert again.properties["dead.first"] == letter.properties["dead.first"]
     assert again.properties["dead.last"] > letter.properties["dead.last"]
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_properties_that_are_no_map_are_replaced_by_what_is_said_of_its_death(
+    broker: Broker, vhost: str, broken: bytes
+) -> None:
+    orders = broker.declare_queue("orders", dead_letter="dead")
+    orders.publish(b"x", properties=ODD)
+    overwrite(vhost, broken)
+    orders.get_nowait().reject()
+    dead = broker.queue("dead")
+    (letter,) = dead.browse()
+    assert (letter.body, letter.properties["dead.origin"]) == (b"x", "orders")
+    assert dead.retry().sent == 1
+    assert orders.get_nowait().properties.keys() == {"dead.count", "dead.first"}
 
 
 def test_a_batch_is_taken_without_those_that_were_delivered_too_often(broker: Broker) -> None:

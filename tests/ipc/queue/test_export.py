@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from shmbroker.ipc.message.properties import Packed
 from shmbroker.ipc.queue.export import exported, imported, message_of
 from tests.conftest import vhost_for_a_while
 from tests.support.killed import victims
+from tests.support.overwriting import BROKEN, ODD, overwrite
 
 
 def test_there_and_back(broker: Broker) -> None:
@@ -58,6 +60,19 @@ def test_properties_that_json_would_change_come_back_as_they_were(
     copy, after = there.browse()
     assert (copy.properties, copy.unreadable) == (first.properties, first.unreadable)
     assert after.body == b"next"
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_properties_that_are_no_map_are_exported_and_no_others_are_held_up(
+    broker: Broker, vhost: str, broken: bytes
+) -> None:
+    queue = broker.declare_queue("here")
+    queue.publish(b"bad", properties=ODD)
+    overwrite(vhost, broken)
+    queue.publish(b"next")
+    bad, after = map(json.loads, exported(queue))
+    assert base64.b64decode(bad["properties"]) == broken
+    assert after["body"] == "next"
 
 
 def test_what_a_line_has(broker: Broker) -> None:

@@ -16,6 +16,7 @@ from shmbroker import ArenaFull, Broker, Queue, aio
 from shmbroker.ipc.message.properties import Packed
 from tests.conftest import vhost_for_a_while
 from tests.support.host import PATIENCE, after_the_host_died, journaling
+from tests.support.overwriting import BROKEN, ODD, overwrite
 from tests.support.victim import KILLS, Confirm, dying
 
 LARGER: Any = Packed(msgpack.Packer(use_single_float=True).pack({"a": [0.5] * 12_000}))
@@ -106,6 +107,20 @@ def test_properties_that_cannot_be_read_hold_up_no_others(broker: Broker) -> Non
     orders.get_nowait().reject()
     die(orders, b"good")
     dead = broker.queue("dead")
+    done = dead.retry()
+    assert (done.sent, done.stayed) == (1, {"its properties cannot be read": 1})
+    assert (bodies(orders), bodies(dead)) == ([b"good"], [b"bad"])
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_properties_that_are_no_map_hold_up_no_others(
+    broker: Broker, vhost: str, broken: bytes
+) -> None:
+    orders = broker.declare_queue("orders", dead_letter="dead")
+    dead = broker.queue("dead")
+    dead.publish(b"bad", properties=ODD)
+    overwrite(vhost, broken)
+    die(orders, b"good")
     done = dead.retry()
     assert (done.sent, done.stayed) == (1, {"its properties cannot be read": 1})
     assert (bodies(orders), bodies(dead)) == ([b"good"], [b"bad"])

@@ -10,7 +10,7 @@ import pytest
 
 import shmbroker
 import shmbroker.aio
-from shmbroker import QueueFull
+from shmbroker import MessageTooLarge, QueueFull
 from shmbroker.netbridge.remote.session import SessionLimits
 from shmbroker.netbridge.wire.words import Verb
 from tests.support.client_api import PATIENCE, Api, Begun, beside, it, result
@@ -120,6 +120,25 @@ async def _waits_no_more(api: Api, broker: Any) -> None:
 
 def test_what_is_behind_one_whose_time_is_over_goes_where_there_is_room(api: Api) -> None:
     api.run(_waits_no_more)
+
+
+async def _is_refused(api: Api, broker: Any) -> None:
+    exchange = await it(broker.declare_exchange("all", "direct"))
+    small = await it(broker.declare_queue("small", max_bytes=4096))
+    full = await it(broker.declare_queue("full", slots=SLOTS, when_full="fail"))
+    await it(full.publish_many([b"small"] * SLOTS))
+    for queue in (small, full):
+        await it(broker.bind("all", queue, queue.name))
+    with pytest.raises(MessageTooLarge):
+        await it(exchange.publish(bytes(10_000), key="small", timeout=PATIENCE))
+    with pytest.raises(QueueFull):
+        await it(exchange.publish(b"x", key="full", timeout=PATIENCE))
+    assert await it(exchange.publish(b"y", key="small", timeout=PATIENCE)) == 1
+    assert await it(small.receive(timeout=PATIENCE)) == b"y"
+
+
+def test_what_a_queue_behind_an_exchange_refuses_is_an_error(api: Api) -> None:
+    api.run(_is_refused)
 
 
 async def _commits(api: Api, broker: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -83,6 +84,25 @@ def test_what_is_in_a_queue_that_only_looks_like_one_towards_a_node_is_not_waite
     wanted = ScaleDown((), "", None, None)
     leaves = Departure(members, "town", wanted, lambda line: None, lambda *_: None)
     leaves._drain(broker, [], east)
+
+
+def test_what_is_moved_and_waits_for_room_is_waited_for(broker: shmbroker.Broker) -> None:
+    east = node_of("east")
+    transaction = broker.transaction()
+    transaction.publish(broker.declare_queue(towards("town", east)), b"")
+
+    def is_up(node: bytes) -> bool:
+        with suppress(shmbroker.TransactionEnded):
+            transaction.rollback()
+        return node == east
+
+    messages = SimpleNamespace(standing=0, is_up=is_up, goes_home=lambda node: False)
+    members: Any = SimpleNamespace(messages=messages, name_of=lambda node: node.hex())
+    wanted = ScaleDown((), "", None, None)
+    leaves = Departure(members, "town", wanted, lambda line: None, lambda *_: None)
+    leaves._drain(broker, [], east)
+    with pytest.raises(shmbroker.TransactionEnded):
+        transaction.rollback()
 
 
 def east(folder: Path, role: str = "client", *, is_restored: bool = False) -> Setup:
