@@ -355,20 +355,20 @@ class Loop:
     def _asked_to(self) -> None:
         self.inbox.put(lambda: self._in_background(self._carry_out, self._carried_out))
 
-    def _carry_out(self) -> tuple[dict[str, Any], str]:
-        """The order, and why it is not done."""
-        order, why = ordering.given(self.config.folder), ""
+    def _carry_out(self) -> tuple[dict[str, Any], str, str]:
+        """The order, why it is not done, and what came of it."""
+        order, why, said = ordering.given(self.config.folder), "", ""
         try:
             if self.network is None:
                 raise InvalidArgument("this broker has no network")
-            self.network.order(order)
+            said = self.network.order(order)
         except (Error, OSError) as error:
             why = told(error)
-        return order, why
+        return order, why, said
 
-    def _carried_out(self, done: tuple[dict[str, Any], str]) -> None:
-        (order, why), place = done, self.config.folder
-        self._written(place / RUN / ordering.ANSWER, lambda: ordering.answered(place, order, why))
+    def _carried_out(self, done: tuple[dict[str, Any], str, str]) -> None:
+        place = self.config.folder
+        self._written(place / RUN / ordering.ANSWER, lambda: ordering.answered(place, *done))
 
     def _signalled(self) -> None:
         self.inbox.put(lambda: self._do(self.machine.stop()))

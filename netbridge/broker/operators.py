@@ -26,7 +26,7 @@ class Operators:
     """An Error says why an order is not carried out."""
 
     def __init__(
-        self, config: Config, log: Log, order: Callable[[Mapping[str, object]], None]
+        self, config: Config, log: Log, order: Callable[[Mapping[str, object]], object]
     ) -> None:
         """`order`: to this broker."""
         self._config, self._log, self._order = config, log, order
