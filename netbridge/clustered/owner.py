@@ -146,7 +146,6 @@ class ClusterOwner(Owner):
 
         if self._members is not None and self._thread is not None:
             given = Given(wanted, credentials)
-            self._thread.admit(given.credentials.known_keys)
             self._thread.learns(credentials)
             self._members.reload(given)
         super()._reload(options.without_cluster(wanted), credentials)

@@ -136,6 +136,7 @@ class ReplicatedInstance:
         if damage:
             self.log.write("warning", why=damage)
         self._thread = thread = NetworkThread()
+        thread.admit(self._known.known_keys)
         ours = Identity(bytes(16), os.urandom(16), config.name, Standing.NONE, 0)
         given = Given(self._network, self._known)
         self._in_cluster = joined(config, given, thread, self._lines.tell, self.owner)
