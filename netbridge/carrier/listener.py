@@ -294,12 +294,9 @@ class Listener(Closable):
         return is_readable(self._socket)
 
     def _take(self, *, is_signalled: bool = False) -> bool:
-        if self._received.has_rest:
-            self._received.drop()
-            return True
         parts = self._received.next(is_signalled=is_signalled)
         if not parts:
-            return False
+            return parts is not None
         self._unread.taken += 1
         name = parts.pop(0)
         peer = name.bytes

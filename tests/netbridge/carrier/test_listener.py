@@ -66,11 +66,11 @@ class Scripted:
         while self.events:
             yield self.events.pop(0)
 
-    def next(self, *, is_signalled: bool = False) -> list[Any]:
+    def next(self, *, is_signalled: bool = False) -> list[Any] | None:
         self.taken += 1
         assert self.taken < FRAMES, "others have no turn"
         if not self.messages:
-            return []
+            return None
         peer, descriptor = self.messages[0]
         if len(self.messages) > 1:
             self.messages.pop(0)
