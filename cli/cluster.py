@@ -190,5 +190,5 @@ def forget(folder: Path, node: str, yes: bool) -> None:
             "a node that is only cut off may still serve: add --yes if it is gone for good"
         )
     in_a_cluster(folder)
-    order(folder, "cluster", {"verb": "forget", "node": node})
-    say(f"{node} is forgotten")
+    who = order(folder, "cluster", {"verb": "forget", "node": node})
+    say(f"{who} is forgotten")

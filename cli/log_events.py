@@ -46,6 +46,9 @@ INSTANCE: Final = (
     Event("disk has room", "It goes on."),
     Event("spool is not written", "Latencies are not kept: `why`.", "make room, or see the mode"),
     Event("spool is written", "Latencies are kept again."),
+    Event("spool lacks queues", "Latencies of these could not be read, and are in a later "
+          "interval: `why`.", "if it stays: what `why` says"),
+    Event("spool lacks nothing", "All could be read again."),
 )  # fmt: skip
 ROLES: Final = (
     Event("asked for the role back", "It was live before, and asks the backup for its role."),

@@ -14,8 +14,9 @@ ANSWER_SECONDS = 10.0
 
 def order(
     folder: Path, noun: str, given: Mapping[str, object], seconds: float = ANSWER_SECONDS
-) -> None:
-    """ClickException: the broker does not answer, or says why it does not do that."""
+) -> str:
+    """What came of it, if there is more to say.  ClickException: the broker does not answer, or
+    says why it does not do that."""
     from shmbroker.ipc.instance import ordering
 
     wanted = {"noun": noun, "user": getpass.getuser(), **given}
@@ -24,6 +25,7 @@ def order(
         raise click.ClickException(f"the broker in {folder} does not answer")
     if why := answer.get("why"):
         raise click.ClickException(str(why))
+    return str(answer.get("said", ""))
 
 
 def ask_to_show(folder: Path, noun: str) -> bool:

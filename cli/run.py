@@ -299,8 +299,12 @@ def ticked(spool: Spool) -> float:
     """
     from shmbroker.ipc.base.errors import Error
 
+    before = spool.unread
     try:
-        return spool.tick()
+        left = spool.tick()
+        if spool.unread != before:
+            remark(f"spool: not read: {'; '.join(spool.unread) or 'nothing'}")
+        return left
     except Error as error:
         remark(f"spool: {error}")
         return spool.interval

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import getpass
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
 from shmbroker.cli.connection import ordered_far
 from shmbroker.cli.console.supervised import reloaded
+from shmbroker.ipc.instance.audit import audited
 from shmbroker.ipc.instance.config.config import load
 from shmbroker.ipc.instance.log import Log
 from shmbroker.netbridge.config.users import Change, User, Users
@@ -36,24 +38,21 @@ class Here:
         return self._users.listed()
 
     def add(self, name: str, user: str | None, given: Change) -> str | None:
-        warning = self._users.add(name, user, given)
-        self._audit("add", name)
-        return warning
+        with self._audited("add", name):
+            return self._users.add(name, user, given)
 
     def change(self, name: str, given: Change) -> str | None:
-        warning = self._users.change(name, given)
-        self._audit("change" if given.password is None else "password", name)
-        return warning
+        with self._audited("change" if given.password is None else "password", name):
+            return self._users.change(name, given)
 
     def remove(self, name: str) -> None:
-        self._users.remove(name)
-        self._audit("remove", name)
+        with self._audited("remove", name):
+            self._users.remove(name)
 
-    def _audit(self, verb: str, name: str) -> None:
+    def _audited(self, verb: str, name: str) -> AbstractContextManager[None]:
         config = load(self._folder)
-        Log(config.log, config.name).write(
-            "audit", verb=f"user {verb}", name=name, user=getpass.getuser()
-        )
+        log = Log(config.log, config.name)
+        return audited(log, verb=f"user {verb}", name=name, user=getpass.getuser())
 
 
 class Far:

@@ -43,6 +43,7 @@ from shmbroker.ipc.base.errors import (
     shortened,
 )
 from shmbroker.ipc.base.refusal import told
+from shmbroker.ipc.instance.audit import is_refused_at_once
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.log import Log
 from shmbroker.netbridge.clustered.shown import FILE as CLUSTER_FILE
@@ -338,10 +339,7 @@ class Application:
 
 
 def _is_refused_at_once(error: Exception) -> bool:
-    """Nothing was done, not even a part of it."""
-    if isinstance(error, Refused):
-        return error.status < 500
-    return isinstance(error, InvalidArgument | NotFound)
+    return error.status < 500 if isinstance(error, Refused) else is_refused_at_once(error)
 
 
 def _json(content: object) -> Response:

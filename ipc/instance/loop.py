@@ -363,20 +363,20 @@ class Loop:
         if (order := self.orders.next()) is not None:
             self._in_background(partial(self._carry_out, order), self._carried_out)
 
-    def _carry_out(self, order: dict[str, Any]) -> tuple[dict[str, Any], str]:
-        """The order, and why it is not done."""
-        why = ""
+    def _carry_out(self, order: dict[str, Any]) -> tuple[dict[str, Any], str, str]:
+        """The order, why it is not done, and what came of it."""
+        why = said = ""
         try:
             if self.network is None:
                 raise InvalidArgument("this broker has no network")
-            self.network.order(order)
+            said = self.network.order(order)
         except (Error, OSError) as error:
             why = told(error)
-        return order, why
+        return order, why, said
 
-    def _carried_out(self, done: tuple[dict[str, Any], str]) -> None:
-        (order, why), place = done, self.config.folder
-        self._written(place / RUN / ordering.ANSWER, lambda: ordering.answered(place, order, why))
+    def _carried_out(self, done: tuple[dict[str, Any], str, str]) -> None:
+        place = self.config.folder
+        self._written(place / RUN / ordering.ANSWER, lambda: ordering.answered(place, *done))
 
     def _signalled(self) -> None:
         self.inbox.put(lambda: self._do(self.machine.stop()))

@@ -57,8 +57,8 @@ class Networked(Protocol):
     def end(self, *, at_once: bool) -> None:
         """It is live no more, or waits no more."""
 
-    def order(self, given: Mapping[str, object]) -> None:
-        """Carry it out; an Error says why not."""
+    def order(self, given: Mapping[str, object]) -> str:
+        """Carry it out; an Error says why not.  What came of it, if there is more to say."""
 
     def settles(self) -> None:
         """Returns when all that it was told before is carried out."""
@@ -161,6 +161,6 @@ class Orders:
         return order
 
 
-def answered(folder: Path, order: Mapping[str, Any], why: str) -> None:
-    answer = {"id": order.get("id"), **({"why": why} if why else {})}
-    write_whole(folder / RUN / ANSWER, answer)
+def answered(folder: Path, order: Mapping[str, Any], why: str, said: str = "") -> None:
+    answer = {"id": order.get("id"), "why": why, "said": said}
+    write_whole(folder / RUN / ANSWER, {key: each for key, each in answer.items() if each})

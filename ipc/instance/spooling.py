@@ -1,6 +1,7 @@
 """The spool of an instance: written while it is live, and by a thread of its own.
 
-That it cannot be written is no reason not to be live: it is said once, and tried again.
+That it cannot be written, or a queue not read, is no reason not to be live: it is said once, and
+tried again.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ class Spooling:
         self._more = more
         self._log = log
         self._said = ""
+        self._unread: tuple[str, ...] = ()
         self._is_over = threading.Event()
         self._since = self._counted()  # before anybody hears that we are live
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -40,6 +42,7 @@ class Spooling:
                     spool = self._opened()
                 left = spool.tick()
                 self._say("")
+                self._lacks(spool.unread)
             except Error as error:
                 self._say(str(error))
                 left = self._config.spool.interval
@@ -71,6 +74,15 @@ class Spooling:
         )
         self._since = None
         return spool
+
+    def _lacks(self, unread: tuple[str, ...]) -> None:
+        """When it changes."""
+        if unread != self._unread:
+            self._unread = unread
+            if unread:
+                self._log.write("spool lacks queues", why="; ".join(unread))
+            else:
+                self._log.write("spool lacks nothing")
 
     def _say(self, why: str) -> None:
         """When it changes."""

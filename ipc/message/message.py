@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from struct import unpack_from
 from typing import TYPE_CHECKING, Any, Final
 
-from shmbroker.core.codes import FULL, INTERRUPTED, REVOKED
+from shmbroker.core.codes import FULL, INTERRUPTED, INVALID, REVOKED
 from shmbroker.core.layout import CHUNK_EXPIRY_AT
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._quick import lib as quick
@@ -19,7 +19,7 @@ from shmbroker.ipc.message import properties
 from shmbroker.ipc.message.copied import deliveries_of, has_expiry, priority_of, time_of
 from shmbroker.ipc.message.group import group_of
 from shmbroker.ipc.message.outgoing import as_buffer
-from shmbroker.ipc.message.properties import message_id_in, pack
+from shmbroker.ipc.message.properties import check_reply_to, message_id_in, pack
 from shmbroker.ipc.message.serializer import value_of
 
 if TYPE_CHECKING:
@@ -342,7 +342,10 @@ class Message(Taken, InHand):
                 code = lib.sb_reply_with(*answer, deadline.left())
         if code < 0:
             what = f"replying to message {message.position}"
-            raise error_for(code, what, ffi.errno, detail_of(code))
+            error = error_for(code, what, ffi.errno, detail_of(code))
+            if code == INVALID:
+                check_reply_to(self.reply_to)
+            raise error
 
     async def __aenter__(self) -> Message:
         return self

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgpack
 
-from shmbroker.core.layout import PROPERTIES_BYTES_MAX
+from shmbroker.core.layout import NAME_BYTES_MAX, PROPERTIES_BYTES_MAX
 from shmbroker.ipc.base.errors import InvalidArgument
 
 
@@ -86,3 +86,13 @@ def message_id_in(properties: dict[str, Any]) -> str | bytes | None:
     """The id that a message was published with, or the property of its name."""
     found = properties.get(MESSAGE_ID)
     return found if isinstance(found, (str, bytes)) else None
+
+
+def check_reply_to(asked: object) -> None:
+    """InvalidArgument: a reply is asked for, and to what can be no queue."""
+    is_name = isinstance(asked, str) and len(asked.encode(errors="replace")) <= NAME_BYTES_MAX
+    if asked is not None and not is_name:
+        raise InvalidArgument(
+            f"JMSReplyTo of this message is {asked!r:.100}: a queue has a name of up to "
+            f"{NAME_BYTES_MAX} bytes"
+        )

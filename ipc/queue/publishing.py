@@ -248,12 +248,16 @@ class Publishing(OpenedQueue):
             ends.insert(0, (self._queue, self._told().tail - 1))
         if schedule := ring_of(self):
             ends.append((schedule, lib.sb_published(schedule) - 1))
+        ends += [(self._queue, each) for each in self._towards()]
+        return [end for end in ends if end[1] >= 0]
+
+    def _towards(self) -> list[int]:
+        """The last of what went to other nodes by this connection."""
         last = ffi.new("int64_t[]", 2 * WAYS_MAX)
         count = lib.sb_published_towards(self._queue, last, 2 * WAYS_MAX)
         if count < 0:
             raise self._error(count, "looking at")
-        ends += [(self._queue, each) for each in last[0:count]]
-        return [end for end in ends if end[1] >= 0]
+        return list(last[0:count])
 
     @property
     def published(self) -> int:

@@ -166,6 +166,8 @@ class Spool(Closable):
             raise
         self._before = since.counts
         self._since_ns = since.monotonic_ns
+        self.unread: tuple[str, ...] = ()
+        """As the last look has found it."""
         self._due = monotonic() + interval
 
     # --- the folder ---------------------------------------------------------------------------
@@ -302,6 +304,7 @@ class Spool(Closable):
         end = time_ns()
         start = end - (until - self._since_ns)
         lines = [hlog.line(each) for each in self._intervals(unread, now, start, end)]
+        self.unread = tuple(unread)
         with self._refused():
             if lines:
                 self._append(lines, start)
@@ -309,7 +312,7 @@ class Spool(Closable):
             self._since_ns = until
             if self._file is not None and self._is_full():
                 self.rotate()
-        return Spooled(len(lines), tuple(unread))
+        return Spooled(len(lines), self.unread)
 
     def _look_for_folder(self) -> None:
         """If somebody has removed it this interval is refused, and the next one is in a new one."""

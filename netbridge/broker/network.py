@@ -499,7 +499,6 @@ class Network(Closable):
         """What is not changed goes on.  Where it listens needs a restart."""
         former, self.given = self.given, given
         self._confirming.timeout = given.wanted.replica_timeout
-        self._thread.admit(given.credentials.known_keys)
         self._thread.learns(given.credentials)
         for name, acceptor in given.wanted.acceptors.items():
             before = former.wanted.acceptors.get(name)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from shmbroker.ipc.base.errors import InvalidArgument, NotAllowed
 from shmbroker.ipc.connection.broker import SCHEME, connect
+from shmbroker.ipc.instance.audit import audited
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.log import Log
 from shmbroker.netbridge.broker import links, programs
@@ -26,7 +27,7 @@ class Operators:
     """An Error says why an order is not carried out."""
 
     def __init__(
-        self, config: Config, log: Log, order: Callable[[Mapping[str, object]], None]
+        self, config: Config, log: Log, order: Callable[[Mapping[str, object]], object]
     ) -> None:
         """`order`: to this broker."""
         self._config, self._log, self._order = config, log, order
@@ -70,16 +71,16 @@ class Operators:
         warning = None
         if verb != "add":
             self._check_other(users, name, str(given["login"]))
-        if verb == "add":
-            warning = users.add(name, _text(given, "called"), change)
-        elif verb == "change":
-            warning = users.change(name, change)
-        elif verb == "remove":
-            users.remove(name)
-        else:
-            raise InvalidArgument(f"a user is not {verb!r}")
         does = "password" if verb == "change" and change.password is not None else verb
-        self._log.write("audit", verb=f"user {does}", name=name, user=given["user"])
+        with audited(self._log, verb=f"user {does}", name=name, user=given["user"]):
+            if verb == "add":
+                warning = users.add(name, _text(given, "called"), change)
+            elif verb == "change":
+                warning = users.change(name, change)
+            elif verb == "remove":
+                users.remove(name)
+            else:
+                raise InvalidArgument(f"a user is not {verb!r}")
         return [{"warning": warning}]
 
     def _check_other(self, users: Users, name: str, login: str) -> None:

@@ -14,7 +14,7 @@ from concurrent.futures import Future, wait
 from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from shmbroker.ipc.base.errors import Error, InvalidArgument, NotFound
 from shmbroker.ipc.base.refusal import told
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from shmbroker.netbridge.cluster.programs import Other
     from shmbroker.netbridge.queue_replicated.replicas import QueueReplicas
 
+T = TypeVar("T")
 RETRY_SECONDS: Final = 0.2
 """An address that another process has: nobody tells when it is free."""
 PASSIVE_RETRY_SECONDS: Final = 1.0
@@ -159,28 +160,27 @@ class Owner:
         """Returns when all that it was told before is carried out."""
         self._asked(lambda: None)
 
-    def order(self, given: Mapping[str, object]) -> None:
+    def order(self, given: Mapping[str, object]) -> str:
         """`link stop` or `link start`, of queue replicas or programs; an Error says why not."""
         if given.get("noun") == REPLICAS:
             self._of_replicas(given)
-            return
-        if given.get("noun") == PROGRAMS:
+        elif given.get("noun") == PROGRAMS:
             self._asked(lambda: self._of_programs(given))
-            return
-        self._asked(lambda: self._order(str(given.get("verb")), str(given.get("name"))))
+        else:
+            self._asked(lambda: self._order(str(given.get("verb")), str(given.get("name"))))
+        return ""
 
-    def _asked(self, step: Callable[[], None]) -> None:
-        answer: Future[None] = Future()
+    def _asked(self, step: Callable[[], T]) -> T:
+        answer: Future[T] = Future()
 
         def answered() -> None:
             try:
-                step()
-                answer.set_result(None)
+                answer.set_result(step())
             except Exception as error:  # noqa: BLE001  # the caller's to deal with
                 answer.set_exception(error)
 
         self._orders.put(answered)
-        answer.result()
+        return answer.result()
 
     def _carry_out(self, given: Mapping[str, Any]) -> list[dict[str, object]]:
         """An order of a program: of an operator, or of queue replicas."""

@@ -560,13 +560,10 @@ class _Connection:
     def _take(self, *, is_signalled: bool = False) -> bool:
         if self._received is None:
             return False
-        if self._received.has_rest:
-            self._received.drop()
-            return True
         parts = self._received.next(is_signalled=is_signalled)
         if parts:
             self.end.arrived(whole(parts))
-        return bool(parts)
+        return parts is not None
 
     def send(self, message: bytes) -> bool:
         if self._socket is None:

@@ -179,7 +179,8 @@ class Listener(Closable):
         self._thread.ask(lambda: self._admit(credentials, roles))
 
     def _admit(self, credentials: Credentials, roles: frozenset[Role]) -> None:
-        self._credentials, self._roles = credentials, roles
+        self._roles = roles
+        self.learns(credentials)
         for end in list(self._ids):
             far = end.machine.handshake
             assert isinstance(far, Far)
@@ -196,8 +197,17 @@ class Listener(Closable):
         return self._roles if known is None else self._roles & known.get(key, frozenset())
 
     def learns(self, credentials: Credentials) -> None:
-        """In the thread: of those who come from now on; connections that are there go on."""
+        """In the thread: of those who come from now on, or shake hands; connections that are there
+        go on."""
         self._credentials = credentials
+        for end in self._ids:
+            far = end.machine.handshake
+            assert isinstance(far, Far)
+            if far.peer is None and isinstance(far.prover, FarEnd):
+                far.prover.credentials = credentials
+                roles = self._roles_of(far.prover.channel.near)
+                served = roles if self._is_active else frozenset[Role]()
+                far.service = replace(far.service, admitted=roles, served=served)
 
     def close_applications(self, why: str) -> None:
         """In the thread; with them agents of other brokers.  Others stay, and those who wait for a
@@ -284,12 +294,9 @@ class Listener(Closable):
         return is_readable(self._socket)
 
     def _take(self, *, is_signalled: bool = False) -> bool:
-        if self._received.has_rest:
-            self._received.drop()
-            return True
         parts = self._received.next(is_signalled=is_signalled)
         if not parts:
-            return False
+            return parts is not None
         self._unread.taken += 1
         name = parts.pop(0)
         peer = name.bytes

@@ -55,6 +55,16 @@ def durable_queues(broker: Broker) -> list[Queue]:
     return opened
 
 
+def queues_that_begin(broker: Broker, begin: str) -> list[Queue]:
+    """By their names."""
+    opened = []
+    for name in broker._catalog.queue_names().values():
+        if name.startswith(begin):
+            with suppress(NotFound):  # deleted since
+                opened.append(serving(broker, name))
+    return opened
+
+
 def serving(broker: Broker, name: str) -> Queue:
     """For what is done for others: that keeps nobody from deleting the queue."""
     queue = broker.queue(name)

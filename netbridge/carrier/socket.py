@@ -60,18 +60,22 @@ class Received:
         self.has_rest = False
         """Of a message with more parts than any of ours; it is dropped before the next one."""
 
-    def next(self, *, is_signalled: bool = False) -> list[Any]:
-        """The parts of the next message, no more than are looked at; none if there is none.
+    def next(self, *, is_signalled: bool = False) -> list[Any] | None:
+        """The parts of the next message, no more than are looked at; none, if some of the rest of
+        the one before was dropped instead.  None: there is nothing.
 
         `is_signalled`: there should be one.  To be told by an exception that there is none takes
         longer than to ask, and to ask takes longer than to receive it.
         """
-        if not is_signalled and not _get(self._socket, EVENTS) & READABLE:
+        if self.has_rest:
+            self._drop()
             return []
+        if not is_signalled and not _get(self._socket, EVENTS) & READABLE:
+            return None
         try:
             part = _recv(self._socket, LAST, False)
         except zmq.Again:
-            return []
+            return None
         parts = [part]
         while part.more:
             if len(parts) == PARTS_MAX:
@@ -81,8 +85,8 @@ class Received:
             parts.append(part)
         return parts
 
-    def drop(self) -> None:
-        """Some of the rest: a peer may send a million parts, and others wait."""
+    def _drop(self) -> None:
+        """A peer may send a million parts, and others wait."""
         for _ in range(DROPPED_MAX):
             if not _recv(self._socket, LAST, False).more:
                 self.has_rest = False

@@ -203,10 +203,10 @@ class NetworkThread(Closable):
 
     def learns(self, credentials: Credentials) -> None:
         """Links and listeners go by these from their next connection on, those too that are made
-        of what was read before."""
+        of what was read before; and with these keys peers come."""
 
         def step() -> None:
-            self.credentials = credentials
+            self.credentials, self.known_keys = credentials, credentials.known_keys
             for each in tuple(self.members):
                 if isinstance(each, Learns):
                     each.learns(credentials)

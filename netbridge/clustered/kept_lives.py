@@ -27,6 +27,8 @@ class KeptLives:
         `due` is another one."""
         self._worker, self._keeps, self._fails, self._changed = worker, keeps, fails, changed
         self._last = Quorum()
+        self.failure: OSError | None = None
+        """Why the last number is not kept."""
         self.due = math.inf
 
     def keep(self, quorum: Quorum) -> None:
@@ -39,9 +41,10 @@ class KeptLives:
             self.keep(self._last)
 
     def _kept(self, failed: Exception | None) -> None:
-        if isinstance(failed, OSError):
-            self._fails(told(failed))
-        elif failed is not None:
+        if failed is not None and not isinstance(failed, OSError):
             raise failed
+        self.failure = failed
+        if failed is not None:
+            self._fails(told(failed))
         self.due = math.inf if failed is None else time.monotonic() + AGAIN_SECONDS
         self._changed()

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from shmbroker.ipc.base.closable import Closable
-from shmbroker.ipc.base.errors import Error
+from shmbroker.ipc.base.errors import Error, InvalidArgument
 from shmbroker.ipc.base.refusal import told
 from shmbroker.netbridge.broker.network import Given
 from shmbroker.netbridge.carrier.dialled import Dialled
@@ -178,9 +178,21 @@ class Members(Closable):
 
         self._thread.call(step)
 
-    def forget(self, name: str) -> str:
-        """A node, by its id, the beginning of it or its name; why it is not done, or nothing."""
+    def forget(self, name: str) -> tuple[Node, str]:
+        """A node, by its id, the beginning of it or its name: which one, and its name if it is
+        known.  InvalidArgument: why not."""
         return self._thread.ask(lambda: self._forget(name))
+
+    def keeps_forgotten(self, node: Node) -> None:
+        """Returns when that is on the disk; an error says why it is not, and it is tried again."""
+        done: Future[None] = Future()
+
+        def kept(failed: Exception | None) -> None:
+            failed = failed or self._kept_lives.failure
+            done.set_result(None) if failed is None else done.set_exception(failed)
+
+        self._worker.do(partial(self._messages.forgets, node), kept)
+        self._thread.answered(done)
 
     def show(self) -> None:
         self._thread.ask(lambda: self._show(always=True))
@@ -502,6 +514,9 @@ class Members(Closable):
             if (dial := self._dials.get(live.uri)) is not None:
                 dial.start()  # nothing, if it is up or being tried
         self.asked.looks(self._ends, self._accepted)
+        if self._witness is not None:
+            gone = self.machine.orphans
+            self._witness.forgets({node: self.machine.forgotten[node] for node in gone})
         self._show()
 
     def _look_at_queues(self) -> None:
@@ -562,12 +577,14 @@ class Members(Closable):
         found = self._discoverer
         return {} if found is None else {"discovery": found.show()}
 
-    def _forget(self, name: str) -> str:
+    def _forget(self, name: str) -> tuple[Node, str]:
         led_to = self._messages.led_to
         node = self.machine.named(name, led_to)
         if isinstance(node, str):
-            return node
+            raise InvalidArgument(node)
         if why := self.machine.forget(node, led_to):
-            return why
+            raise InvalidArgument(why)
+        live = self.machine.lives.get(node)
         self._does(self.machine.forgets(node))
-        return ""
+        is_id = node.hex().startswith(name.lower())
+        return node, live.name if live is not None else "" if is_id else name

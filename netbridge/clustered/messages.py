@@ -99,6 +99,11 @@ class Messages:
         own = self._redistributes_at, self._carries_at
         return min(*own, self._succession.deadline, of_groups)
 
+    def forgets(self, node: Node) -> None:
+        """In the worker: it is kept; OSError."""
+        if self._ways is not None:
+            self._ways.forgets(node)
+
     @property
     def groups(self) -> Groups | None:
         """None: there is no grouping handler, or it is not at work."""

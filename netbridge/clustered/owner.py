@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from shmbroker.ipc.base.errors import InvalidArgument
+from shmbroker.ipc.base.errors import Error, InvalidArgument, SystemRefused
+from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.leaving import Left
 from shmbroker.ipc.instance.log import Log
@@ -90,14 +91,14 @@ class ClusterOwner(Owner):
         self._asked(step)
         return rows
 
-    def order(self, given: Mapping[str, object]) -> None:
+    def order(self, given: Mapping[str, object]) -> str:
         """Of the cluster, and those of links."""
-        if given.get("noun") == CLUSTER and given.get("verb") == STAY:
+        if given.get("noun") != CLUSTER:
+            return super().order(given)
+        if given.get("verb") == STAY:
             self._stays = True
-        elif given.get("noun") == CLUSTER:
-            self._asked(lambda: self._of_cluster(given))
-        else:
-            super().order(given)
+            return ""
+        return self._asked(lambda: self._of_cluster(given))
 
     # --- in the thread ------------------------------------------------------------------------
 
@@ -145,20 +146,19 @@ class ClusterOwner(Owner):
 
         if self._members is not None and self._thread is not None:
             given = Given(wanted, credentials)
-            self._thread.admit(given.credentials.known_keys)
             self._thread.learns(credentials)
             self._members.reload(given)
         super()._reload(options.without_cluster(wanted), credentials)
 
-    def _of_cluster(self, given: Mapping[str, object]) -> None:
+    def _of_cluster(self, given: Mapping[str, object]) -> str:
         if self._members is None:
             raise InvalidArgument(f"{self._config.name} is in no cluster yet: it is not live")
-        order(self._members, given, self._log)
+        return order(self._members, given, self._log)
 
 
-def order(members: Members, given: Mapping[str, object], log: Log) -> None:
-    """InvalidArgument says why it is not done."""
-    verb, name = given.get("verb"), str(given.get("node", ""))
+def order(members: Members, given: Mapping[str, object], log: Log) -> str:
+    """What came of it, if there is more to say; InvalidArgument: why it is not done."""
+    verb = given.get("verb")
     if verb == "show":
         members.show()
     elif verb == "queues":
@@ -166,8 +166,19 @@ def order(members: Members, given: Mapping[str, object], log: Log) -> None:
     elif verb == "groups":
         members.show_groups()
     elif verb == "forget":
-        if why := members.forget(name):
-            raise InvalidArgument(why)
-        log.write("audit", verb="forget", node=name, user=given.get("user"))
+        return _forget(members, str(given.get("node", "")), given.get("user"), log)
     else:
         raise InvalidArgument(f"a member of a cluster does not {verb!r}")
+    return ""
+
+
+def _forget(members: Members, name: str, user: object, log: Log) -> str:
+    node, known = members.forget(name)
+    log.write("audit", verb="forget", node=node.hex(), name=known, user=user)
+    who = f"{known} ({node.hex()})" if known else node.hex()
+    try:
+        members.keeps_forgotten(node)
+    except (Error, OSError) as error:
+        why = f"{who} is forgotten, and that is not kept yet: {told(error)}"
+        raise SystemRefused(why) from error
+    return who

@@ -224,6 +224,11 @@ class Ways:
     def led_to(self) -> frozenset[Node]:
         return led_to(self._broker, self._cluster)
 
+    def forgets(self, node: Node) -> None:
+        """In the worker: it is kept, so that who is started anew goes on; OSError."""
+        if self._is_known(node):
+            self._remember(node, self._ours.node)
+
     def _goes_home(self, node: Node) -> None:
         way = self._ways.get(node)
         if way is not None:

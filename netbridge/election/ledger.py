@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from shmbroker.netbridge.election.question import Ballot, Grant, Listed
+from shmbroker.netbridge.election.question import Ballot, Grant, Listed, Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +52,8 @@ class Ledger:
         if self.accepted and self.accepted[1].epoch == epoch:
             return self.accepted
         return None
+
+
+def of_nodes(ledgers: Mapping[Node, Ledger]) -> dict[Node, Ledger]:
+    """Without the empty ones: these are of nodes that were forgotten."""
+    return {node: each for node, each in ledgers.items() if each != Ledger()}

@@ -113,11 +113,14 @@ class Voter:
         while self._unsaid and self._unsaid[0][0] <= self._kept:
             yield self._unsaid.popleft()[1]
 
-    def forget(self, node: Node) -> None:
-        """The operator says so: this node is no more."""
-        self.ledgers.pop(node, None)
-        self.synced.pop(node, None)
-        self.leased_until.pop(node, None)
+    def forget(self, node: Node, epoch: int) -> Actions:
+        """The operator says so: this node is no more, up to that epoch.  It is, as long as somebody
+        of it has a link, or a higher epoch was granted."""
+        newest = self._newest(node)
+        is_there = any(of == node for of, _ in self.links)
+        if newest is not None and newest.epoch <= epoch and not is_there:
+            self.leased_until.pop(node, None)
+            yield from self._keep(node, Ledger())
 
     @property
     def deadline(self) -> float:

@@ -32,12 +32,12 @@ class PairOwner(Owner):
         options.checked(self._config, wanted)
         super().reload(wanted, credentials)
 
-    def order(self, given: Mapping[str, object]) -> None:
+    def order(self, given: Mapping[str, object]) -> str:
         """`ha reset`, and those of links."""
-        if given.get("noun") == HA:
-            self._asked(lambda: self._of_pair(given))
-        else:
-            super().order(given)
+        if given.get("noun") != HA:
+            return super().order(given)
+        self._asked(lambda: self._of_pair(given))
+        return ""
 
     # --- in the thread ------------------------------------------------------------------------
 

@@ -137,6 +137,7 @@ class ReplicatedInstance:
         if damage:
             self.log.write("warning", why=damage)
         self._thread = thread = NetworkThread()
+        thread.admit(self._known.known_keys)
         ours = Identity(bytes(16), os.urandom(16), config.name, Standing.NONE, 0)
         given = Given(self._network, self._known)
         self._in_cluster = joined(config, given, thread, self._lines.tell, self.owner)
@@ -343,18 +344,18 @@ class ReplicatedInstance:
             threading.Thread(target=self._order, args=(given,), daemon=True).start()
 
     def _order(self, given: Mapping[str, Any]) -> None:
-        why = ""
+        why = said = ""
         try:
             if given.get("noun") == HA and given.get("verb") == "show":
                 self._thread.ask(self._show)
             elif given.get("noun") == HA:
                 why = self._thread.ask(lambda: order(self._acting, given, self.line))
             elif given.get("noun") == CLUSTER and self._in_cluster is not None:
-                of_cluster(self._in_cluster.members, given, self.log)
+                said = of_cluster(self._in_cluster.members, given, self.log)
             else:
-                self.owner.order(given)
+                said = self.owner.order(given)
         except (Error, OSError) as error:
             why = told(error)
         self._showing.wait()
         with suppress(OSError):
-            ordering.answered(self.config.folder, given, why)
+            ordering.answered(self.config.folder, given, why, said)

@@ -125,6 +125,7 @@ class Talks(Closable):
             _Dialled(
                 self, name, self._thread, f"member {ours.name}"[:255], of_member(uri),
                 self._credential, ours, (), times=self._times, tell=self._tell,
+                pair=self._credentials.pair,
             )
             for name, uri in self._members[:before]
         ]  # fmt: skip

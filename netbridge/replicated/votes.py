@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from shmbroker.ipc.base.errors import SystemRefused
-from shmbroker.netbridge.election.ledger import Ledger
+from shmbroker.netbridge.election.ledger import Ledger, of_nodes
 from shmbroker.netbridge.election.question import Node
 from shmbroker.netbridge.member.codec import LEDGERS_MAX
 from shmbroker.netbridge.member.standing import SERVING, State, Voted
@@ -81,7 +81,7 @@ class Votes:
             self._safe_at.popleft()[1].set_result(None)
 
     def _write(self, changes: dict[Node, Ledger], done: Future[None]) -> None:
-        ledgers = dict(self._acting.written.ledgers) | changes
+        ledgers = of_nodes(dict(self._acting.written.ledgers) | changes)
         if len(ledgers) > LEDGERS_MAX:
             done.set_exception(CannotVote(f"it votes for members of {LEDGERS_MAX} nodes, not more"))
             return

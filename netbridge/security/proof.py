@@ -83,15 +83,17 @@ class FarEnd:
         self.admitted: Stretched | None = None
         """The keys that were proved."""
         self.channel = channel
-        self._credentials = credentials
-        self._claimed: Credential | None = None
+        self.credentials = credentials
+        """As they are by now: who shakes hands proves by these."""
+        self._claimed: tuple[str, Role] | None = None
 
     def claim(self, user: str, role: Role) -> None:
         """What the near end says of itself; it counts when it is proved."""
-        self._claimed = self._credentials.find(user, role)
+        self._claimed = user, role
 
     def check(self, proof: bytes) -> bool:
-        keys = self._claimed.keys if self._claimed is not None else ()
+        found = None if self._claimed is None else self.credentials.find(*self._claimed)
+        keys = () if found is None else found.keys
         self.admitted = _matching(keys, NEAR, self.channel, self.challenge, proof)
         return self.admitted is not None
 

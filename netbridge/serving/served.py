@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from shmbroker.core.codes import GONE, INVALID, OK, REVOKED
 from shmbroker.ipc._native import ffi, lib
@@ -31,7 +31,14 @@ from shmbroker.ipc.queue.publishing import checked_position
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.request.return_address import name_end
 from shmbroker.ipc.selector.selection import Selection
-from shmbroker.netbridge.carrier.reached import Place, all_of, serving
+from shmbroker.netbridge.broker.gates import TOWARDS
+from shmbroker.netbridge.carrier.reached import (
+    Place,
+    all_of,
+    everything_in,
+    queues_that_begin,
+    serving,
+)
 from shmbroker.netbridge.remote.body import asked, ended, named, refusal, told
 from shmbroker.netbridge.remote.session import Session
 from shmbroker.netbridge.serving.answer import UNFIT, Answer, too_large, unfit
@@ -402,8 +409,9 @@ class Served:
 
         def found() -> tuple[Queue, list[Place]]:
             queue = serving(service.broker, queue_named(fields))
-            handle = queue._queue
-            return queue, all_of(queue) if position is None else [(handle, position)]
+            if position is not None:
+                return queue, [(queue._queue, position)]
+            return queue, all_of(queue) + everything_in(*self._ways(queue.name))
 
         def came(found: tuple[Queue, list[Place]]) -> None:
             queue, places = found
@@ -424,6 +432,13 @@ class Served:
                 told(lib.sb_confirm_level(queue._queue))
 
         self.in_worker(command, found, came)
+
+    def _ways(self, name: str) -> list[Any]:
+        """Queues towards other nodes, as C knows them, if what this program publishes to that queue
+        may be in them."""
+        if self._own is None or not self._own.queue(name)._towards():
+            return []
+        return [each._queue for each in queues_that_begin(self.service.broker, TOWARDS)]
 
     def operate(self, command: Command) -> None:
         does = told(command.body).get("does")

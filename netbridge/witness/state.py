@@ -4,10 +4,11 @@
     record    length (4) CRC (4) MessagePack of: node, ledger
     header    the same, of: LABEL, the id of the witness
 
-The newest record of a node counts.  The file is filled with zeros before it is used, so that a sync
-writes one block and nothing of the file system.  When it is full it is written anew, and replaces
-the old one.  A record without its end was never answered for, and is left out; one that is damaged
-and has others behind it is an error: the witness must not forget what it has granted.
+The newest record of a node counts; one with an empty ledger says that the node was forgotten.  The
+file is filled with zeros before it is used, so that a sync writes one block and nothing of the file
+system.  When it is full it is written anew, and replaces the old one.  A record without its end was
+never answered for, and is left out; one that is damaged and has others behind it is an error: the
+witness must not forget what it has granted.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from shmbroker.ipc.base.trust import PRIVATE_MODE, make_folder, opened
 from shmbroker.ipc.instance.lock import ofd
 from shmbroker.ipc.instance.whole import sync_folder
 from shmbroker.netbridge.election.codec import LEDGER, NODE
-from shmbroker.netbridge.election.ledger import Ledger
+from shmbroker.netbridge.election.ledger import Ledger, of_nodes
 from shmbroker.netbridge.election.question import Node
 from shmbroker.netbridge.wire.malformed import Malformed
 
@@ -72,7 +73,7 @@ class State(Closable):
     def keep(self, changes: Iterable[tuple[Node, Ledger]]) -> None:
         """They are on the disk when this returns; OSError, and then nobody knows what is."""
         changed = dict(changes)
-        self.ledgers |= changed
+        self.ledgers = of_nodes(self.ledgers | changed)
         added = b"".join(_record(NODE.write(node), LEDGER.write(each))
                          for node, each in changed.items())  # fmt: skip
         if self._end + len(added) + RECORD.size > self._size:
@@ -128,7 +129,7 @@ def _parsed(whole: bytes, place: Path) -> tuple[bytes, dict[Node, Ledger]]:
             ledgers[NODE.read(node)] = LEDGER.read(ledger)
         except Malformed as error:
             raise StateDamaged(f"{place}: a ledger {error}") from None
-    return records[0][1], ledgers
+    return records[0][1], of_nodes(ledgers)
 
 
 def _record(*values: object) -> bytes:

@@ -20,7 +20,7 @@ from shmbroker.netbridge.election.ledger import Ledger
 from shmbroker.netbridge.election.question import FromMember, Node, Question
 from shmbroker.netbridge.election.voter import Action, Keep, Say, Voter
 from shmbroker.netbridge.link.ending import Reason
-from shmbroker.netbridge.wire.frame import Frame, Vote
+from shmbroker.netbridge.wire.frame import COUNT_MAX, Frame, Vote
 from shmbroker.netbridge.wire.malformed import Malformed
 
 Tell = Callable[[Mapping[str, Any]], None]
@@ -82,6 +82,11 @@ class Witness(Closable):
     def doubts(self, is_in_doubt: bool) -> None:
         """It is a live of which nobody knows whether it may go on."""
         self._voter.is_in_doubt = is_in_doubt
+
+    def forgets(self, nodes: Mapping[Node, int]) -> None:
+        """The operator says so: up to these epochs they are no more; 0: up to any."""
+        for node, epoch in nodes.items():
+            self._does(self._voter.forget(node, epoch or COUNT_MAX))
 
     def end(self) -> None:
         if self in self._thread.members:

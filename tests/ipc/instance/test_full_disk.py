@@ -348,9 +348,10 @@ def test_what_is_retried_is_the_newest(make: Make, tmp_path: Path, is_still_full
 class Ordered:
     """The network of an instance that carries out what it is told."""
 
-    def order(self, given: Mapping[str, object]) -> None:
+    def order(self, given: Mapping[str, object]) -> str:
         if given["verb"] == "fails":
             raise OSError(errno.EIO, "Input/output error")
+        return ""
 
 
 @pytest.mark.parametrize("verb", ["works", "fails"])

@@ -480,3 +480,23 @@ def test_a_spool_that_cannot_be_written_is_said_once(make: Make, tmp_path: Path)
     eventually(lambda: "spool is not written" in live.events())
     assert live.stop() == 0
     assert live.events().count("spool is not written") == 1
+
+
+def test_a_queue_of_which_a_spool_reads_nothing_is_named_once(
+    make: Make, vhost: str, tmp_path: Path
+) -> None:
+    live = make("a", spool__path=str(tmp_path / "spool"), spool__interval="20ms").start()
+    live.becomes("live")
+    with shmbroker.connect(f"shm://{vhost}") as broker:
+        queue = broker.declare_queue("orders")
+        queue.latency(True)
+        [segment] = Path("/dev/shm").glob(f"shmbroker.{vhost}.latency-*")
+        damaged = segment.with_name(f"{segment.name}.damaged")
+        damaged.write_bytes(b"x" * 20_000)
+        damaged.rename(segment)
+        eventually(lambda: "spool lacks queues" in live.events())
+        broker.delete_queue("orders", force=True)
+        eventually(lambda: "spool lacks nothing" in live.events())
+    assert live.stop() == 0
+    [line] = [each for each in live.said() if each["event"] == "spool lacks queues"]
+    assert line["why"].startswith("orders: ")

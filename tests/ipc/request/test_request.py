@@ -92,6 +92,15 @@ def test_what_a_request_says_of_itself(asked: Queue) -> None:
             message.reply(b"?")
 
 
+@pytest.mark.parametrize("asks", ["x" * 256, "\N{SNOWMAN}" * 86, 5])
+def test_a_reply_to_what_can_be_no_queue_is_refused_so(asked: Queue, asks: object) -> None:
+    asked.publish(b"?", properties={"JMSReplyTo": asks})
+    with asked.get(timeout=0) as message:
+        assert message.reply_to == asks
+        with pytest.raises(shmbroker.InvalidArgument, match="a name of up to 255 bytes"):
+            message.reply(b"!")
+
+
 def test_no_reply_is_a_named_error(asked: Queue) -> None:
     with pytest.raises(shmbroker.NoReply, match="request to queue 'asked': no reply came in time"):
         asked.request(b"?", timeout=0.01)

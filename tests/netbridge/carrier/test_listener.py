@@ -20,14 +20,17 @@ from shmbroker.netbridge.carrier.listener import Listener
 from shmbroker.netbridge.carrier.monitor import Event
 from shmbroker.netbridge.carrier.socket import RECEIVED_MAX
 from shmbroker.netbridge.carrier.thread import NetworkThread
-from shmbroker.netbridge.link.peer import Identity
+from shmbroker.netbridge.link.handshake import Near
+from shmbroker.netbridge.link.peer import Identity, Wish
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.security.credential import Credential, Credentials
 from shmbroker.netbridge.security.curve import public_of
+from shmbroker.netbridge.security.proof import Channel, NearEnd
 from shmbroker.netbridge.security.stretched import Stretched
-from shmbroker.netbridge.wire.words import Role, Standing
+from shmbroker.netbridge.wire.frame import Refused
+from shmbroker.netbridge.wire.words import Refusal, Role, Standing
 from shmbroker.perf.machine.port import free_port
-from tests.support.link import SITE
+from tests.support.link import SITE, credential_of
 
 OURS = Identity(b"o" * 16, b"i" * 16, "ours", Standing.LIVE, 0)
 OLD, NEW = b"old", b"new"
@@ -63,11 +66,11 @@ class Scripted:
         while self.events:
             yield self.events.pop(0)
 
-    def next(self, *, is_signalled: bool = False) -> list[Any]:
+    def next(self, *, is_signalled: bool = False) -> list[Any] | None:
         self.taken += 1
         assert self.taken < FRAMES, "others have no turn"
         if not self.messages:
-            return []
+            return None
         peer, descriptor = self.messages[0]
         if len(self.messages) > 1:
             self.messages.pop(0)
@@ -262,6 +265,38 @@ def test_a_link_goes_by_the_credentials_that_its_thread_has_learnt() -> None:
         assert served[0].has_come.wait(PATIENCE)
         dialled(opened, near, second, old)
         assert served[1].has_come.wait(PATIENCE)
+
+
+@pytest.mark.parametrize("known", [
+    Credentials([credential_of("a new password")]), Credentials([SITE], known_keys={}),
+])  # fmt: skip
+@pytest.mark.parametrize("ends_links", [True, False])
+def test_who_shakes_hands_at_a_reload_proves_what_is_known_by_then(
+    scripted: Callable[..., Any], known: Credentials, ends_links: bool
+) -> None:
+    times = LinkTimes()
+
+    def step(made: Scripted) -> None:
+        listener = made.listener
+        made.events = [(Event.ACCEPTED, made.old)]
+        listener._came(OLD, Part(OLD, made.old))
+        end = listener._peers[OLD]
+        assert end is not None
+        far = end.machine.handshake
+        one = NearEnd(SITE, SITE.keys[0], Channel(bytes(32), listener._public), b"c" * 32)
+        near = Near(MINE, Wish("", "a link", Role.PEERING, SITE.user), one, one)
+        [hello] = near.begin(times)
+        [challenge] = far.take(hello, times, 0)
+        [proof] = near.take(challenge, times, 0)
+        listener._thread.known_keys = known.known_keys
+        if ends_links:
+            listener._admit(known, frozenset({Role.PEERING}))
+        else:
+            listener.learns(known)
+        said = far.take(proof, times, 0)
+        assert next(said) == Refused(Refusal.CREDENTIALS, "", "")
+
+    scripted(step)
 
 
 def test_a_program_does_not_take_the_place_of_a_broker() -> None:

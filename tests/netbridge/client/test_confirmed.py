@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from shmbroker import Unconfirmed
+import shmbroker
+from shmbroker import NoReply, Unconfirmed
+from tests.ipc.queue.test_balanced import balanced
 from tests.support.client_api import PATIENCE, Api, beside, it, result
 from tests.support.host import journaling
 
@@ -44,3 +46,20 @@ def test_what_was_scheduled_is_waited_for(api: Api, tmp_path: Path) -> None:
             assert await it(queue.confirm(level="disk", timeout=PATIENCE)) == "disk"
 
     api.run(schedule)
+
+
+def test_what_went_to_another_node_is_waited_for(api: Api, tmp_path: Path) -> None:
+    async def ask(api: Api, broker: Any) -> None:
+        queue = await it(broker.declare_queue("q", durable=True))
+        with shmbroker.connect(f"shm://{api.vhost}") as node:
+            way = node.declare_queue(f"$sf.town.{'ab' * 16}", durable=True)
+            balanced(node.queue("q"), way, eligible=0b10)
+            with pytest.raises(NoReply):
+                await it(queue.request(b"1", timeout=0.05))
+            assert way.published == 1
+        with pytest.raises(Unconfirmed):
+            await it(queue.confirm(level="disk", timeout=0.05))
+        with journaling(api.vhost, tmp_path / "journal"):
+            assert await it(queue.confirm(level="disk", timeout=PATIENCE)) == "disk"
+
+    api.run(ask)

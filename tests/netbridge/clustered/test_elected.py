@@ -114,3 +114,39 @@ def test_a_disk_that_is_full_keeps_nobody_from_counting_who_comes(
     assert tried == [2, 2, 2]
     [line] = [each for each in lines if each.get("state") == "not kept"]
     assert "cluster-lives" in line["detail"]
+
+
+def test_who_forgets_a_node_hears_when_that_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_lives, "AGAIN_SECONDS", 0.0)
+    has_room, is_kept = threading.Event(), threading.Event()
+
+    def keeps(quorum: Quorum) -> None:
+        if quorum.lives == 1 and not has_room.is_set():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "cluster-lives")
+        is_kept.set()
+
+    west = Announcement(
+        node_of("west"), bytes(16), 1, 1, "west", "tcp://127.0.0.1:1", True, ("west",), ""
+    )
+    with (
+        NetworkThread() as thread,
+        Members(thread, east(tmp_path), lambda _: None, lambda *_: None, keeps) as members,
+    ):
+
+        def meets() -> None:
+            members._does(members.machine.up(99, 0.0))
+            members._does(members.machine.heard(99, Here(west, 1, 0), 0.0))
+            members._does(members.machine.down(99, 0.0))
+
+        members.becomes(Standing(NODE, 1, is_live=False))
+        thread.ask(meets)
+        assert is_kept.wait(PATIENCE)
+        is_kept.clear()
+        assert members.forget(west.node.hex()[:8]) == (west.node, "west")
+        with pytest.raises(OSError, match="cluster-lives"):
+            members.keeps_forgotten(west.node)
+        has_room.set()
+        assert is_kept.wait(PATIENCE)
+        members.keeps_forgotten(west.node)

@@ -107,6 +107,14 @@ def test_each_is_there_once_if_the_broker_is_killed_meanwhile(
         assert not bodies(east.queue("orders"))
 
 
+def test_it_is_kept_before_that_is_said(cluster: Cluster) -> None:
+    """Nobody else is there who could tell it after a crash."""
+    node = started(cluster).rpartition(".")[2]
+    cluster["north"].kill()
+    assert cluster.order("east", verb="forget", node="west") == ""
+    assert node in read_whole(cluster["east"].folder / "data" / WAYS)
+
+
 def test_one_that_is_forgotten_twice_goes_by_what_is_there_the_second_time(
     cluster: Cluster,
 ) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from shmbroker.netbridge.clustered.owner import VOTES
+from shmbroker.netbridge.witness import state
 from tests.netbridge.clustered.conftest import Cluster
+from tests.netbridge.clustered.test_balancing import until
 
 
 @pytest.fixture
@@ -53,6 +56,20 @@ def test_a_minority_never_activates_until_a_node_is_forgotten(cluster: Cluster) 
     assert cluster.order("north", verb="forget", node="west") == ""
     cluster["east2"].becomes("live")
     assert cluster.bodies("east2") == [b"one coffee"]
+
+
+def test_who_is_forgotten_is_voted_for_no_more(cluster: Cluster) -> None:
+    with_two_others(cluster)
+    node = bytes.fromhex(cluster.told("east")["node"])
+    votes = cluster["north"].folder / "data" / VOTES
+    until(lambda: node in state.read(votes)[1])
+    cluster["east"].kill()
+    cluster["east2"].kill()
+    cluster.sees("north", "west", missing=("east",))
+    assert cluster.order("north", verb="forget", node="east") == ""
+    for name in ("north", "west"):
+        votes = cluster[name].folder / "data" / VOTES
+        until(lambda votes=votes: node not in state.read(votes)[1])  # type: ignore[misc]
 
 
 def test_a_backup_is_killed_and_the_live_goes_on_alone_by_votes(cluster: Cluster) -> None:

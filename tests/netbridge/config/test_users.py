@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import errno
+import json
 import tomllib
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from shmbroker import InvalidArgument, NotFound
+from shmbroker.cli.users import Here
 from shmbroker.ipc.instance.config import masking
 from shmbroker.ipc.instance.config.config import ConfigError, toml_value
 from shmbroker.ipc.instance.config.edit import Edit
+from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.whole import write_text
+from shmbroker.netbridge.broker.operators import Operators
 from shmbroker.netbridge.config import config
 from shmbroker.netbridge.config import users as module
 from shmbroker.netbridge.config.users import Change, LastAdmin, Users
+from shmbroker.netbridge.serving.orders import USERS
 
 FILE = """\
 # of the shop
@@ -230,3 +236,42 @@ def test_a_file_with_several_tables_of_one_kind_is_edited_where_it_is_meant(tmp_
     assert tomllib.loads(edit.text) == {"a": {"z": {"k": "[a.z]\n"}, "w": {"k": ["v"]}}}
     with pytest.raises(ConfigError, match="no program may change it"):
         edit.put("a.z", "k", 3)
+
+
+class Blocked(NamedTuple):
+    """The file of olga's password is a folder, so it cannot be written."""
+
+    folder: Path
+
+    @property
+    def audit(self) -> list[tuple[str, str, bool]]:
+        log = config.load(self.folder)[0].log
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        return [(each["verb"], each["name"], "olga.password" in each["why"]) for each in lines]
+
+
+@pytest.fixture
+def blocked(users: Users) -> Blocked:
+    (users.folder / "olga.password").unlink()
+    (users.folder / "olga.password").mkdir()
+    return Blocked(users.folder)
+
+
+def test_a_change_that_fails_is_in_the_log_by_the_command(blocked: Blocked) -> None:
+    here = Here(blocked.folder)
+    with pytest.raises(OSError, match=r"olga\.password"):
+        here.change("olga", Change(password=GOOD))
+    with pytest.raises(NotFound):
+        here.change("nobody", Change(roles=["client"]))
+    assert blocked.audit == [("user password", "olga", True)]
+
+
+def test_a_change_that_fails_is_in_the_log_over_a_link(blocked: Blocked) -> None:
+    found = config.load(blocked.folder)[0]
+    operators = Operators(found, Log(found.log, found.name), lambda order: None)
+    given = {"noun": USERS, "verb": "change", "login": "me", "user": "me (a link)"}
+    with pytest.raises(OSError, match=r"olga\.password"):
+        operators.carry_out(given | {"name": "olga", "password": GOOD})
+    with pytest.raises(NotFound):
+        operators.carry_out(given | {"name": "nobody", "roles": ["client"]})
+    assert blocked.audit == [("user password", "olga", True)]

@@ -286,3 +286,20 @@ def test_one_in_doubt_keeps_leases_and_tells_what_is_synced() -> None:
     assert list(machine.heard("x", Renew(OTHER, later, 9, 5), 0.9)) == [
         Say("x", Renewed(OTHER, 4, 9, 5))
     ]
+
+
+def test_a_node_that_is_forgotten_is_granted_nothing_until_its_live_renews() -> None:
+    machine = voter(links=set())
+    [keep] = machine.forget(NODE, 1)
+    assert keep == Keep(NODE, Ledger(), keep.number)
+    list(machine.kept(keep.number))
+    assert verdict(machine, question(), 9.0) == (Verdict.NO, "it knows nothing of this node")
+    assert not list(machine.forget(NODE, 1)), "that is kept already"
+    machine.linked(NODE, "a")
+    [said] = synced(machine, list(machine.heard("a", Renew(NODE, BOTH, 1, 7, 0), 9.0)))
+    assert said == Say("a", Renewed(NODE, 1, 1, 7))
+
+
+def test_who_is_there_or_has_a_higher_epoch_is_not_forgotten() -> None:
+    assert not list(voter().forget(NODE, 1)), "a member of it has a link"
+    assert not list(voter(links=set()).forget(NODE, 0)), "whoever forgets it does not know this one"

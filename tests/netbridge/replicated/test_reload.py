@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 from shmbroker.ipc.instance import reloading
 from shmbroker.ipc.instance.config.config import FILE
+from shmbroker.netbridge.security.key_file import KnownKey, create, trust
+from shmbroker.netbridge.wire.words import Role
 from shmbroker.perf.machine.port import free_port
 from tests.netbridge.replicated.conftest import PATIENCE, Made
 
@@ -48,6 +51,24 @@ def test_what_needs_a_restart_stays_as_it_is(node: Made) -> None:
     two["b"].kill()
     two.says("a", "alone")
     two["b"].start()
+    two.says("b", "in sync")
+
+
+def test_a_member_comes_by_a_key_that_is_known_for_that(node: Made) -> None:
+    two = node(a={"security.known-keys": "known.keys"}, b={"security.key-file": "b.key"})
+    live, known = two["a"].folder, two["a"].folder / "known.keys"
+    pair = create(two["b"].folder / "b.key")
+    trust(known, KnownKey(pair.public, (Role.CLIENT,), "b"))
+    two["a"].start().becomes("live")
+    two["b"].start()
+    until = time.monotonic() + PATIENCE
+    while not any(line.get("what") == "a stranger was refused" for line in two["a"].said()):
+        assert time.monotonic() < until, two.story()
+        time.sleep(0.02)
+    trust(known, KnownKey(pair.public, (Role.REPLICA,), "b"))
+    assert "why" not in reloaded(live, (live / FILE).read_text())
+    two["b"].kill()
+    two["b"].start()  # who was refused comes again a minute later
     two.says("b", "in sync")
 
 

@@ -159,6 +159,16 @@ def test_it_votes_for_so_many_nodes_only(member: Member) -> None:
     again.result(0)
 
 
+def test_a_node_that_is_forgotten_makes_room_for_another_one(member: Member) -> None:
+    member.keeps(*((node(each), ledger(1)) for each in range(LEDGERS_MAX)))
+    member.keeps((node(3), Ledger()), (node(99), ledger(1)))
+    assert len(member.records) == 2
+    successor = Member(written=member.written)
+    assert successor.votes is not None
+    assert node(99) in successor.votes.ledgers
+    assert node(3) not in successor.votes.ledgers
+
+
 def test_the_thread_of_the_voter_waits_for_it(member: Member) -> None:
     assert member.votes is not None
     with ThreadPoolExecutor(1) as worker:
