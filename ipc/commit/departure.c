@@ -20,7 +20,8 @@ static _Atomic int64_t *gate_of(sb_connection *connection)
     return (_Atomic int64_t *)((char *)connection->transactions.memory + L_TRANSACTIONS_CLOSED_AT);
 }
 
-int64_t sb_vhost_departs(sb_connection *connection, const char *to)
+int64_t sb_vhost_departs(sb_connection *connection, const char *to, sb_connection *const *remain,
+                         int64_t count)
 {
     const struct timespec nap = {0, CLOSED_NS};
     int64_t until = sb_system_clock() + UNDER_WAY_NS;
@@ -28,7 +29,7 @@ int64_t sb_vhost_departs(sb_connection *connection, const char *to)
         atomic_store(gate_of(connection), 1);
         nanosleep(&nap, NULL);
     } while (commit_is_under_way(connection) && sb_system_clock() < until);
-    int64_t code = sb_vhost_moves(connection, to);
+    int64_t code = sb_vhost_moves(connection, to, remain, count);
     atomic_store(gate_of(connection), 0);
     sb_system_wake((int64_t)(intptr_t)gate_of(connection), INT32_MAX);
     return code;

@@ -13,7 +13,7 @@ import shmbroker
 import shmbroker.aio
 from shmbroker import Broker, ConnectionClosed, Moved
 from shmbroker.ipc._native import lib
-from shmbroker.ipc.instance.moving import departs, moves, remains, serves
+from shmbroker.ipc.instance.moving import departs, moves, serves
 
 THERE = "tcp://there.example:61616"
 
@@ -128,8 +128,7 @@ def test_who_remains_goes_on_when_programs_are_told(vhost: str) -> None:
         mine = program.temporary_queue()
         mine.publish(b"mine")
         before = ours.queue("q")
-        remains(ours)
-        departs(vhost, THERE)
+        departs(vhost, THERE, ours)
         with pytest.raises(Moved, match=THERE):
             queue.publish(b"3")
         with pytest.raises(Moved):
