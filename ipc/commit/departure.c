@@ -1,9 +1,9 @@
 /* Programs are told that their vhost has moved, and their transactions are whole.
  *
- * Whoever is in the middle of a commit looks for the rows of its queues: one that finds them gone
- * would leave out what it has decided.  So new ones wait at the commit gate, and those that are
- * under way end first.  One that waits for room is not waited for: it is done by whoever finds that
- * it has left, when the rows are there. */
+ * Whoever is in the middle of a commit looks for the rows of its queues: one that finds them out of
+ * reach leaves what it has decided to whoever remains.  So new ones wait at the commit gate, and
+ * those that are under way end first.  One that waits for room, or longer than that, is done by
+ * whoever finds that it has left, when the rows are there. */
 
 #define _GNU_SOURCE
 #include <time.h>

@@ -9,8 +9,9 @@
  * copy of the catalog, in which all rows are as they were, and nobody else has one.  It is made
  * under the same lock, so what programs have declared before is in it.
  *
- * The word is stored before the first row changes, and cleared after the last: so nobody takes a
- * row that has moved for one that is free. */
+ * The word is stored before the first row changes, cleared after the last, and asked for again
+ * under the lock (lock.c): so nobody takes a row that has moved for one that is free, and nobody
+ * repairs before all rows are back. */
 
 #define _GNU_SOURCE
 #include <string.h>
@@ -107,7 +108,7 @@ int64_t sb_vhost_moves(sb_connection *connection, const char *to, sb_connection 
     if (length >= L_CATALOG_MOVED_TO_BYTES)
         return fail(SB_INVALID, "an address has %zu bytes, and may have %d", length,
                     (int)L_CATALOG_MOVED_TO_BYTES - 1);
-    int64_t code = connection_lock(connection);
+    int64_t code = catalog_lock(connection);
     if (code != SB_OK)
         return code;
     for (int64_t each = 0; each < count && code == SB_OK; each++)
@@ -117,17 +118,29 @@ int64_t sb_vhost_moves(sb_connection *connection, const char *to, sb_connection 
         word_store(connection->catalog.memory, L_CATALOG_MOVED_AT, 1);
         rows_each(connection, row_away);
     }
-    connection_unlock(connection);
+    catalog_unlock(connection);
     return code;
+}
+
+/* Who remained could not delete what the dead owned: whoever repairs asks for it again. */
+static void owners_back(sb_connection *connection)
+{
+    for (int64_t id = 1; id < participants_high(connection); id++) {
+        const char *entry = participant_entry(connection, id);
+        if (word_load(entry, L_PARTICIPANT_STATE_AT) == L_PARTICIPANT_FREE &&
+            word_load(entry, L_PARTICIPANT_OWNS_AT) & L_OWNS_QUEUES)
+            participant_state_set(connection, id, L_PARTICIPANT_LEAVING);
+    }
 }
 
 int64_t sb_vhost_serves(sb_connection *connection)
 {
-    int64_t code = connection_lock(connection);
+    int64_t code = catalog_lock(connection);
     if (code != SB_OK)
         return code;
+    owners_back(connection);
     rows_each(connection, row_back);
     word_store(connection->catalog.memory, L_CATALOG_MOVED_AT, 0);
-    connection_unlock(connection);
+    catalog_unlock(connection);
     return SB_OK;
 }
