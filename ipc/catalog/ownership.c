@@ -11,6 +11,7 @@
 
 #define _GNU_SOURCE
 #include <stdio.h>
+#include <string.h>
 #include <sys/random.h>
 
 #include "base/base.h"
@@ -65,6 +66,25 @@ int64_t ownership_end(sb_connection *connection, int64_t id)
     return SB_OK;
 }
 
+/* One of this name that is there is ours, or goes first, as its owner is dead. */
+static int64_t former_code(sb_connection *connection, const char *name)
+{
+    void *catalog = connection->catalog.memory;
+    int64_t row = sb_row_find(catalog, L_QUEUES, name, (int64_t)strlen(name));
+    int64_t entry = row < 0 ? 0 : sb_catalog_entry_at(L_QUEUES, row);
+    int64_t owner = row < 0 ? 0 : word_load(catalog, entry + L_QUEUE_OWNER_AT);
+    if (row >= 0 && !(word_load(catalog, entry + L_QUEUE_FLAGS_AT) & L_QUEUE_TEMPORARY))
+        return fail(SB_DIFFERENT, "queue '%s' exists and is not temporary: choose another name",
+                    name);
+    if (row < 0 || owner == connection->id)
+        return SB_OK;
+    if ((owner && participant_runs(connection, owner)) ||
+        !ownership_give_up(connection, row, owner))
+        return fail(SB_IN_USE, "queue '%s' is temporary, and belongs to participant %lld", name,
+                    (long long)owner);
+    return SB_OK;
+}
+
 int64_t sb_temporary_queue_as(sb_connection *connection, const char *name, int64_t slots,
                               const sb_settings *settings, sb_queue **queue)
 {
@@ -73,9 +93,11 @@ int64_t sb_temporary_queue_as(sb_connection *connection, const char *name, int64
         code = connection_lock(connection);
     if (code != SB_OK)
         return code;
-    int64_t reference = queue_declare(connection, name, slots, settings, L_QUEUE_TEMPORARY);
+    code = former_code(connection, name);
+    if (code == SB_OK)
+        code = queue_declare(connection, name, slots, settings, L_QUEUE_TEMPORARY);
     connection_unlock(connection);
-    return reference < 0 ? reference : sb_open_queue(connection, name, queue);
+    return code < 0 ? code : sb_open_queue(connection, name, queue);
 }
 
 int64_t sb_temporary_queue(sb_connection *connection, int64_t slots, const sb_settings *settings,

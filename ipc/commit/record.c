@@ -55,6 +55,8 @@ static int64_t turn_to(place *here, int64_t reference)
         return here->code;
     turn_away(here);
     int64_t code = queue_find(connection, reference, &here->queue);
+    if (code == SB_NOT_FOUND && moved_code(connection) != SB_OK)
+        code = SB_MOVED; /* what is decided happens if they serve again */
     if (code == SB_OK)
         code = sb_port_to_look(here->queue, &here->port);
     if (ring_is_lost(connection, code, "a transaction"))

@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -117,15 +116,14 @@ int64_t sb_attach(const char *vhost, sb_connection **made)
 /* As quick as can be: what the dead have left is repaired by others, or by us later. */
 int64_t sb_join(sb_connection *connection, const char *name)
 {
-    struct stat status;
     if (connection->id)
         return fail(SB_INVALID, "the connection takes part in vhost '%s' already",
                     connection->vhost);
-    if (fstat(connection->catalog.file, &status) != 0 || status.st_nlink == 0)
-        return fail(SB_NO_VHOST, "vhost '%s' was deleted meanwhile", connection->vhost);
-    if (word_load(connection->catalog.memory, L_CATALOG_RESTORING_AT))
-        return fail(SB_NO_VHOST, "vhost '%s' is not whole", connection->vhost);
-    int64_t code = usable_code(connection);
+    int64_t code = catalog_code(connection);
+    if (code == SB_OK && word_load(connection->catalog.memory, L_CATALOG_RESTORING_AT))
+        code = fail(SB_NO_VHOST, "vhost '%s' is not whole", connection->vhost);
+    if (code == SB_OK)
+        code = usable_code(connection);
     if (code == SB_OK)
         code = participant_join(connection, name, false);
     return code == SB_TOO_MANY ? participant_join(connection, name, true) : code;
@@ -156,10 +154,7 @@ int64_t sb_disconnect(sb_connection *connection)
     /* a commit and a repair that are under way end first: our locks are theirs */
     pthread_mutex_lock(&connection->commit_mutex);
     pthread_mutex_lock(&connection->repair);
-    if (connection->id && open == SB_MOVED)
-        /* our rings are out of reach: what we have in them is repaired if they serve again */
-        participant_state_set(connection, connection->id, L_PARTICIPANT_LEAVING);
-    else if (connection->id)
+    if (connection->id)
         participant_leave(connection);
     close_locks(connection);
     pthread_mutex_unlock(&connection->repair);

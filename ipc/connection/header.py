@@ -48,13 +48,14 @@ int64_t sb_repair_for(sb_connection *connection, int64_t timeout_ns);
 
 PRIVATE = """\
 /* Its broker serves no more: every call of programs answers SB_MOVED, and names who does.  And it
- * does again, with what is there: who connects anew goes on. */
-int64_t sb_vhost_moves(sb_connection *connection, const char *to);
+ * does again, with what is there: who connects anew goes on.  `connection` hears it, too; so many
+ * that remain do not, and nobody deletes a queue of theirs. */
+int64_t sb_vhost_moves(sb_connection *connection, const char *to, sb_connection *const *remain,
+                       int64_t count);
 int64_t sb_vhost_serves(sb_connection *connection);
-/* The same, when no transaction is half way.  `connection` hears it, too; those that remain do not,
- * and nobody deletes a queue of theirs. */
-int64_t sb_vhost_departs(sb_connection *connection, const char *to);
-int64_t sb_vhost_remains(sb_connection *connection);
+/* The same as sb_vhost_moves, when no transaction is half way. */
+int64_t sb_vhost_departs(sb_connection *connection, const char *to, sb_connection *const *remain,
+                         int64_t count);
 /* How fast the count of cycles runs; zeroes at first.  For one thread at a time. */
 typedef struct sb_pace {
     int64_t ns, cycles; /* when its measure began */

@@ -277,12 +277,11 @@ class Live(Candidate):
             if self.network is not None:
                 self.left = self.network.gives_away(self._parts)  # until then what _parts says
 
-    def _parts(self, to: str) -> None:
+    def _parts(self, to: str, ours: Broker) -> None:
         """Programs go; what serves others here goes on."""
         assert self.broker is not None
         self.left = leaving.Left(is_whole=False, why=leaving.STOPPED)
-        moving.remains(self.broker)
-        moving.departs(self.config.vhost, to)
+        moving.departs(self.config.vhost, to, self.broker, ours)
 
     def _has_left(self, left: leaving.Left) -> None:
         if not left.is_whole:

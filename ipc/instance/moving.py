@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from shmbroker.core.codes import OK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import error_for
 from shmbroker.ipc.broker.journaler import attach
 from shmbroker.ipc.connection.broker import Broker
+
+Parts = Callable[[str, Broker], None]
+"""Programs go to this address; empty: it is not known.  A connection of the network's remains."""
 
 
 def moves(vhost: str, to: str) -> None:
@@ -17,20 +22,17 @@ def moves(vhost: str, to: str) -> None:
     are closed by then: they would hear the same.
     """
     with attach(vhost) as broker:
-        code: int = lib.sb_vhost_moves(broker._connection, ffi.new("char[]", to.encode()))
+        code: int = lib.sb_vhost_moves(broker._connection, to.encode(), ffi.NULL, 0)
         _check(code, vhost)
 
 
-def departs(vhost: str, to: str) -> None:
-    """`moves`, when transactions under way have ended.  Those who remain do not hear it."""
+def departs(vhost: str, to: str, *remain: Broker) -> None:
+    """`moves`, when transactions under way have ended.  Those who remain do not hear it: they go on
+    with all that programs have made until then."""
+    ours = [each._connection for each in remain]
     with attach(vhost) as broker:
-        code: int = lib.sb_vhost_departs(broker._connection, ffi.new("char[]", to.encode()))
+        code: int = lib.sb_vhost_departs(broker._connection, to.encode(), ours, len(ours))
         _check(code, vhost)
-
-
-def remains(broker: Broker) -> None:
-    """This connection goes on with what is there, when programs are told that it has moved."""
-    _check(lib.sb_vhost_remains(broker._connection), broker.vhost)
 
 
 def serves(vhost: str) -> None:

@@ -12,7 +12,7 @@ import os
 import secrets
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -20,6 +20,7 @@ from typing import Any, Final, Protocol
 from shmbroker.ipc.base import trust
 from shmbroker.ipc.instance import status
 from shmbroker.ipc.instance.leaving import Left
+from shmbroker.ipc.instance.moving import Parts
 from shmbroker.ipc.instance.status import RUN
 from shmbroker.ipc.instance.watch import Watch
 from shmbroker.ipc.instance.whole import read_whole, write_whole
@@ -44,11 +45,11 @@ class Networked(Protocol):
     def waits(self, node: bytes, epoch: int) -> None:
         """It is passive, and another one of its store is live with this epoch."""
 
-    def gives_away(self, parts: Callable[[str], None]) -> Left | None:
+    def gives_away(self, parts: Parts) -> Left | None:
         """It is live, and being stopped: another one may be to have all that is here.
 
         `parts` is called when programs are to be told that it is at this address; empty: it is not
-        known.  None: nothing is to be moved.
+        known.  What it is called with besides remains.  None: nothing is to be moved.
         """
 
     def gives_back(self) -> None:

@@ -298,7 +298,8 @@ int64_t sb_take_back(sb_queue *queue);
 void sb_queue_serve(sb_queue *queue);
 /* Other members of a replicated node, if there are any, have its messages when they take over. */
 int64_t sb_is_replicated(sb_queue *queue);
-/* sb_temporary_queue of this name: that of a program on another host keeps its name. */
+/* sb_temporary_queue of this name: that of a program on another host keeps its name.
+ * SB_DIFFERENT if one is there that is not temporary; SB_IN_USE if it is another's. */
 int64_t sb_temporary_queue_as(sb_connection *connection, const char *name, int64_t slots,
                               const sb_settings *settings, sb_queue **queue);
 /* Of which node of a cluster the vhost is, "CLUSTER.NODEID"; "": of none.  Names of temporary

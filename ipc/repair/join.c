@@ -62,7 +62,8 @@ void participant_leave(sb_connection *connection)
 {
     int64_t id = connection->id;
     participant_state_set(connection, id, L_PARTICIPANT_LEAVING);
-    /* what we took and did not deal with goes to others at once */
+    /* what we took and did not deal with goes to others at once; or, if our rings are out of reach,
+     * when they serve again */
     if (repair_owner(connection, id) >= 0)
         participant_state_set(connection, id, L_PARTICIPANT_FREE);
     participant_lock_byte(connection->lock_file, id, F_UNLCK);

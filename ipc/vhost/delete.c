@@ -1,7 +1,8 @@
 /* Deleting a vhost: all segments in its home, the catalog first, because without it there is none.
  *
  * Also what is left of one that was not made, or not deleted, to the end.  Whoever is attached
- * keeps what is mapped, and shares it with nobody who comes later. */
+ * keeps what is mapped, shares it with nobody who comes later, and changes no catalog any more
+ * (lock.c): another vhost may have the name. */
 
 #define _GNU_SOURCE
 #include <fcntl.h>

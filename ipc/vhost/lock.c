@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/base.h"
@@ -15,19 +16,24 @@
 
 /* --- changing the catalog --------------------------------------------------------------------- */
 
+/* Whether it is still that of its name, with its rows in place.  What is in it says where queues
+ * are, and that of another may be there by now: so it is asked again under the lock. */
+int64_t catalog_code(sb_connection *connection)
+{
+    struct stat status;
+    if (fstat(connection->catalog.file, &status) != 0 || status.st_nlink == 0)
+        return fail(SB_NO_VHOST, "vhost '%s' was deleted meanwhile", connection->vhost);
+    return moved_code(connection);
+}
+
 static int64_t lock_within(sb_connection *connection, int most)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
     const struct timespec pause = {0, LOCK_PAUSE_NS};
     for (int tries = 0; tries < most; tries++) {
         pthread_mutex_lock(&connection->mutex); /* not while we wait: others open queues with it */
-        if (fcntl(connection->catalog_lock_file, F_OFD_SETLK, &lock) == 0) {
-            /* the last one died while it changed something: it may not have told anybody */
-            if (word_load(connection->catalog.memory, L_CATALOG_CHANGING_AT))
-                connection->duties->repair_catalog(connection);
-            word_store(connection->catalog.memory, L_CATALOG_CHANGING_AT, 1);
+        if (fcntl(connection->catalog_lock_file, F_OFD_SETLK, &lock) == 0)
             return SB_OK;
-        }
         pthread_mutex_unlock(&connection->mutex);
         if (errno != EAGAIN && errno != EACCES && errno != EINTR)
             return fail_system("locking the catalog of vhost '%s'", connection->vhost);
@@ -42,22 +48,48 @@ static int64_t lock_within(sb_connection *connection, int most)
                 "participant stopped?", connection->vhost);
 }
 
-int64_t connection_lock(sb_connection *connection)
+int64_t catalog_lock(sb_connection *connection)
 {
     return lock_within(connection, LOCK_TRIES);
 }
 
+void catalog_unlock(sb_connection *connection)
+{
+    struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+    fcntl(connection->catalog_lock_file, F_OFD_SETLK, &lock);
+    pthread_mutex_unlock(&connection->mutex);
+}
+
+static int64_t to_change(sb_connection *connection, int64_t locked)
+{
+    if (locked != SB_OK)
+        return locked;
+    int64_t code = catalog_code(connection);
+    if (code != SB_OK) {
+        catalog_unlock(connection);
+        return code;
+    }
+    /* the last one died while it changed something: it may not have told anybody */
+    if (word_load(connection->catalog.memory, L_CATALOG_CHANGING_AT))
+        connection->duties->repair_catalog(connection);
+    word_store(connection->catalog.memory, L_CATALOG_CHANGING_AT, 1);
+    return SB_OK;
+}
+
+int64_t connection_lock(sb_connection *connection)
+{
+    return to_change(connection, catalog_lock(connection));
+}
+
 int64_t connection_try_lock(sb_connection *connection)
 {
-    return lock_within(connection, 1);
+    return to_change(connection, lock_within(connection, 1));
 }
 
 void connection_unlock(sb_connection *connection)
 {
-    struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
     word_store(connection->catalog.memory, L_CATALOG_CHANGING_AT, 0);
-    fcntl(connection->catalog_lock_file, F_OFD_SETLK, &lock);
-    pthread_mutex_unlock(&connection->mutex);
+    catalog_unlock(connection);
 }
 
 int64_t name_check(const char *kind, const char *name)

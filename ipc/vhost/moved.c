@@ -6,10 +6,12 @@
  * that is retired the same is said, and its rows never come back (delete.c).
  *
  * A broker that leaves, and gives away what is there, remains meanwhile: its own connections have a
- * copy of the catalog, in which all rows are as they were, and nobody else has one.
+ * copy of the catalog, in which all rows are as they were, and nobody else has one.  It is made
+ * under the same lock, so what programs have declared before is in it.
  *
- * The word is stored before the first row changes, and cleared after the last: so nobody takes a
- * row that has moved for one that is free. */
+ * The word is stored before the first row changes, cleared after the last, and asked for again
+ * under the lock (lock.c): so nobody takes a row that has moved for one that is free, and nobody
+ * repairs before all rows are back. */
 
 #define _GNU_SOURCE
 #include <string.h>
@@ -89,41 +91,56 @@ static int64_t catalog_copied(sb_connection *connection)
     return code;
 }
 
-int64_t sb_vhost_remains(sb_connection *connection)
+/* Under the catalog's lock. */
+static int64_t remains(sb_connection *connection)
 {
-    int64_t code = connection_lock(connection);
-    if (code != SB_OK)
-        return code;
-    if (!connection->remains)
-        code = catalog_copied(connection);
+    pthread_mutex_lock(&connection->mutex);
+    int64_t code = connection->remains ? SB_OK : catalog_copied(connection);
     connection->remains |= code == SB_OK;
-    connection_unlock(connection);
+    pthread_mutex_unlock(&connection->mutex);
     return code;
 }
 
-int64_t sb_vhost_moves(sb_connection *connection, const char *to)
+int64_t sb_vhost_moves(sb_connection *connection, const char *to, sb_connection *const *remain,
+                       int64_t count)
 {
     size_t length = strlen(to);
     if (length >= L_CATALOG_MOVED_TO_BYTES)
         return fail(SB_INVALID, "an address has %zu bytes, and may have %d", length,
                     (int)L_CATALOG_MOVED_TO_BYTES - 1);
-    int64_t code = connection_lock(connection);
+    int64_t code = catalog_lock(connection);
     if (code != SB_OK)
         return code;
-    memcpy((char *)connection->catalog.memory + L_CATALOG_MOVED_TO_AT, to, length + 1);
-    word_store(connection->catalog.memory, L_CATALOG_MOVED_AT, 1);
-    rows_each(connection, row_away);
-    connection_unlock(connection);
-    return SB_OK;
+    for (int64_t each = 0; each < count && code == SB_OK; each++)
+        code = remains(remain[each]);
+    if (code == SB_OK) {
+        memcpy((char *)connection->catalog.memory + L_CATALOG_MOVED_TO_AT, to, length + 1);
+        word_store(connection->catalog.memory, L_CATALOG_MOVED_AT, 1);
+        rows_each(connection, row_away);
+    }
+    catalog_unlock(connection);
+    return code;
+}
+
+/* Who remained could not delete what the dead owned: whoever repairs asks for it again. */
+static void owners_back(sb_connection *connection)
+{
+    for (int64_t id = 1; id < participants_high(connection); id++) {
+        const char *entry = participant_entry(connection, id);
+        if (word_load(entry, L_PARTICIPANT_STATE_AT) == L_PARTICIPANT_FREE &&
+            word_load(entry, L_PARTICIPANT_OWNS_AT) & L_OWNS_QUEUES)
+            participant_state_set(connection, id, L_PARTICIPANT_LEAVING);
+    }
 }
 
 int64_t sb_vhost_serves(sb_connection *connection)
 {
-    int64_t code = connection_lock(connection);
+    int64_t code = catalog_lock(connection);
     if (code != SB_OK)
         return code;
+    owners_back(connection);
     rows_each(connection, row_back);
     word_store(connection->catalog.memory, L_CATALOG_MOVED_AT, 0);
-    connection_unlock(connection);
+    catalog_unlock(connection);
     return SB_OK;
 }

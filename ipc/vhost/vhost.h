@@ -145,12 +145,17 @@ void log_note(sb_connection *connection, const char *format, ...)
 
 /* Whether it may change the catalog: SB_OK or why not. */
 int64_t change_code(sb_connection *connection);
-/* Take the catalog's lock, with the mutex of the connection; what a death left is repaired
- * first. */
+/* Whether the catalog is still that of its name: SB_OK, SB_NO_VHOST or SB_MOVED. */
+int64_t catalog_code(sb_connection *connection);
+/* Take the catalog's lock, with the mutex of the connection, if it is still that of its name; what
+ * a death left is repaired first. */
 int64_t connection_lock(sb_connection *connection);
 /* The same, or SB_LOCKED at once if another process has the catalog's lock. */
 int64_t connection_try_lock(sb_connection *connection);
 void connection_unlock(sb_connection *connection);
+/* The same for who takes its rows away or brings them back: as it is. */
+int64_t catalog_lock(sb_connection *connection);
+void catalog_unlock(sb_connection *connection);
 /* Text of 1 to 255 bytes that may be a name. */
 int64_t name_check(const char *kind, const char *name);
 /* Change the catalog under its lock, if that may be. */

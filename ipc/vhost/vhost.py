@@ -119,7 +119,8 @@ def delete(name: str, *, force: bool = False) -> None:
     """Remove all segments of a vhost; InUse if somebody takes part in it, unless forced.
 
     Also what is left of one that was not made, or not deleted, to the end.
-    Whoever is attached keeps what is mapped, and shares it with nobody who comes later.
+    Whoever is attached keeps what is mapped, shares it with nobody who comes later, and gets
+    NotFound when it declares or deletes something.
     """
     code = lib.sb_vhost_delete(name_bytes(name), force)
     if code != OK:

@@ -22,6 +22,7 @@ from shmbroker.ipc.connection.broker import connect
 from shmbroker.ipc.instance.config.config import FILE, Config
 from shmbroker.ipc.instance.leaving import Left
 from shmbroker.ipc.instance.log import Log
+from shmbroker.ipc.instance.moving import Parts
 from shmbroker.ipc.instance.process import memory
 from shmbroker.ipc.instance.status import RUN
 from shmbroker.ipc.instance.store import history_of
@@ -121,7 +122,7 @@ class Owner:
         """It waits no more, and does not serve: programs find nobody here."""
         self._orders.put(lambda: self._end(at_once=True))
 
-    def gives_away(self, parts: Callable[[str], None]) -> Left | None:
+    def gives_away(self, parts: Parts) -> Left | None:
         """Only a member of a cluster does."""
         return None
 

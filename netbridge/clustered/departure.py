@@ -23,7 +23,7 @@ from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import ArenaFull, ConnectionClosed, Error, NotFound
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.instance.leaving import HELD, STOPPED, Left, count_in, that_go
-from shmbroker.ipc.instance.moving import remains
+from shmbroker.ipc.instance.moving import Parts
 from shmbroker.ipc.queue.moving import pass_over
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.schedule.scheduled import ring_of
@@ -150,8 +150,8 @@ class Departure:
         """From another thread: it ends soon, and what was not moved stays."""
         self._pause.set()
 
-    def run(self, parts: Callable[[str], None], ends: Ends) -> Left:
-        """`parts`: programs in shared memory go."""
+    def run(self, parts: Parts, ends: Ends) -> Left:
+        """`parts`: programs in shared memory go, and the connection to the cluster remains."""
         began = time.monotonic()
         try:
             self._gives(parts, ends)
@@ -167,7 +167,7 @@ class Departure:
         self._show("done")
         return Left(is_whole=True)
 
-    def _gives(self, parts: Callable[[str], None], ends: Ends) -> None:
+    def _gives(self, parts: Parts, ends: Ends) -> None:
         """To one node after the other, until one has had it all."""
         while True:
             node, uri = self._target()
@@ -221,7 +221,7 @@ class Departure:
         is_late = self._late is not None and time.monotonic() >= self._late
         return is_late or self._pause.is_set()
 
-    def _go(self, node: Node, uri: str, parts: Callable[[str], None], ends: Ends) -> None:
+    def _go(self, node: Node, uri: str, parts: Parts, ends: Ends) -> None:
         self._reached_at = time.monotonic()
         self._opens(node)
         broker = self._members.messages.broker
@@ -263,7 +263,7 @@ class Departure:
         self._members.has_left(node)
 
     def _programs_go(
-        self, node: Node, uri: str, broker: Broker, parts: Callable[[str], None], ends: Ends
+        self, node: Node, uri: str, broker: Broker, parts: Parts, ends: Ends
     ) -> None:
         """Whoever comes there before it knows all ids and numbers waits.  If they have gone to a
         node that was lost, those that come here still hear of this one."""
@@ -271,8 +271,8 @@ class Departure:
         try:
             if self._parted is None:
                 self._held = ends(node, self._members.name_of(node), uri)
-                self._remains(broker)
-            parts(uri)
+                self._stays(broker)
+            parts(uri, broker)
             if self._parted is None:
                 self._parted = time.monotonic()
             self._told_of(node, broker)
@@ -285,11 +285,10 @@ class Departure:
         finally:
             self._members.asks(node, lambda number: Holds(number, False))
 
-    def _remains(self, broker: Broker) -> None:
-        """What programs have made until they go counts, here and at other nodes."""
+    def _stays(self, broker: Broker) -> None:
+        """What is bound here by now is told until this node has left."""
         messages = self._members.messages
         messages.leaves()
-        remains(broker)
         go = {each.name for each in that_go(broker)}
         self._members.looks(lambda: messages.stays(go))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +12,7 @@ from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.leaving import Left
 from shmbroker.ipc.instance.log import Log
+from shmbroker.ipc.instance.moving import Parts
 from shmbroker.netbridge.broker.owner import Owner
 from shmbroker.netbridge.clustered import options
 from shmbroker.netbridge.config.config import Network as Wanted
@@ -54,7 +55,7 @@ class ClusterOwner(Owner):
         super().waits(node, epoch)
         self._orders.put(lambda: self._is(node, epoch, is_live=False))
 
-    def gives_away(self, parts: Callable[[str], None]) -> Left | None:
+    def gives_away(self, parts: Parts) -> Left | None:
         """None: [ha.scale-down] does not say so, or whoever stops it does not want it."""
         wanted = self._whole.scale_down
         if wanted is None or not wanted.is_enabled or self._stays:

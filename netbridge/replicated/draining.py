@@ -59,10 +59,9 @@ class Draining:
     def _fails(self, why: str) -> None:
         self._tell({"event": "not scaled down", "level": "error", "why": why})
 
-    def _parts(self, to: str) -> None:
+    def _parts(self, to: str, ours: Broker) -> None:
         """Programs go; the journal and the replicas go on."""
-        moving.remains(self._broker)
-        moving.departs(self._vhost, to)
+        moving.departs(self._vhost, to, self._broker, ours)
 
     def _programs_end(self, node: Node, name: str, uri: str) -> list[Row]:
         """None of another host was let in."""

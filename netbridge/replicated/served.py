@@ -184,8 +184,7 @@ class Served:
             epoch, begins, visible, of_another=of_another
         )
         if is_closed:
-            moving.remains(self.broker)
-            moving.departs(store.config.vhost, "")
+            moving.departs(store.config.vhost, "", self.broker)
         self._pager = Pager(self.broker, store.pages, epoch=epoch, fence=store.fence)
         self._threads = [
             threading.Thread(target=self._follow, args=(each,), daemon=True)

@@ -18,6 +18,7 @@ CLOSED: Final = (
 )  # fmt: skip
 """How they begin, if a dot stands behind the name.  Those that lead to other brokers, `$sf.` and
 others, are not among them: people look at these, and they guard themselves."""
+TEMPORARY: Final = "tmp."
 
 
 def is_closed(name: str) -> bool:
@@ -30,6 +31,13 @@ def allowed(name: str) -> str:
         raise InvalidArgument(
             f"queue {name!r} is the broker's own: programs on other hosts have no part in it"
         )
+    return name
+
+
+def temporary(name: str) -> str:
+    """InvalidArgument: a temporary queue is not called so."""
+    if not name.startswith(TEMPORARY):
+        raise InvalidArgument(f"{name!r} is no temporary queue: those begin with {TEMPORARY!r}")
     return name
 
 

@@ -56,7 +56,7 @@ from shmbroker.netbridge.serving.declaring import (
 from shmbroker.netbridge.serving.destination import ToExchange, ToQueue, origin_of
 from shmbroker.netbridge.serving.hands import Batch, Hands
 from shmbroker.netbridge.serving.looking import Browse, looked
-from shmbroker.netbridge.serving.naming import queue_named
+from shmbroker.netbridge.serving.naming import queue_named, temporary
 from shmbroker.netbridge.serving.operating import cancelled, operated
 from shmbroker.netbridge.serving.orders import check
 from shmbroker.netbridge.serving.producer import LEVEL_WORDS, Producer, until
@@ -368,8 +368,7 @@ class Served:
 
         def made() -> Queue:
             own = self.own()
-            name = str(fields.get("name") or f"{mine}{name_end(own)}")
-            own.repair()  # a former session of this program may have died with a queue of this name
+            name = temporary(str(fields.get("name") or f"{mine}{name_end(own)}"))
             queue = own._temporary_queue(name, fields.get("slots"), settings_of(fields))
             self._temporary[command.target] = queue.name
             return queue

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
 import shmbroker
 from shmbroker import Broker, aio
+from shmbroker.perf.machine.process import Process
 from tests.crash.leaks import blocks, live_queues, names
 from tests.support.killed import victims
 
@@ -88,6 +91,26 @@ def test_for_asyncio(vhost: str) -> None:
     name = asyncio.run(main())
     with shmbroker.connect(f"shm://{vhost}") as broker:
         assert name not in [each.name for each in broker.queues()]
+
+
+def test_one_of_a_given_name_is_not_what_another_has_left(vhost: str, tmp_path: Path) -> None:
+    """A repair that is late takes nothing away from who is back."""
+
+    def live() -> int:
+        with shmbroker.connect(f"shm://{vhost}") as broker:
+            broker._temporary_queue("tmp.back", 8, {}).publish(b"of before")
+            os.kill(os.getpid(), signal.SIGKILL)
+        return 0
+
+    with shmbroker.connect(f"shm://{vhost}") as broker:
+        died = Process(live, tmp_path / "errors")
+        assert died.has_ended(60)
+        assert died.status == -signal.SIGKILL
+        back = broker._temporary_queue("tmp.back", 8, {})
+        broker.repair()
+        assert back.statistics().depth == 0
+        back.publish(b"of now")
+        assert broker.queue("tmp.back").receive(timeout=0) == b"of now"
 
 
 def fill_temporary_queues(broker: Broker) -> None:

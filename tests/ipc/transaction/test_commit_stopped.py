@@ -18,6 +18,7 @@ import pytest
 import shmbroker
 from shmbroker.core import layout
 from shmbroker.core.codes import FULL
+from shmbroker.ipc.instance.moving import moves, serves
 from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.replay import Replay
 from tests.support.compiler import NATIVE, compile_program
@@ -73,6 +74,13 @@ def blocks_owned(vhost: str, owner: int) -> int:
         word = int.from_bytes(arena[at : at + 8], "little")
         owned += (word >> layout.BLOCK_OWNER_SHIFT) & layout.OWNER_MASK == owner
     return owned
+
+
+def is_decided(vhost: str, owner: int) -> bool:
+    at = layout.PARTICIPANTS_AT + owner * layout.PARTICIPANT_BYTES
+    with Path(f"/dev/shm/shmbroker.{vhost}.participants").open("rb") as file:
+        file.seek(at + layout.PARTICIPANT_TRANSACTION_AT)
+        return int.from_bytes(file.read(8), "little") == layout.TRANSACTION_COMMITTED
 
 
 class Bank:
@@ -198,6 +206,23 @@ def test_a_commit_that_is_continued(program: Path, bank: Bank, meanwhile: str) -
             bank.drain()
             assert commit.finish() in (0, -FULL)
         bank.verdict()
+
+
+def test_one_that_goes_on_when_its_vhost_has_moved(program: Path, bank: Bank) -> None:
+    """Its queues are out of reach: what was decided happens when they are back."""
+    decided = 0
+    for commit in stops(program, bank):
+        owner = max(each.id for each in bank.broker.participants())
+        if is_decided(bank.vhost, owner):
+            decided += 1
+            moves(bank.vhost, "")
+            commit.finish()
+            serves(bank.vhost)
+            assert bank.verdict()
+        else:
+            assert commit.finish() == 0
+            bank.verdict()
+    assert decided
 
 
 @pytest.mark.parametrize("ends", ["killed", "continued"])

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import os
+import struct
 import threading
+import time
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 import shmbroker
 import shmbroker.aio
 from shmbroker import Broker, ConnectionClosed, Moved
-from shmbroker.ipc._native import lib
-from shmbroker.ipc.instance.moving import departs, moves, remains, serves
+from shmbroker.core import layout
+from shmbroker.core.codes import OK
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.broker.journaler import attach
+from shmbroker.ipc.instance.moving import departs, moves, serves
 
 THERE = "tcp://there.example:61616"
 
@@ -128,8 +136,7 @@ def test_who_remains_goes_on_when_programs_are_told(vhost: str) -> None:
         mine = program.temporary_queue()
         mine.publish(b"mine")
         before = ours.queue("q")
-        remains(ours)
-        departs(vhost, THERE)
+        departs(vhost, THERE, ours)
         with pytest.raises(Moved, match=THERE):
             queue.publish(b"3")
         with pytest.raises(Moved):
@@ -161,3 +168,121 @@ def test_only_what_others_have_in_hand_is_taken_back(vhost: str) -> None:
             assert lib.sb_take_back(queue._queue) == 0  # our own
             message.ack()
         assert lib.sb_take_back(ours.queue("q")._queue) == 0
+
+
+# --- programs that were not told yet --------------------------------------------------------------
+
+
+def test_one_of_many_queues_that_ends_leaves_them_to_who_remains(vhost: str) -> None:
+    """Its end looks through all of the catalog."""
+    with (
+        shmbroker.connect(f"shm://{vhost}") as program,
+        shmbroker.connect(f"shm://{vhost}") as ours,
+    ):
+        program.declare_exchange("e", "fanout")
+        had = [
+            program.declare_queue(f"q{each}", slots=4)
+            for each in range(layout.PARTICIPANT_LIST + 1)
+        ]
+        for queue in had:
+            queue.publish(queue.name.encode())
+        program.bind("e", "q0")
+        departs(vhost, THERE, ours)
+        program.close()
+        assert [bytes(each.body) for each in ours.queue("q1").browse()] == [b"q1"]
+    serves(vhost)
+    with shmbroker.connect(f"shm://{vhost}") as again:
+        assert all(again.queue(each.name).receive(timeout=0) == each.name.encode() for each in had)
+        assert [each.destination for each in again.bindings()] == ["q0"]
+
+
+@pytest.mark.parametrize("remains", [True, False])
+def test_what_one_that_ends_has_had_is_dealt_with_when_all_is_back(
+    vhost: str, remains: bool
+) -> None:
+    with (
+        shmbroker.connect(f"shm://{vhost}") as program,
+        shmbroker.connect(f"shm://{vhost}") as ours,
+    ):
+        queue = program.declare_queue("q")
+        queue.publish(b"in hand")
+        held = queue.get(timeout=60)
+        program.temporary_queue()
+        departs(vhost, THERE, *([ours] if remains else []))
+        program.close()
+        if remains:
+            ours.repair()
+        with pytest.raises(shmbroker.Error):
+            held.ack()
+    serves(vhost)
+    with shmbroker.connect(f"shm://{vhost}") as again:
+        again.repair()
+        assert again.queue("q").receive(timeout=0) == b"in hand"
+        assert [each.name for each in again.queues()] == ["q"]
+
+
+def test_a_change_that_a_death_cut_short_is_repaired_when_all_is_back(vhost: str) -> None:
+    with shmbroker.connect(f"shm://{vhost}") as program:
+        program.declare_exchange("e", "fanout")
+        program.declare_queue("q").publish(b"there")
+        program.bind("e", "q")
+    moves(vhost, THERE)
+    with Path(f"/dev/shm/shmbroker.{vhost}.catalog").open("r+b", buffering=0) as catalog:
+        catalog.seek(layout.CATALOG_CHANGING_AT)
+        catalog.write((1).to_bytes(8, "little"))
+    serves(vhost)
+    with shmbroker.connect(f"shm://{vhost}") as again:
+        again.declare_queue("other")
+        assert again.queue("q").receive(timeout=0) == b"there"
+        assert [each.destination for each in again.bindings()] == ["q"]
+
+
+F_OFD_SETLK: Final = 37  # the fcntl module does not have it in every build
+NAPS: Final = 20
+"""So often somebody sleeps who waits for the lock, and not on the way there."""
+
+
+def files_of(vhost: str) -> set[int]:
+    """What this process has open of the catalog."""
+    found = set()
+    for each in Path("/proc/self/fd").iterdir():
+        if os.path.lexists(each) and str(each.readlink()).endswith(f"{vhost}.catalog"):
+            found.add(int(each.name))
+    return found
+
+
+def slept(thread: int) -> int:
+    """How often."""
+    status = Path(f"/proc/self/task/{thread}/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line[:4] == "volu")
+
+
+def test_who_waits_for_the_lock_meanwhile_takes_no_row_of_what_has_moved(vhost: str) -> None:
+    said: list[object] = []
+    with shmbroker.connect(f"shm://{vhost}") as program:
+        program.declare_queue("q").publish(b"there")
+
+        def declare() -> None:
+            try:
+                said.append(program.declare_queue("late"))
+            except Moved as told:
+                said.append(told)
+
+        before = files_of(vhost)
+        with attach(vhost) as mover:
+            its_lock = max(files_of(vhost) - before)  # it holds it from here on: nobody is between
+            whole = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
+            fcntl.fcntl(its_lock, F_OFD_SETLK, whole)
+            waits = threading.Thread(target=declare)
+            waits.start()
+            assert waits.native_id is not None
+            late = time.monotonic() + 60
+            while slept(waits.native_id) < NAPS and time.monotonic() < late:
+                os.sched_yield()
+            assert lib.sb_vhost_moves(mover._connection, b"", ffi.NULL, 0) == OK
+            waits.join(60)
+    assert isinstance(said[0], Moved)
+    serves(vhost)
+    with shmbroker.connect(f"shm://{vhost}") as again:
+        assert [each.name for each in again.queues()] == ["q"]
+        assert again.queue("q").receive(timeout=0) == b"there"

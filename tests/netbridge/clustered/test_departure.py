@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +13,9 @@ import pytest
 
 import shmbroker
 from shmbroker.ipc.broker.journaler import Journaler
+from shmbroker.ipc.instance import moving
 from shmbroker.ipc.instance.creation import create
+from shmbroker.ipc.instance.leaving import count_in, that_go
 from shmbroker.ipc.instance.store import begin_history, history_of
 from shmbroker.netbridge.broker.network import Given
 from shmbroker.netbridge.cluster.said import Answers, Leaving, Makes
@@ -38,7 +40,7 @@ def test_who_is_up_by_another_address_is_named(monkeypatch: pytest.MonkeyPatch) 
     wanted = ScaleDown(("tcp://10.0.0.1:1",), "", None, None)
     lines: list[Any] = []
     left = Departure(members, "town", wanted, lines.append, lambda *_: None).run(
-        lambda uri: None, lambda *_: []
+        lambda *_: None, lambda *_: []
     )
     assert left.why == (
         "not scaled down: none of tcp://10.0.0.1:1 is up, and these are, by their own connectors: "
@@ -46,7 +48,7 @@ def test_who_is_up_by_another_address_is_named(monkeypatch: pytest.MonkeyPatch) 
     )
     members.reached = list
     left = Departure(members, "town", wanted, lines.append, lambda *_: None).run(
-        lambda uri: None, lambda *_: []
+        lambda *_: None, lambda *_: []
     )
     assert left.why == "not scaled down: none of tcp://10.0.0.1:1 is up"
 
@@ -144,6 +146,7 @@ def test_a_node_ships_in_the_history_of_its_store(tmp_path: Path) -> None:
 
 WEST, EAST, NORTH = node_of("west"), node_of("east"), node_of("north")
 SESSION = b"s" * 16
+HELD = name_of(SESSION, 1, "orders")
 ROW = {"held": SESSION, "number": 1, "queues": {"orders": [0]}}
 
 
@@ -153,12 +156,15 @@ class Successors:
     def __init__(self, broker: shmbroker.Broker) -> None:
         self.told: dict[bytes, list[Any]] = {EAST: [], NORTH: []}
         self.lost: set[bytes] = set()
+        self.meanwhile: Callable[[], object] = lambda: None
+        """What programs do while others look at what is here."""
         self.messages = SimpleNamespace(
             broker=broker, standing=0, is_up=lambda node: node not in self.lost,
             goes_home=lambda node: False, leaves=lambda: None, stays=lambda go: None,
         )  # fmt: skip
 
     def looks(self, then: Any) -> None:
+        self.meanwhile()
         then()
 
     def asks(self, node: bytes, word: Any) -> Answers:
@@ -185,7 +191,7 @@ def leaves(broker: shmbroker.Broker, tmp_path: Path) -> Iterator[tuple[Departure
         for node in (EAST, NORTH):
             broker.declare_queue(towards("town", node))
         broker.declare_queue("orders")
-        opened(broker, name_of(SESSION, 1, "orders")).publish(b"held")
+        opened(broker, HELD).publish(b"held")
         yield Departure(members, "town", wanted, lambda _: None, lambda *_: None), members
 
 
@@ -201,11 +207,32 @@ def test_transactions_go_to_the_next_node_if_the_first_is_lost_before_anything_w
         return [ROW]
 
     with pytest.raises(Lost):
-        departs._programs_go(EAST, "tcp://east", broker, lambda uri: None, ends)
-    departs._programs_go(NORTH, "tcp://north", broker, lambda uri: None, ends)
+        departs._programs_go(EAST, "tcp://east", broker, lambda *_: None, ends)
+    departs._programs_go(NORTH, "tcp://north", broker, lambda *_: None, ends)
     assert ended == [(NORTH, [ROW])]
-    departs._programs_go(NORTH, "tcp://north", broker, lambda uri: None, ends)
+    departs._programs_go(NORTH, "tcp://north", broker, lambda *_: None, ends)
     assert ended[1:] == [(NORTH, [])], "some of it went there"
+
+
+def test_what_programs_make_until_they_go_is_moved(
+    leaves: tuple[Departure, Successors], broker: shmbroker.Broker
+) -> None:
+    departs, members = leaves
+    url = f"shm://{broker.vhost}"
+    with shmbroker.connect(url) as program, shmbroker.connect(url) as ours:
+
+        def work() -> None:
+            program.declare_queue("late").publish(b"confirmed")
+
+        def parts(uri: str, remains: shmbroker.Broker) -> None:
+            moving.departs(broker.vhost, uri, ours, remains)
+
+        members.meanwhile = work
+        departs._programs_go(EAST, "", broker, parts, lambda *_: [])
+        for each in (broker, ours):
+            found = {queue.name: count_in(queue) for queue in that_go(each)}
+            assert found == {HELD: 1, "late": 1, "orders": 0}
+    moving.serves(broker.vhost)
 
 
 def test_what_is_paused_stays_so_until_it_is_elsewhere(
@@ -230,8 +257,8 @@ def test_what_is_held_goes_to_its_queue_at_a_node_to_which_no_programs_come(
 ) -> None:
     """Nobody asks for it there, and nobody looks whether somebody does."""
     departs, _ = leaves
-    departs._programs_go(EAST, "", broker, lambda uri: None, lambda *_: [])
-    held = broker.queue(name_of(SESSION, 1, "orders"))
+    departs._programs_go(EAST, "", broker, lambda *_: None, lambda *_: [])
+    held = broker.queue(HELD)
     assert departs._moves(held, broker.queue(towards("town", EAST))) == 1
     west = Identity(WEST, bytes(16), "west", Standing.LIVE, 0)
     there = Home(broker, EAST, towards("town", EAST), west, lambda _: None, lambda _: None)

@@ -10,6 +10,7 @@ import pytest
 from shmbroker import (
     DeclaredDifferently,
     DeliveryRevoked,
+    InUse,
     InvalidArgument,
     NoReply,
     NotAllowed,
@@ -178,6 +179,24 @@ def test_a_temporary_queue_goes_with_its_session(at: Site) -> None:
     while at.broker.queues() and time.monotonic() < late:
         time.sleep(0.01)
     assert at.broker.queues() == []
+
+
+def test_one_of_a_given_name_is_temporary_and_nobody_elses(at: Site) -> None:
+    at.broker.declare_queue("orders")
+    at.broker.declare_queue("tmp.orders")
+    others = at.broker.temporary_queue().name
+    program = at.program()
+    for name, refusal in (
+        ("orders", InvalidArgument), ("$sink.marks", InvalidArgument),
+        ("tmp.orders", DeclaredDifferently), (others, InUse),
+    ):  # fmt: skip
+        with pytest.raises(refusal):
+            program.ask(Verb.TEMPORARY_QUEUE, 7, name=name)
+        program.call(Verb.LEAVE, target=7)
+    for _ in range(2):  # an answer may be lost
+        assert answered(program.ask(Verb.TEMPORARY_QUEUE, 7, name="tmp.x"))["name"] == "tmp.x"
+    found = {each.name for each in at.broker.queues()}
+    assert found == {"orders", "tmp.orders", "tmp.x", others}
 
 
 def test_subscriptions_see_each_message(at: Site) -> None:
