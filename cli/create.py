@@ -145,9 +145,9 @@ def create(
         then = f"make its backup: shmbroker create DIR --join {folder} --role backup"
     say(f"{config.role} {config.name!r} of vhost {config.vhost!r}, with its journal in "
         f"{config.store}; {then}")  # fmt: skip
+    in_contexts(config, given, joined if role == "backup" else None)
     if joined is not None and role == "backup":
         tell_live(joined, given)
-    in_contexts(config, given, joined if role == "backup" else None)
 
 
 def in_contexts(config: Config, given: dict[str, object], joined: Joined | None) -> None:
