@@ -49,8 +49,17 @@ class CheckGroup(Group):
             return super().make_context(*arguments, **options)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with usage_is_unknown():
-            return super().invoke(ctx)
+        """What cannot be looked at is unknown, too: to Nagios a failure's 1 is a warning."""
+        try:
+            with usage_is_unknown():
+                return super().invoke(ctx)
+        except Usage:
+            raise
+        except (click.ClickException, Error, OSError) as error:
+            report = Report((ctx.invoked_subcommand or "check").upper(), "it cannot be checked")
+            report.complain(Level.UNKNOWN, str(error))
+            click.echo(report.line)
+            ctx.exit(report.worst)
 
 
 @contextmanager
@@ -115,7 +124,7 @@ def reporting(report: Report, as_json: bool) -> Iterator[None]:
         yield
     except NotFound as error:
         report.complain(Level.CRITICAL, str(error))
-    except (Error, OSError) as error:
+    except (click.ClickException, Error, OSError) as error:
         report.complain(Level.UNKNOWN, f"{report.stage}: {error}")
     if as_json:
         print_json(report.fields())
@@ -401,7 +410,9 @@ def check_queue(
         with observed(vhost) as broker:
             report.stage = "queue"
             queue_named(broker, name)
-            found = next(queue for queue in broker.queues() if queue.name == name)
+            found = next((queue for queue in broker.queues() if queue.name == name), None)
+            if found is None:
+                raise NotFound(f"queue {name!r} was deleted just now")
             aside = of_queue(broker, name)
             writer_problem = critical_queues(broker).get(name)
         if writer_problem:

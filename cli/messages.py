@@ -386,7 +386,7 @@ def import_(name: str, file: IO[bytes], skip_bad: bool, timeout: float | None, v
         skip = say if skip_bad else None
         queue = queue_named(broker, name)
         try:
-            for published in importing(queue, file, timeout=timeout, skip=skip):
-                pass
+            for count in importing(queue, file, timeout=timeout, skip=skip):
+                published = count
         finally:
             say(f"{format_count(published, 'message')} to queue {name!r}")

@@ -146,10 +146,7 @@ def imported(
     skip: Callable[[str], object] | None = None,
 ) -> int:
     """Publish what the lines say: how many.  `importing` says what an error is of."""
-    published = 0
-    for published in importing(queue, lines, timeout=timeout, skip=skip):
-        pass
-    return published
+    return max(importing(queue, lines, timeout=timeout, skip=skip), default=0)
 
 
 def importing(
