@@ -37,7 +37,7 @@ export async function enter() {
 let stream = null;
 export function listen(parameters, heard) {
   if (stream) stream.close();
-  stream = new EventSource(`/api/events?${new URLSearchParams(parameters)}`);
+  stream = new EventSource(`/api/events?${new URLSearchParams({ ...parameters, looks: 1 })}`);
   for (const kind of ["state", "queues", "queue"]) {
     stream.addEventListener(kind, (event) => heard(kind, JSON.parse(event.data)));
   }

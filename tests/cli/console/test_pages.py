@@ -156,3 +156,13 @@ def test_it_is_read_in_the_dark_on_a_phone_and_by_a_link(site: Site, page: Page)
         seen(page, f"{kind}-phone")
     page.get_by_role("button", name="Log out").click()
     expect(page.locator("main h1")).to_have_text("Log in")
+
+
+def test_what_a_page_asks_by_itself_is_no_use_of_its_session(site: Site, page: Page) -> None:
+    with page.expect_request("**/api/events*") as events:
+        page.goto(f"{site.url}#link={site.link('viewer')}")
+    expect(page.locator("main tr", has_text="orders.dead")).to_be_visible()
+    with page.expect_request("**/api/tree*") as tree:
+        site.shell.does("queue", "declare", "came.later")
+    assert "looks=1" in events.value.url
+    assert "looks=1" in tree.value.url
