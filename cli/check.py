@@ -20,7 +20,7 @@ from shmbroker.cli.connection import critical_queues, observed, queue_named, vho
 from shmbroker.cli.group import Group
 from shmbroker.cli.instance import folder_argument
 from shmbroker.cli.names import queue_names
-from shmbroker.cli.output import json_option, print_json
+from shmbroker.cli.output import json_option, print_json, visible
 from shmbroker.cli.units import DURATION, SIZE, format_count, format_duration, format_size
 from shmbroker.ipc.base.errors import Error, NotFound
 from shmbroker.ipc.queue.aside import of_queue, of_vhost
@@ -105,7 +105,7 @@ class Report:
         numbers = self._numbers.items()
         performance = " ".join(f"{name}={v}{limits}".rstrip(";") for name, (v, limits) in numbers)
         # the bar separates the figures, so a name must not contain one
-        text = f"{self.service} {self.worst.name} - {self.text}".replace("|", "/")
+        text = visible(f"{self.service} {self.worst.name} - {self.text}").replace("|", "/")
         return f"{text} | {performance}" if performance else text
 
     def fields(self) -> dict[str, object]:

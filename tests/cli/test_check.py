@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -138,3 +140,21 @@ def test_what_cannot_be_looked_at_is_unknown(orders: Shell, tmp_path: Path) -> N
         found, text = line(orders, *arguments)
         assert found == "UNKNOWN"
         assert says in text
+
+
+NASTY = "a\x1b[31m\nVHOST OK - fine"
+DIES = "import os, sys, shmbroker; _ = shmbroker.connect(sys.argv[1], name=sys.argv[2]); os._exit(0)"
+
+
+def test_a_name_that_is_no_text_stays_on_its_line(shell: Shell) -> None:
+    url = f"shm://{shell.vhost}"
+    with shmbroker.connect(url, name=NASTY) as broker:
+        assert shell.does("participants", "--names").lines == ["a\\x1b[31m\\nVHOST OK - fine"]
+        told = shell.does("disconnect", str(broker.participant), "--timeout", "1ms").said
+        assert told.startswith("a\\x1b[31m\\nVHOST OK - fine is told to leave")
+    subprocess.run([sys.executable, "-c", DIES, url, NASTY], check=True)
+    with shmbroker.connect(url):  # it repairs what the dead one has left
+        found, text = line(shell, "vhost")
+    assert found == "WARNING"
+    assert "\\nVHOST OK - fine" in text
+    assert "a\\x1b[31m" in shell("disconnect", NASTY).said
