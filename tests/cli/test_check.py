@@ -143,7 +143,11 @@ def test_what_cannot_be_looked_at_is_unknown(orders: Shell, tmp_path: Path) -> N
 
 
 NASTY = "a\x1b[31m\nVHOST OK - fine"
-DIES = "import os, sys, shmbroker; _ = shmbroker.connect(sys.argv[1], name=sys.argv[2]); os._exit(0)"
+DIES = """
+import os, sys, shmbroker
+_ = shmbroker.connect(sys.argv[1], name=sys.argv[2])
+os._exit(0)
+"""
 
 
 def test_a_name_that_is_no_text_stays_on_its_line(shell: Shell) -> None:

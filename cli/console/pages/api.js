@@ -34,6 +34,7 @@ export async function enter() {
   return session.user !== null;
 }
 
+const AGAIN = 2000;
 let stream = null;
 export function listen(parameters, heard) {
   if (stream) stream.close();
@@ -41,7 +42,13 @@ export function listen(parameters, heard) {
   for (const kind of ["state", "queues", "queue"]) {
     stream.addEventListener(kind, (event) => heard(kind, JSON.parse(event.data)));
   }
-  stream.onerror = () => heard("lost", null);
+  const mine = stream;
+  stream.onerror = () => {
+    heard("lost", null);
+    if (mine.readyState === EventSource.CLOSED) {  // a browser gives up after an answer other than 200
+      setTimeout(() => { if (mine === stream) listen(parameters, heard); }, AGAIN);
+    }
+  };
   stream.onopen = () => heard("found", null);
 }
 export function silence() {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import quote
 
@@ -10,6 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import shmbroker
+from shmbroker.cli.console.events import STREAMS_MAX
 from tests.cli.console.chromium import PHONE, SCREEN, chromium, seen
 from tests.cli.console.conftest import ADMIN, Site
 from tests.cli.console.visitor import Visitor
@@ -166,3 +168,17 @@ def test_what_a_page_asks_by_itself_is_no_use_of_its_session(site: Site, page: P
         site.shell.does("queue", "declare", "came.later")
     assert "looks=1" in events.value.url
     assert "looks=1" in tree.value.url
+
+
+def test_a_page_too_many_is_connected_when_there_is_room(site: Site, page: Page) -> None:
+    visitor = site.visitor()
+    with ExitStack() as opened:
+        for _ in range(STREAMS_MAX):
+            stream = visitor._connection()
+            opened.callback(stream.close)
+            stream.request("GET", "/api/events", headers={"Cookie": visitor.cookie})
+            answer = opened.enter_context(stream.getresponse())
+            assert answer.status == 200
+        page.goto(f"{site.url}#link={site.link('viewer')}")
+        expect(page.locator("#mode")).to_have_text("no connection")
+    expect(page.locator("#mode")).to_have_text("live")
