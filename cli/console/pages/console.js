@@ -34,6 +34,8 @@ function header() {
     el("strong", { id: "name" }, session.name),
     el("span", { id: "mode", class: `mode ${isLost ? "lost" : state.mode ?? ""}` },
       state.mode === "dead" ? `${mode}: what is shown is its memory` : mode),
+    state.unread ? el("span", { id: "unread", class: "bad" },
+      `what is shown is of before: ${state.unread}`) : null,
     el("span", { class: "space" }),
     el("button", { type: "button", id: "theme", onclick: () => {
       themed(themed() === "dark" ? "light" : "dark"); show(); } }, "Theme"),

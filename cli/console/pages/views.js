@@ -90,7 +90,8 @@ export const patterns = (main) =>
 export const doctor = (main) =>
   refreshed((looks) => read("doctor", looks), (found) => drawFindings(main, found));
 export const log = (main) => refreshed(
-  async (looks) => [await read("log", looks), await read("errors", looks).catch(() => [])],
+  async (looks) => [await read("log", looks),
+                    await read("errors", looks).catch((error) => error.message)],
   ([lines, errors]) => drawLog(main, lines, errors));
 
 const amount = (part, whole) => part === undefined ? null
@@ -157,7 +158,8 @@ function drawLinks(main, found) {
 
 function drawLog(main, lines, errors) {
   put(main, el("h1", {}, "Log and errors"),
-    el("h2", {}, "Errors"), errors.length ? table([N("Count"), "First", "Last", "Error"],
+    el("h2", {}, "Errors"), typeof errors === "string" ? el("p", { class: "notice" }, errors)
+      : errors.length ? table([N("Count"), "First", "Last", "Error"],
       errors.map((each) => [number(each.count), instant(each.first_at), instant(each.last_at),
                             each.text])) : el("p", {}, "none"),
     el("h2", {}, "Log"), table(["Time", "Event", "More"], lines.map((each) => {

@@ -182,3 +182,16 @@ def test_a_page_too_many_is_connected_when_there_is_room(site: Site, page: Page)
         page.goto(f"{site.url}#link={site.link('viewer')}")
         expect(page.locator("#mode")).to_have_text("no connection")
     expect(page.locator("#mode")).to_have_text("live")
+
+
+def test_what_cannot_be_read_is_said(own_site: Site, page: Page) -> None:
+    own_site.start()
+    own_site.shell.does("queue", "declare", "orders")
+    page.goto(f"{own_site.url}#link={own_site.link()}")
+    row = page.locator("main tr", has_text="orders")
+    expect(row).to_be_visible()
+    own_site.shell.does("vhost", "delete", own_site.shell.vhost, "--force", "--yes")
+    expect(page.locator("#unread")).to_contain_text("there is no vhost")
+    expect(row).to_be_visible()
+    page.goto(f"{own_site.url}#log")
+    expect(page.locator("main .notice")).to_contain_text("there is no vhost")
