@@ -1,6 +1,6 @@
 // The pages that are not of one queue: overview, node, cluster, links, log and errors.
 import { read, session } from "./api.js";
-import { act, assigned } from "./act.js";
+import { act } from "./act.js";
 import { el, pairs, put, table } from "./dom.js";
 import { duration, instant, number, size } from "./units.js";
 
@@ -199,8 +199,7 @@ function drawPatterns(main, found) {
     "for queues that are declared from now on", [
       { name: "pattern", title: "Pattern, as in orders.#", value: pattern, required: true },
       { name: "settings", title: "Settings, a line each: max_deliveries=3", kind: "area",
-        value: settings.join("\n"), required: true }],
-    (given) => ({ ...given, settings: assigned(given.settings) }));
+        value: settings.join("\n"), required: true }]);
   put(main, el("h1", {}, "Settings by pattern"), isAdmin ? el("div", { class: "buttons" },
     el("button", { type: "button", onclick: set("", []) }, "New pattern")) : null,
     found.length ? table(["Pattern", "Settings", ""], found.map((each) => [

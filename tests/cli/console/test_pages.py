@@ -195,3 +195,23 @@ def test_what_cannot_be_read_is_said(own_site: Site, page: Page) -> None:
     expect(row).to_be_visible()
     page.goto(f"{own_site.url}#log")
     expect(page.locator("main .notice")).to_contain_text("there is no vhost")
+
+
+def test_numbers_stay_what_they_are(site: Site, page: Page) -> None:
+    site.shell.does("queue", "declare", "numbers")
+    page.goto(f"{site.url}#link={site.link()}")
+    expect(page.locator("#mode")).to_have_text("live")
+    page.goto(f"{site.url}#queue=numbers")
+    page.get_by_role("button", name="Publish").click()
+    page.get_by_label("Body").fill('{"b": [9007199254740993, {}], "a": 1.0, "a": "[,"}')
+    page.get_by_label("Properties").fill("n=9007199254740993\nx=1.0")
+    page.locator("dialog .primary").click()
+    page.locator("#messages .link").click()
+    page.get_by_role("button", name="JSON").click()
+    expect(page.locator("dialog pre")).to_have_text(
+        '{\n  "b": [\n    9007199254740993,\n    {}\n  ],\n  "a": 1.0,\n  "a": "[,"\n}'
+    )
+    with shmbroker.connect(f"shm://{site.shell.vhost}") as broker:
+        [message] = broker.queue("numbers").browse()
+        assert message.properties == {"n": 9007199254740993, "x": 1.0}
+        assert isinstance(message.properties["x"], float)
