@@ -97,7 +97,8 @@ function browser(name) {
                 each.key, size(each.bytes), each.deliveries, state(each),
                 el("span", { class: "instant" }, instant(each.published_at)),
                 el("code", { class: "excerpt" }, each.excerpt)],
-      }))) : el("p", {}, "No messages."));
+      }))) : el("p", {}, found.more
+        ? `Nothing up to position ${found.last}: the next page looks further.` : "No messages."));
     seen = now;
     next.disabled = !found.more;
     next.onclick = () => { pages.push(found.last); seen = null; again(); };
