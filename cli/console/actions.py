@@ -53,7 +53,7 @@ def _body(given: Given) -> bytes:
 
 
 def _assigned(given: Given, name: str) -> Any:
-    """An object; or lines as people write them, colour=red, n=3: JavaScript would change numbers."""
+    """An object, or lines as people write them (n=3): JavaScript would change numbers."""
     found = given.get(name)
     if not isinstance(found, str):
         return found
