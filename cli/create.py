@@ -136,6 +136,10 @@ def create(
     given.update(set_here)
     with flags.named(folder.absolute() / FILE, set_here):
         checked(folder, given)
+        for each in (folder / file for file in passwords):
+            if each.exists():
+                raise click.ClickException(f"{each} is there already: remove it, or take another "
+                                           "folder")  # fmt: skip
         config = creation.create(folder, given)
     for file, password in passwords.items():
         written(folder / file, password)

@@ -111,6 +111,18 @@ def test_the_password_may_be_given(shell: Shell, ports: list[str], tmp_path: Pat
     assert one == two
 
 
+def test_nothing_is_made_beside_a_password_that_is_left(
+    shell: Shell, ports: list[str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "a"
+    folder.mkdir()
+    (folder / "programs.password").write_text("of before")
+    said = refused(shell, str(folder), "--clustered", "--vhost", shell.vhost, *ports)
+    assert f"{folder}/programs.password is there already" in said
+    (folder / "programs.password").unlink()
+    shell.does("create", str(folder), "--clustered", "--vhost", shell.vhost, *ports)
+
+
 def test_lives_of_the_cluster_may_vote_in_the_place_of_a_witness(
     shell: Shell, ports: list[str], tmp_path: Path
 ) -> None:
