@@ -133,6 +133,16 @@ def instant(nanoseconds: int) -> str | None:
     return datetime.fromtimestamp(nanoseconds / 1e9, UTC).isoformat(timespec="milliseconds")
 
 
+def secret_line() -> str:
+    """Of stdin, which is no terminal."""
+    try:
+        line = sys.stdin.readline().removesuffix("\n")
+        line.encode()  # what could not be decoded may be in it as halves of characters
+    except UnicodeError:
+        raise click.ClickException("a password is UTF-8, and what stdin has is not") from None
+    return line
+
+
 def confirm(yes: bool, what: str) -> None:
     """Ask for confirmation.  Without a terminal, `--yes` is required."""
     if yes:
