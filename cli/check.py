@@ -20,7 +20,7 @@ from shmbroker.cli.connection import critical_queues, observed, queue_named, vho
 from shmbroker.cli.group import Group
 from shmbroker.cli.instance import folder_argument
 from shmbroker.cli.names import queue_names
-from shmbroker.cli.output import json_option, print_json
+from shmbroker.cli.output import json_option, print_json, visible
 from shmbroker.cli.units import DURATION, SIZE, format_count, format_duration, format_size
 from shmbroker.ipc.base.errors import Error, NotFound
 from shmbroker.ipc.queue.aside import of_queue, of_vhost
@@ -49,8 +49,17 @@ class CheckGroup(Group):
             return super().make_context(*arguments, **options)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with usage_is_unknown():
-            return super().invoke(ctx)
+        """What cannot be looked at is unknown, too: to Nagios a failure's 1 is a warning."""
+        try:
+            with usage_is_unknown():
+                return super().invoke(ctx)
+        except Usage:
+            raise
+        except (click.ClickException, Error, OSError) as error:
+            report = Report((ctx.invoked_subcommand or "check").upper(), "it cannot be checked")
+            report.complain(Level.UNKNOWN, str(error))
+            click.echo(report.line)
+            ctx.exit(report.worst)
 
 
 @contextmanager
@@ -96,7 +105,7 @@ class Report:
         numbers = self._numbers.items()
         performance = " ".join(f"{name}={v}{limits}".rstrip(";") for name, (v, limits) in numbers)
         # the bar separates the figures, so a name must not contain one
-        text = f"{self.service} {self.worst.name} - {self.text}".replace("|", "/")
+        text = visible(f"{self.service} {self.worst.name} - {self.text}").replace("|", "/")
         return f"{text} | {performance}" if performance else text
 
     def fields(self) -> dict[str, object]:
@@ -115,7 +124,7 @@ def reporting(report: Report, as_json: bool) -> Iterator[None]:
         yield
     except NotFound as error:
         report.complain(Level.CRITICAL, str(error))
-    except (Error, OSError) as error:
+    except (click.ClickException, Error, OSError) as error:
         report.complain(Level.UNKNOWN, f"{report.stage}: {error}")
     if as_json:
         print_json(report.fields())
@@ -401,7 +410,9 @@ def check_queue(
         with observed(vhost) as broker:
             report.stage = "queue"
             queue_named(broker, name)
-            found = next(queue for queue in broker.queues() if queue.name == name)
+            found = next((queue for queue in broker.queues() if queue.name == name), None)
+            if found is None:
+                raise NotFound(f"queue {name!r} was deleted just now")
             aside = of_queue(broker, name)
             writer_problem = critical_queues(broker).get(name)
         if writer_problem:

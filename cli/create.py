@@ -136,6 +136,10 @@ def create(
     given.update(set_here)
     with flags.named(folder.absolute() / FILE, set_here):
         checked(folder, given)
+        for each in (folder / file for file in passwords):
+            if each.exists():
+                raise click.ClickException(f"{each} is there already: remove it, or take another "
+                                           "folder")  # fmt: skip
         config = creation.create(folder, given)
     for file, password in passwords.items():
         written(folder / file, password)
@@ -145,9 +149,9 @@ def create(
         then = f"make its backup: shmbroker create DIR --join {folder} --role backup"
     say(f"{config.role} {config.name!r} of vhost {config.vhost!r}, with its journal in "
         f"{config.store}; {then}")  # fmt: skip
+    in_contexts(config, given, joined if role == "backup" else None)
     if joined is not None and role == "backup":
         tell_live(joined, given)
-    in_contexts(config, given, joined if role == "backup" else None)
 
 
 def in_contexts(config: Config, given: dict[str, object], joined: Joined | None) -> None:

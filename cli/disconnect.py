@@ -15,7 +15,7 @@ from shmbroker.cli.connection import (
     vhost_option,
 )
 from shmbroker.cli.group import Verb
-from shmbroker.cli.output import say
+from shmbroker.cli.output import say, visible
 from shmbroker.cli.units import DURATION
 
 if TYPE_CHECKING:
@@ -47,11 +47,12 @@ def disconnect(who: str, timeout: float, vhost: str) -> None:
     the role admin.
     """
     done = _far(who, timeout) if is_over_link() else _here(who, timeout, vhost)
+    name = visible(done.name)
     if done.has_left:
-        say(f"{done.name} is disconnected")
+        say(f"{name} is disconnected")
     else:
         say(
-            f"{done.name} is told to leave, and has nothing in hand any more; it leaves when it "
+            f"{name} is told to leave, and has nothing in hand any more; it leaves when it "
             f"waits, or settles a message; to end it now: kill {done.pid}"
         )
 

@@ -13,7 +13,14 @@ import click
 
 from shmbroker.cli.group import Group
 from shmbroker.cli.instance import folder_argument
-from shmbroker.cli.output import json_option, print_json, print_table, say, yes_option
+from shmbroker.cli.output import (
+    confirm,
+    json_option,
+    print_json,
+    print_table,
+    say,
+    yes_option,
+)
 from shmbroker.cli.witness import granted
 
 if TYPE_CHECKING:
@@ -84,8 +91,7 @@ def set_(
         seen = engine.look(bytes.fromhex(node))
         before = seen.ledger.newest.epoch if seen.ledger and seen.ledger.newest else 0
         ledger = told(seen.ledger, number, holder, in_sync)
-        if not yes:
-            click.confirm(f"{engine.place}: epoch {before} of {node} becomes {number}?", abort=True)
+        confirm(yes, f"set epoch {before} of {node} at {engine.place} to {number}")
         from shmbroker.netbridge.engine.engine import LeaseStep
 
         if not engine.change(bytes.fromhex(node), seen, ledger, LeaseStep.STAYS):

@@ -76,12 +76,19 @@ def tell_live(joined: Joined, given: Mapping[str, Any]) -> None:
         )
         return
     file = Path(joined.place) / FILE
-    others = f"others = {toml_value([*joined.consoles, *console_of(given)])}"
     text = file.read_text(encoding="utf-8")
-    for table, line in (("ha", members), ("console", others)):
+    lines = {"ha": members}
+    if re.search(r"(?m)^\[console\]", text):
+        lines["console"] = f"others = {toml_value([*joined.consoles, *console_of(given)])}"
+    to_write = []
+    for table, line in lines.items():
         key = line.partition(" ")[0]
-        text, count = re.subn(rf"(?m)^{key} = .*$", line.replace("\\", r"\\"), text)
-        if count != 1:
-            raise click.ClickException(f"write into [{table}] of {file}: {line}")
+        changed, count = re.subn(rf"(?m)^{key} = .*$", line.replace("\\", r"\\"), text)
+        if count == 1:
+            text = changed
+        else:
+            to_write.append(f"into [{table}] of {file}: {line}")
     write_text(file, text)
+    if to_write:
+        raise click.ClickException(f"write {', and '.join(to_write)}")
     say(f"{file} has both members now; if that broker runs, restart it")

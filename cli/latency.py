@@ -271,8 +271,8 @@ def show_regression(
         show(ordered, rows, as_json)
         alarms = ordered.where("alarm").collect()
     for row in alarms:
-        what = f"{row.queue} {row.kind} p{row.percentile:g}"
-        say(f"slower: {what}, {row.ratio:.3f} times, p {row.p:.3f}")
+        of = "above the highest" if row.percentile is None else f"p{row.percentile:g}"
+        say(f"slower: {row.queue} {row.kind} {of}, {row.ratio:.3f} times, p {row.p:.3f}")
     click.get_current_context().exit(1 if alarms else 0)
 
 

@@ -131,7 +131,9 @@ def open_streams() -> None:
 
 
 def failed(what: str) -> int:
-    click.echo(f"shmbroker: {shortened(what)}", err=True)
+    from shmbroker.cli.output import say
+
+    say(f"shmbroker: {shortened(what)}")
     return 1
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from shmbroker.cli.group import Verb
-from shmbroker.cli.output import say
+from shmbroker.cli.output import say, secret_line
 
 
 @click.command(
@@ -32,7 +32,7 @@ def mask(folder: Path) -> None:
 
     config.read(folder)
     asks = sys.stdin.isatty()
-    secret = click.prompt("secret", hide_input=True, err=True) if asks else sys.stdin.readline()
+    secret = click.prompt("secret", hide_input=True, err=True) if asks else secret_line()
     key = masking.made_key(folder / masking.FILE)
-    click.echo(f'{{ masked = "{masking.masked(secret.removesuffix(chr(10)), key)}" }}')
+    click.echo(f'{{ masked = "{masking.masked(secret, key)}" }}')
     say(f"to be put behind sql.password in {folder / config.FILE}")

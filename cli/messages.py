@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from itertools import islice
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -36,6 +37,7 @@ from shmbroker.cli.units import COUNT, DURATION, format_count, format_size
 if TYPE_CHECKING:
     from shmbroker.ipc.connection.broker import Broker
     from shmbroker.ipc.message.copied import CopiedMessage
+    from shmbroker.ipc.queue.moving import Passed
     from shmbroker.ipc.queue.queue import Queue
     from shmbroker.ipc.selector.selector import Selector
 
@@ -228,24 +230,10 @@ def move(
     Each message is published to TO before it leaves FROM.  A crash in between can leave one message
     in both queues.  No message is lost.
     """
-    moved, has_no_room = 0, False
     with connected(vhost) as broker:
         taken_from, given_to = two_queues(broker, source, target)
         most = matching(taken_from, selector) if count is None else count
-        try:
-            while moved < most:
-                # what was moved is known before we wait for room: Ctrl-C may end that
-                limit = min(BATCH, most - moved)
-                batch, _ = passed(taken_from, given_to, limit, selector, 0, copies=False)
-                if batch == 0:
-                    batch, has_no_room = passed(
-                        taken_from, given_to, 1, selector, timeout, copies=False
-                    )
-                if batch == 0:
-                    break
-                moved += batch
-        finally:
-            say(f"{format_count(moved, 'message')} moved from {source!r} to {target!r}")
+        moved, has_no_room = pass_all(taken_from, given_to, most, selector, timeout, copies=False)
         if moved < most and has_no_room:
             raise click.ClickException(f"queue {target!r} is full; the others stay in {source!r}")
 
@@ -271,10 +259,7 @@ def copy(
     with connected(vhost) as broker:
         copied_from, given_to = two_queues(broker, source, target)
         most = matching(copied_from, selector) if count is None else count
-        copied, has_no_room = passed(
-            copied_from, given_to, count, selector, timeout, copies=True
-        )
-        say(f"{format_count(copied, 'message')} copied from {source!r} to {target!r}")
+        copied, has_no_room = pass_all(copied_from, given_to, most, selector, timeout, copies=True)
         if copied < most and has_no_room:
             raise click.ClickException(f"queue {target!r} is full")
 
@@ -292,24 +277,73 @@ def matching(queue: Queue, selector: Selector | None) -> int:
     return sum(selects(selector, message) for message in queue.browse())
 
 
-def passed(
-    source: Queue, target: Queue, limit: int | None, selector: Selector | None,
-    timeout: float | None, *, copies: bool,
+def pass_all(
+    source: Queue, target: Queue, most: int, selector: Selector | None, timeout: float | None,
+    *, copies: bool,
 ) -> tuple[int, bool]:  # fmt: skip
-    """How many were moved or copied, and whether it stopped for want of room."""
-    if is_over_link():
-        passes = source.copy_to if copies else source.move_to
-        return passes(target, limit, selector, timeout=timeout), is_full(target)
+    """Move or copy, and say how many: also whether it stopped for want of room."""
+    from shmbroker.ipc.base.errors import Error
+
+    done, has_no_room = 0, False
+    try:
+        for batch in batches(source, target, most, selector, timeout, copies=copies):
+            done, has_no_room = done + batch.messages, batch.is_full
+    except Error as error:
+        done += error.published
+        raise
+    finally:
+        verb = "copied" if copies else "moved"
+        say(f"{format_count(done, 'message')} {verb} from {source.name!r} to {target.name!r}")
+    return done, has_no_room
+
+
+def batches(
+    source: Queue, target: Queue, most: int, selector: Selector | None, timeout: float | None,
+    *, copies: bool,
+) -> Iterator[Passed]:  # fmt: skip
+    """What was passed over is known before we wait for room: Ctrl-C may end that."""
+    if most > 0 and copies and is_over_link():  # it begins at the head each time, and never waits
+        yield passed(source, target, most, selector, timeout, copies=True)
+        return
+    begin = 0
+    while most > 0:
+        limit = min(BATCH, most)
+        batch = passed(source, target, limit, selector, 0, copies=copies, begin=begin)
+        if batch.messages == 0:
+            batch = passed(source, target, 1, selector, timeout, copies=copies, begin=begin)
+        yield batch
+        if batch.messages == 0:
+            return
+        most -= batch.messages
+        begin = batch.end if copies else 0
+
+
+def passed(
+    source: Queue, target: Queue, limit: int, selector: Selector | None,
+    timeout: float | None, *, copies: bool, begin: int = 0,
+) -> Passed:  # fmt: skip
     from shmbroker.ipc.queue.moving import pass_over
 
-    found = pass_over(source, target, limit, selector, timeout, copies=copies)
-    return found.messages, found.is_full
+    if not is_over_link():
+        return pass_over(source, target, limit, selector, timeout, copies=copies, begin=begin)
+    return passed_far(source, target, limit, selector, timeout, copies=copies)
 
 
-def is_full(target: Queue) -> bool:
-    """As far as its slots and `max_messages` tell."""
-    most = target.explain()["max_messages"].value
-    return target.statistics().depth >= min(target.slots, most or target.slots)
+def passed_far(
+    source: Any, target: Any, limit: int, selector: Selector | None, timeout: float | None,
+    *, copies: bool,
+) -> Passed:  # fmt: skip
+    """By the broker; or here, where the url is that of this host."""
+    from shmbroker.ipc.queue.moving import pass_over
+    from shmbroker.netbridge.client.near import handles
+    from shmbroker.netbridge.client.queue import Queue as Far
+    from shmbroker.netbridge.client.waiting import finished
+
+    here, there = handles((source, target))
+    if not isinstance(here, Far):
+        return pass_over(here, there, limit, selector, timeout, copies=copies)
+    verb = "copy_to" if copies else "move_to"
+    return finished(here._move(verb, there, limit, selector, timeout))
 
 
 @verb(
@@ -345,9 +379,14 @@ def export(name: str, vhost: str) -> None:
 @vhost_option
 def import_(name: str, file: IO[bytes], skip_bad: bool, timeout: float | None, vhost: str) -> None:
     """Publish the messages that `export` wrote, from FILE or stdin."""
-    from shmbroker.ipc.queue.export import imported
+    from shmbroker.ipc.queue.export import importing
 
+    published = 0
     with connected(vhost) as broker:
         skip = say if skip_bad else None
-        count = imported(queue_named(broker, name), file, timeout=timeout, skip=skip)
-    say(f"{format_count(count, 'message')} to queue {name!r}")
+        queue = queue_named(broker, name)
+        try:
+            for count in importing(queue, file, timeout=timeout, skip=skip):
+                published = count
+        finally:
+            say(f"{format_count(published, 'message')} to queue {name!r}")

@@ -23,7 +23,7 @@ def names(
     ctx: click.Context, incomplete: str, of: Callable[[Broker], Iterable[Named]]
 ) -> list[str]:
     try:
-        with opened(ctx, chosen_vhost(ctx), "completion") as broker:
+        with opened(ctx, chosen_vhost(ctx), "completion", observe=True) as broker:
             found = [each.name for each in of(broker)]
     except (Error, OSError):  # completion shows no errors
         return []

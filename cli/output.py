@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from math import isfinite
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
 Function = TypeVar("Function")
+CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def say(text: str) -> None:
     """Print a message for a person on stderr."""
-    click.echo(text, err=True)
+    click.echo("\n".join(visible(line) for line in text.split("\n")), err=True)
 
 
 json_option = click.option(
@@ -58,8 +60,9 @@ def print_json(value: object, indent: int | None = 2) -> None:
 
 
 def print_names(names: Iterable[str]) -> None:
+    """A line each: those of programs and groups may have control characters, all others do not."""
     for name in names:
-        click.echo(name)
+        click.echo(CONTROL.sub(lambda found: visible(found[0]), name))
 
 
 def cell(value: Any) -> str:
@@ -128,6 +131,16 @@ def instant(nanoseconds: int) -> str | None:
     if not nanoseconds:
         return None
     return datetime.fromtimestamp(nanoseconds / 1e9, UTC).isoformat(timespec="milliseconds")
+
+
+def secret_line() -> str:
+    """Of stdin, which is no terminal."""
+    try:
+        line = sys.stdin.readline().removesuffix("\n")
+        line.encode()  # what could not be decoded may be in it as halves of characters
+    except UnicodeError:
+        raise click.ClickException("a password is UTF-8, and what stdin has is not") from None
+    return line
 
 
 def confirm(yes: bool, what: str) -> None:

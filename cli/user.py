@@ -22,6 +22,7 @@ from shmbroker.cli.output import (
     print_names,
     print_table,
     say,
+    secret_line,
     yes_option,
 )
 
@@ -243,7 +244,7 @@ def _password() -> str:
     if sys.stdin.isatty():
         found: str = click.prompt("password", hide_input=True, confirmation_prompt=True, err=True)
         return found
-    return sys.stdin.readline().removesuffix("\n")
+    return secret_line()
 
 
 def _warn(warning: str | None) -> None:

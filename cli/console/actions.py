@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.cli.console.refusal import Refused
+from shmbroker.cli.properties import parse_value
 from shmbroker.ipc.base.errors import Unconfirmed
 from shmbroker.ipc.instance.brokers import folders_of
 from shmbroker.ipc.selector.selector import Selector
@@ -51,11 +52,23 @@ def _body(given: Given) -> bytes:
         raise Refused(400, "request", f"body is no {encoding}: {error}") from None
 
 
+def _assigned(given: Given, name: str) -> Any:
+    """An object, or lines as people write them (n=3): JavaScript would change numbers."""
+    found = given.get(name)
+    if not isinstance(found, str):
+        return found
+    pairs = [line.partition("=") for line in found.split("\n") if line.strip()]
+    for before, equals, _ in pairs:
+        if not before.strip() or not equals:
+            raise Refused(400, "request", f"a line of {name} is NAME=VALUE, not {before!r:.100}")
+    return {before.strip(): parse_value(value.strip()) for before, _, value in pairs}
+
+
 def _options(given: Given) -> dict[str, Any]:
     """Those of a publish that are given; their values are checked there."""
     found: dict[str, Any] = {}
     for name, kind in (("key", str), ("group", str), ("priority", int), ("properties", dict)):
-        value = given.get(name)
+        value = _assigned(given, name) if kind is dict else given.get(name)
         if value is None or value in ("", {}):
             continue
         if type(value) is not kind:
@@ -156,7 +169,7 @@ def unbind(broker: Broker, given: Given) -> dict[str, Any]:
 
 def settings(broker: Broker, given: Given) -> dict[str, Any]:
     """Of queues that are declared later."""
-    wanted = given.get("settings")
+    wanted = _assigned(given, "settings")
     if not isinstance(wanted, dict) or not wanted:
         raise Refused(400, "request", 'settings is an object, as in {"max_deliveries": 3}')
     try:

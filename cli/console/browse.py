@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from base64 import b64encode
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.cli.console.refusal import Refused
@@ -29,10 +30,10 @@ def page(broker: Broker, name: str, selector: str, after: int, count: int) -> di
     chosen = Selector(selector) if selector else None
     ends_at, last, is_whole = time.monotonic() + SECONDS, after, True
     found: list[dict[str, Any]] = []
-    for message in broker.queue(name).browse():
-        if message.position <= after:
-            continue
-        if len(found) == min(count, PAGE_MAX) or time.monotonic() > ends_at:
+    for message in _from(broker, name, after + 1):
+        if len(found) >= min(max(1, count), PAGE_MAX) or (
+            last > after and time.monotonic() > ends_at  # each page goes on, by one at least
+        ):
             is_whole = False
             break
         last = message.position
@@ -40,6 +41,11 @@ def page(broker: Broker, name: str, selector: str, after: int, count: int) -> di
             found.append(row(message))
     name_holders(broker, found)
     return {"messages": found, "last": last, "more": not is_whole}
+
+
+def _from(broker: Broker, name: str, begin: int) -> Iterator[CopiedMessage]:
+    queue = broker.queue(name)
+    return (message for message, _ in queue._copies(queue._queue, begin=begin))
 
 
 def name_holders(broker: Broker, rows: list[dict[str, Any]]) -> None:
@@ -67,7 +73,7 @@ def row(message: CopiedMessage) -> dict[str, Any]:
 
 def whole(broker: Broker, name: str, position: int) -> dict[str, Any]:
     """One message, with properties and body."""
-    for message in broker.queue(name).browse():
+    for message in _from(broker, name, position):
         if message.position == position:
             expires, shown = message.expires_at, row(message)
             name_holders(broker, [shown])

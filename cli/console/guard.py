@@ -86,7 +86,8 @@ class Guard:
         self._port = port
         self._hosts = hosts_of(console, port)
         self._is_anywhere = console.host in ("0.0.0.0", "::", "*")
-        self._scheme = "https" if console.is_secure else "http"
+        # a proxy may end TLS for a console on loopback
+        self._schemes = ("https",) if console.is_secure else ("http", "https")
         self._is_open_for_metrics = console.is_open_for_metrics
         self._is_secure = console.is_secure
 
@@ -160,9 +161,9 @@ class Guard:
         return None if token is None else self._sessions.of(token, looks=looks)
 
     def _check_origin(self, headers: Headers) -> None:
-        own = f"{self._scheme}://{headers['host']}"
+        own = {f"{each}://{headers['host']}".lower() for each in self._schemes}
         origin, site = headers.get("origin"), headers.get("sec-fetch-site", "same-origin")
-        if (origin is not None and origin.lower() != own.lower()) or site != "same-origin":
+        if (origin is not None and origin.lower() not in own) or site != "same-origin":
             raise Refused(403, "cross-site", "another site has made this request")
 
     def _check_content(self, headers: Headers, most: int) -> None:

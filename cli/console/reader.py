@@ -180,8 +180,9 @@ class Reader:
                 with self.memory.opened() as broker:
                     found = self._rows(broker)
                     self._look_closer(broker)
-            except (Error, OSError) as error:
+            except (Error, OSError) as error:  # what is shown stays, with this
                 self._why, self._before = str(error), None
+                return
         else:
             self._before, self._details = None, {}
         self._snapshot.take(found)

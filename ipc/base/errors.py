@@ -29,7 +29,7 @@ class Error(Exception):
     code: int = codes.OK
     """SB_FULL and so on, as C programs know it; 0 where C has none."""
     published: int = 0
-    """Of publish_many: how many messages were published before it failed."""
+    """Of publish_many and copy_to: how many messages were published before it failed."""
 
     def __init__(self, *told: object) -> None:
         super().__init__(*(shortened(each) if isinstance(each, str) else each for each in told))

@@ -145,7 +145,18 @@ def imported(
     timeout: Seconds | None = None,
     skip: Callable[[str], object] | None = None,
 ) -> int:
-    """Publish what the lines say: how many.
+    """Publish what the lines say: how many.  `importing` says what an error is of."""
+    return max(importing(queue, lines, timeout=timeout, skip=skip), default=0)
+
+
+def importing(
+    queue: Queue,
+    lines: Iterable[str | bytes],
+    *,
+    timeout: Seconds | None = None,
+    skip: Callable[[str], object] | None = None,
+) -> Iterator[int]:
+    """Publish what the lines say: after each message how many.
 
     An error names its line, and those before it are published.  With `skip` that is told of a line
     that is no message, or a larger one than there may be here, and it goes on.
@@ -166,4 +177,4 @@ def imported(
             skip(text)
         else:
             published += 1
-    return published
+            yield published

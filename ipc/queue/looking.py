@@ -80,12 +80,12 @@ class Looking(OpenedQueue):
         return scheduled(self._copies(ring, unconfirmed=True)) if ring else []
 
     def _copies(
-        self, ring: Any, unconfirmed: bool = False
+        self, ring: Any, unconfirmed: bool = False, begin: int = 0
     ) -> Iterator[tuple[CopiedMessage, bytes]]:
-        """All messages of a ring, and their chunks."""
+        """All messages of a ring from this position on, and their chunks."""
         told = self._told(ring)
         room = Room()
-        for position in range(told.head, told.tail):
+        for position in range(max(told.head, begin), told.tail):
             message = self._look(ring, position, room, unconfirmed)
             if message is not None:
                 yield message

@@ -78,8 +78,15 @@ class Managing(OpenedQueue):
         *,
         timeout: Seconds | None = 0,
     ) -> int:
-        """move_to, and the messages stay here as well."""
-        return pass_over(self, other, limit, selector, timeout, copies=True).messages
+        """move_to, and the messages stay here as well.
+
+        Anything but the want of room there raises, also behind some messages: the error's
+        `published` says how many are there.
+        """
+        passed = pass_over(self, other, limit, selector, timeout, copies=True)
+        if passed.error is not None:  # whoever asks again copies from the head
+            raise passed.error
+        return passed.messages
 
     def purge(self) -> int:
         """Drop all messages that nobody has, and all that are scheduled: how many."""

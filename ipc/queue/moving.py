@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shmbroker.core.codes import FULL, INTERRUPTED, OK
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.base.errors import InvalidArgument
+from shmbroker.ipc.base.errors import Error, InvalidArgument
 from shmbroker.ipc.base.timeout import Seconds, nanoseconds
 from shmbroker.ipc.selector.selection import Selection
 
@@ -27,6 +27,8 @@ class Passed(NamedTuple):
     end: int
     """Below it all was looked at; of a queue that was moved from, the next one may be there and not
     be synced yet."""
+    error: Error | None = None
+    """What ended it behind these messages, other than the want of room there."""
 
 
 def pass_over(
@@ -74,9 +76,13 @@ def pass_over(
     code = INTERRUPTED
     while code == INTERRUPTED:  # our signal handlers run between the calls
         code = lib.sb_pass(source._queue, other, passage)
-    if code not in (OK, FULL) and not passage.done:
-        raise source._error(code, f"to queue {target.name!r} from")
-    return Passed(int(passage.done), code == FULL, int(passage.position))
+    done, error = int(passage.done), None
+    if code not in (OK, FULL):
+        error = source._error(code, f"to queue {target.name!r} from")
+        error.published = done
+        if not done:
+            raise error
+    return Passed(done, code == FULL, int(passage.position), error)
 
 
 class Changes(NamedTuple):

@@ -110,9 +110,9 @@ class Thing:
         def verb(*args: Any, **named: Any) -> Any:
             handle = self._handle()
             try:
-                answer = getattr(handle, name)(*_plain(args), **_plainly(named))
+                answer = getattr(handle, name)(*handles(args), **_plainly(named))
             except Moved as error:
-                answer = self._again(name, handle, error)(*_plain(args), **_plainly(named))
+                answer = self._again(name, handle, error)(*handles(args), **_plainly(named))
             if not isawaitable(answer):
                 return self._made(name, answer, named)
             awaited = self._awaits(name, handle, answer, args, named)
@@ -126,7 +126,7 @@ class Thing:
         try:
             made = await answer
         except Moved as error:
-            made = await self._again(name, handle, error)(*_plain(args), **_plainly(named))
+            made = await self._again(name, handle, error)(*handles(args), **_plainly(named))
         return self._made(name, made, named)
 
     def _again(self, name: str, handle: Any, error: Moved) -> Any:
@@ -270,7 +270,7 @@ class NearTransaction:
 
         @wraps(told)
         def verb(*args: Any, **named: Any) -> Any:
-            return told(*_plain(args), **_plainly(named))
+            return told(*handles(args), **_plainly(named))
 
         return verb
 
@@ -316,7 +316,7 @@ class NearExchange(Thing):
         return name == "publish"
 
 
-def _plain(args: tuple[Any, ...]) -> tuple[Any, ...]:
+def handles(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """The verbs of a place take what is of that place."""
     return tuple(each._handle() if isinstance(each, Thing) else each for each in args)
 

@@ -19,6 +19,7 @@ from shmbroker.ipc.message.properties import MESSAGE_ID
 from shmbroker.ipc.message.serializer import Codec, value_of
 from shmbroker.ipc.queue import queue as local
 from shmbroker.ipc.queue.batch import several
+from shmbroker.ipc.queue.moving import Passed
 from shmbroker.ipc.queue.publishing import checked_position
 from shmbroker.ipc.queue.retry import Retried
 from shmbroker.ipc.queue.taking import count_of
@@ -402,7 +403,7 @@ class Queue:
         *,
         timeout: Seconds | None,
     ) -> int:
-        return await self._move("move_to", other, limit, selector, timeout)
+        return (await self._move("move_to", other, limit, selector, timeout)).messages
 
     @twin(local.Queue.copy_to)
     async def copy_to(
@@ -413,7 +414,7 @@ class Queue:
         *,
         timeout: Seconds | None,
     ) -> int:
-        return await self._move("copy_to", other, limit, selector, timeout)
+        return (await self._move("copy_to", other, limit, selector, timeout)).messages
 
     async def _move(
         self,
@@ -422,7 +423,7 @@ class Queue:
         limit: int | None,
         selector: str | Selector | None,
         timeout: Seconds | None,
-    ) -> int:
+    ) -> Passed:
         if nanoseconds(timeout) != 0:
             refused("Queue.move_to(timeout=...)")
         if not isinstance(other, Queue):
@@ -430,7 +431,8 @@ class Queue:
         if limit is not None and (not isinstance(limit, int) or limit is True or limit < 1):
             raise InvalidArgument(f"limit is a number of messages or None, not {limit!r}")
         more = {"other": other.name, "limit": limit, "selector": text_of(selector)}
-        return (await self._operate(does, timeout, **more)).value
+        done = await self._operate(does, timeout, **more)
+        return Passed(done.value, bool(told(done.body).get("is_full")), 0)
 
     @twin(local.Queue.retry)
     async def retry(self, limit: int | None) -> Retried:

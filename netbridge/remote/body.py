@@ -45,7 +45,7 @@ Fields of the maps, by verb; `->` is the result.
     settings         pattern, settings; or pattern, removes
     operate          queue, does: purge, pause, resume, expire, let_go (group), move_to or copy_to
                      (other, limit, selector), retry (limit), confirm (position, level) -> value:
-                     how many; of retry stayed; of confirm the level
+                     how many; of move_to and copy_to is_full, of retry stayed; of confirm the level
     transactions     open: a list of [number, deliveries that are acknowledged with it]; repeated:
                      in a later session -> whole: the numbers of those that go on in this one
     cancel-scheduled value: the id; queue -> code 1: it is not delivered; 0: there is none

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.queue.moving import pass_over
 from shmbroker.ipc.queue.queue import Queue
-from shmbroker.netbridge.remote.body import asked, told
+from shmbroker.netbridge.remote.body import asked, refusal, told
 from shmbroker.netbridge.serving.answer import Answer
 from shmbroker.netbridge.serving.declaring import checked
 from shmbroker.netbridge.serving.naming import queue_named
@@ -19,8 +20,13 @@ Fields = dict[str, Any]
 def _moved(queue: Queue, fields: Fields) -> Answer:
     """Without waiting for room: others wait for the worker."""
     other = queue._broker.queue(queue_named(fields, "other"))
-    moves = queue.move_to if fields["does"] == "move_to" else queue.copy_to
-    return Answer(value=moves(other, fields.get("limit"), fields.get("selector"), timeout=0))
+    copies = fields["does"] == "copy_to"
+    limit, selector = fields.get("limit"), fields.get("selector")
+    passed = pass_over(queue, other, limit, selector, 0, copies=copies)
+    if copies and passed.error is not None:
+        code, text = refusal(passed.error)
+        return Answer(code, passed.messages, text)
+    return Answer(value=passed.messages, body=asked(is_full=passed.is_full))
 
 
 def _retried(queue: Queue, fields: Fields) -> Answer:

@@ -7,7 +7,7 @@ most ALPHA / (number of figures), so that all together raise a false alarm in on
 hundred, and a median that is worse by more than TOLERANCE.  Fewer rounds than can ever be so
 unlikely are no alarm, and it is said how many would do.
 
-Exit codes: 0 nothing is slower, 1 something is, 2 the files cannot be compared.
+Exit codes: 0 nothing is slower or missing, 1 something is, 2 the files cannot be compared.
 """
 
 from __future__ import annotations
@@ -157,8 +157,17 @@ def read(path: Path) -> Figures:
         raise NotComparable(f"{path}: {error}") from error
 
 
+def missing(old: Figures, new: Figures) -> list[str]:
+    """Cases with a figure that is not there any more: each round has failed, or all of it has."""
+    return sorted({name for name, _ in old.keys() - new.keys()})
+
+
 def run(old: Path, new: Path) -> int:
-    return 1 if tell(read(old), read(new)) else 0
+    before, after = read(old), read(new)
+    slower, gone = tell(before, after), missing(before, after)
+    if gone:
+        sys.stdout.write(f"missing in {new}, or failed there: {', '.join(gone)}\n")
+    return 1 if slower or gone else 0
 
 
 COMMAND = Command(
@@ -166,7 +175,8 @@ COMMAND = Command(
     help="""Compare two runs and report what is slower beyond the noise.
 
     Exits with 1 if something is slower by more than 3 %, by the exact test of Mann and Whitney over
-    the rounds, with one false alarm in a hundred comparisons.
+    the rounds, with one false alarm in a hundred comparisons; or if a case is missing in the second
+    one, or has failed there.
     """,
     examples="shmbroker bench compare before.json after.json",
     parameters=(click.Argument(["old"], type=FILE), click.Argument(["new"], type=FILE)),

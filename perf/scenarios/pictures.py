@@ -105,7 +105,7 @@ def percentile_curves(curves: Mapping[str, Curve], title: str, *, of: str = "mes
         nines_max = max(nines_max, float(nines[-1]))
         axis.step(
             np.concatenate([[0], nines]), np.concatenate([curve.values[:1], curve.values]),
-            where="pre", label=f"{name}  ({total:,.0f} {of})", **pen(number),
+            where="pre", label=plain(f"{name}  ({total:,.0f} {of})"), **pen(number),
         )  # fmt: skip
         lows.append(float(curve.values[0]))
         highs.append(float(curve.values[-1]))
@@ -224,7 +224,7 @@ def distribution(nanoseconds: Sequence[float], title: str, what: str) -> bytes:
 def below(figure: Figure, **options: Any) -> None:
     """The legend, under the picture, in as many columns as have room."""
     labels = [label for axis in figure.axes for label in axis.get_legend_handles_labels()[1]]
-    columns = 3 if max(map(len, labels)) <= LABEL else 2
+    columns = 3 if max(map(len, labels), default=0) <= LABEL else 2
     figure.legend(loc="outside lower center", ncols=columns, frameon=False, **options)
 
 
@@ -302,7 +302,7 @@ def burn_lines(
         heights = np.array([np.nan if value is None else value for value in line], float)
         days = np.array([time.timestamp() for time in times]) / 86400
         axis.plot(
-            days, heights, label=name, **pen(number),
+            days, heights, label=plain(name), **pen(number),
         )  # fmt: skip
     axis.axhline(1, color="#000000", linewidth=1.2, label="budget just used up")
     axis.set_yscale("symlog", linthresh=1)
@@ -317,7 +317,14 @@ def burn_lines(
 
 
 def titled(axis: Axes, title: str) -> None:
-    axis.set_title(title, loc="left", fontweight="bold")
+    axis.set_title(plain(title), loc="left", fontweight="bold")
+
+
+def plain(text: str) -> str:
+    """A name as it is: what is between dollars would be mathematics, and a label that begins with
+    _ is in no legend."""
+    text = text.replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
 
 
 def time_axis(axis: Axes, seconds: float) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -147,13 +146,16 @@ def watermark(tables: Tables, batch: int, delay_ns: int | None) -> int:
 def overlapping(read: list[Row]) -> list[Row]:
     """Files of one host and vhost that are about the same time; that is told, and counted."""
     known = [file for file in read if file.start is not None and file.host != SEVERAL]
-    found = []
-    for before, after in pairwise(sorted(known, key=lambda n: (n.host, n.vhost, n.start))):
-        is_same = (before.host, before.vhost) == (after.host, after.vhost)
-        if is_same and after.start < before.end - SLACK_NS:
-            over = (min(before.end, after.end) - after.start) / 1e9
+    found: list[Row] = []
+    ends: dict[tuple[str, str], Row] = {}
+    for each in sorted(known, key=lambda n: n.start):
+        before = ends.setdefault((each.host, each.vhost), each)  # the one that ends last so far
+        if before is not each and each.start < before.end - SLACK_NS:
+            over = (min(before.end, each.end) - each.start) / 1e9
             what = f"overlaps {before.file} by {over:,.3f} s; both are counted"
-            found.append(Row(**after.asDict() | {"offset": 0, "problem": what, "total": 0}))
+            found.append(Row(**each.asDict() | {"offset": 0, "problem": what, "total": 0}))
+        if each.end > before.end:
+            ends[each.host, each.vhost] = each
     return found
 
 

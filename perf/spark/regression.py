@@ -11,13 +11,18 @@ shuffle, with the same labels for all queues (Westfall and Young's maxT).  That 
 chance that a whole run without any difference raises even one alarm as strong as this; queues that
 rise and fall together cost no power.
 
+Values above the highest have no percentile: where there are any, their share is one more of these
+statistics.
+
 Assumed: that blocks are independent, so they must be longer than what makes a bad moment.  An
 alarm also needs a change that matters: `least`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,12 +39,17 @@ HOST_GROUPS = 32
 
 RESULT = (
     "vhost STRING, queue STRING, kind STRING, percentile DOUBLE, before_ns DOUBLE, "
-    "after_ns DOUBLE, ratio DOUBLE, score DOUBLE, blocks_before INT, blocks_after INT, "
-    "by_chance ARRAY<DOUBLE>"
+    "after_ns DOUBLE, above_before DOUBLE, above_after DOUBLE, ratio DOUBLE, score DOUBLE, "
+    "blocks_before INT, blocks_after INT, by_chance ARRAY<DOUBLE>"
 )
+"""A row is of a percentile, or of the share above the highest; what is of the other is null."""
 RESULT_ARROW = pa.schema(
     [(name, pa.string()) for name in OWNER]
-    + [(name, pa.float64()) for name in ("percentile", "before_ns", "after_ns", "ratio", "score")]
+    + [
+        (name, pa.float64())
+        for name in ("percentile", "before_ns", "after_ns", "above_before", "above_after",
+                     "ratio", "score")
+    ]
     + [("blocks_before", pa.int32()), ("blocks_after", pa.int32())]
     + [("by_chance", pa.list_(pa.float64()))]
 )
@@ -60,7 +70,7 @@ class Plan:
 
 
 def regressions(histograms: DataFrame, plan: Plan) -> DataFrame:
-    """One row per queue, kind and percentile, the least probable by chance first."""
+    """One row per queue, kind and statistic, the least probable by chance first."""
     known = {row.build for row in histograms.select("build").distinct().collect()}
     for build in (plan.before, plan.after):
         if build not in known:
@@ -70,7 +80,7 @@ def regressions(histograms: DataFrame, plan: Plan) -> DataFrame:
     block = time_block * HOST_GROUPS + f.pmod(f.xxhash64("host"), f.lit(HOST_GROUPS))
     chosen = histograms.where(f.col("build").isin(plan.before, plan.after))
     buckets = merged(chosen.withColumn("block", block), [*OWNER, "build", "block"], alike=OWNER)
-    blocks = buckets.where(f.col("index") != ABOVE).select(
+    blocks = buckets.select(
         *OWNER, (f.col("build") == plan.after).alias("is_after"), "block", "index", "count",
         f.expr(LOWEST_VALUE).alias("low"), f.expr(HIGHEST_VALUE).alias("high"),
     )  # fmt: skip
@@ -107,30 +117,33 @@ def largest_by_chance(found: DataFrame) -> list[float]:
 
 
 def compared(table: pa.Table, plan: Plan) -> pa.Table:
-    """One queue's blocks: the change of each percentile, and what shuffles make of it."""
+    """One queue's blocks: the change of each statistic, and what shuffles make of it."""
     block = np.asarray(table["block"]) * 2 + np.asarray(table["is_after"])
     index = np.asarray(table["index"])
     blocks, row = np.unique(block, return_inverse=True)
     indexes, first, column = np.unique(index, return_index=True, return_inverse=True)
     counts = np.zeros((len(blocks), len(indexes)))
     counts[row, column] = np.asarray(table["count"])
-    low = np.asarray(table["low"]).astype(float)[first]
-    high = np.asarray(table["high"]).astype(float)[first] + 1
+    inside = indexes != ABOVE
+    above = counts[:, ~inside].sum(axis=1)
+    low = np.asarray(table["low"]).astype(float)[first][inside]
+    high = np.asarray(table["high"]).astype(float)[first][inside] + 1
     is_after = (blocks & 1).astype(bool)
     if is_after.all() or not is_after.any():
         return RESULT_ARROW.empty_table()
     labels = np.vstack([is_after, shuffled(blocks, is_after, plan)])
-    owner = {name: table[name][0].as_py() for name in OWNER}
-    return pa.Table.from_pylist(
-        [
-            owner
-            | changed(counts, labels, low, high, percentile)
-            | {"percentile": percentile, "blocks_before": int((~is_after).sum()),
-               "blocks_after": int(is_after.sum())}
-            for percentile in plan.percentiles
-        ],
-        RESULT_ARROW,
-    )  # fmt: skip
+    common = {name: table[name][0].as_py() for name in OWNER}
+    common |= {"blocks_before": int((~is_after).sum()), "blocks_after": int(is_after.sum())}
+    rows = []
+    for percentile in plan.percentiles if inside.any() else ():
+        at = partial(between, low=low, high=high, percentile=percentile)
+        before, after, change = changed(counts[:, inside], labels, at)
+        rows.append({"percentile": percentile, "before_ns": before, "after_ns": after} | change)
+    if above.any():
+        both = np.column_stack([counts[:, inside].sum(axis=1), above])
+        before, after, change = changed(both, labels, share_above)
+        rows.append({"above_before": before, "above_after": after} | change)
+    return pa.Table.from_pylist([common | row for row in rows], RESULT_ARROW)
 
 
 def shuffled(blocks: np.ndarray, is_after: np.ndarray, plan: Plan) -> np.ndarray:
@@ -152,21 +165,28 @@ def shuffled(blocks: np.ndarray, is_after: np.ndarray, plan: Plan) -> np.ndarray
 
 
 def changed(
-    counts: np.ndarray, labels: np.ndarray, low: np.ndarray, high: np.ndarray, percentile: float
-) -> dict[str, Any]:
-    """The real labels are the first row; of the others is known that chance made them."""
+    counts: np.ndarray, labels: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray]
+) -> tuple[float, float, dict[str, Any]]:
+    """What it is before and after, and how much that says.
+
+    The real labels are the first row; of the others is known that chance made them.
+    """
     after = labels.astype(float) @ counts
     before = counts.sum(axis=0) - after
-    values = [between(some, low, high, percentile) for some in (before, after)]
+    values = [statistic(some) for some in (before, after)]
     change = np.log(values[1]) - np.log(values[0])
     chance = change[1:]
     spread = max(float(chance.std()), 1e-9)
     scores = (change - chance.mean()) / spread
-    return {
-        "before_ns": float(values[0][0]), "after_ns": float(values[1][0]),
-        "ratio": float(np.exp(change[0])), "score": float(scores[0]),
-        "by_chance": scores[1:].tolist(),
-    }  # fmt: skip
+    said = {"ratio": float(np.exp(change[0])), "score": float(scores[0]),
+            "by_chance": scores[1:].tolist()}  # fmt: skip
+    return float(values[0][0]), float(values[1][0]), said
+
+
+def share_above(counts: np.ndarray) -> np.ndarray:
+    """Of each row, which has what is inside and what is above; half a message more, so that a
+    change from none has a size, too."""
+    return (counts[:, 1] + 0.5) / (counts.sum(axis=1) + 1)
 
 
 def between(counts: np.ndarray, low: np.ndarray, high: np.ndarray, percentile: float) -> np.ndarray:

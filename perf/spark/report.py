@@ -192,9 +192,9 @@ def builds(page: Page, histograms: DataFrame, totals: Sequence[Any], wanted: Wan
         ["queue", "kind", "percentile", "before", "after", "ratio", "score", "p", "verdict"],
         [
             [
-                row.queue, row.kind, label_of(row.percentile), latency(row.before_ns),
-                latency(row.after_ns), Number(f"{row.ratio:.3f}"), Number(f"{row.score:.1f}"),
-                Number(f"{row.p:.3f}"), Number("slower" if row.alarm else NOTHING, row.alarm),
+                row.queue, row.kind, *statistic_of(row), Number(f"{row.ratio:.3f}"),
+                Number(f"{row.score:.1f}"), Number(f"{row.p:.3f}"),
+                Number("slower" if row.alarm else NOTHING, row.alarm),
             ]
             for row in found
         ],
@@ -215,6 +215,14 @@ def builds(page: Page, histograms: DataFrame, totals: Sequence[Any], wanted: Wan
     if all(len(curve.values) for curve in curves.values()):
         title = f"Before and after: {worst.queue}, {worst.kind}"
         page.draw(Drawing("builds", title, pictures.percentile_curves(curves, title)))
+
+
+def statistic_of(row: Any) -> tuple[Any, ...]:
+    """What it is, before, and after."""
+    if row.percentile is None:
+        shares = (row.above_before, row.above_after)
+        return ("above the highest", *(Number(f"{100 * each:.3f} %") for each in shares))
+    return (label_of(row.percentile), latency(row.before_ns), latency(row.after_ns))
 
 
 def plan_of(histograms: DataFrame) -> Plan | None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 import shmbroker
 from tests.cli.command import Shell
 
-LINE = re.compile(r"(VHOST|QUEUE) (OK|WARNING|CRITICAL|UNKNOWN) - [^|\n]+( \| [^|\n]+)?\n")
+LINE = re.compile(r"(VHOST|QUEUE|CLUSTER) (OK|WARNING|CRITICAL|UNKNOWN) - [^|\n]+( \| [^|\n]+)?\n")
 CODES = {"OK": 0, "WARNING": 1, "CRITICAL": 2, "UNKNOWN": 3}
 
 
@@ -119,3 +123,42 @@ def test_a_wrong_usage_is_unknown_and_not_critical(shell: Shell, arguments: list
     answer = shell("check", *arguments)
     assert answer.code == 3
     assert "--help" in answer.said
+
+
+def test_what_cannot_be_looked_at_is_unknown(orders: Shell, tmp_path: Path) -> None:
+    folder, damaged = tmp_path / "plain", tmp_path / "damaged"
+    orders.does("create", str(folder), "--vhost", orders.vhost)
+    shutil.copytree(folder, damaged)
+    (damaged / "shmbroker.toml").write_text("[instance")
+    for arguments, says in (
+        (["cluster", str(folder)], "[cluster"),
+        (["queue", "orders", "--context", "nowhere"], "nowhere"),
+        (["queue", "orders", "--broker", str(damaged)], "shmbroker.toml"),
+        (["vhost", "--broker", str(damaged)], "shmbroker.toml"),
+        (["queue", "orders", "--url", "tcp://127.0.0.1:1", "--password-file", "none"], "none"),
+    ):
+        found, text = line(orders, *arguments)
+        assert found == "UNKNOWN"
+        assert says in text
+
+
+NASTY = "a\x1b[31m\nVHOST OK - fine"
+DIES = """
+import os, sys, shmbroker
+_ = shmbroker.connect(sys.argv[1], name=sys.argv[2])
+os._exit(0)
+"""
+
+
+def test_a_name_that_is_no_text_stays_on_its_line(shell: Shell) -> None:
+    url = f"shm://{shell.vhost}"
+    with shmbroker.connect(url, name=NASTY) as broker:
+        assert shell.does("participants", "--names").lines == ["a\\x1b[31m\\nVHOST OK - fine"]
+        told = shell.does("disconnect", str(broker.participant), "--timeout", "1ms").said
+        assert told.startswith("a\\x1b[31m\\nVHOST OK - fine is told to leave")
+    subprocess.run([sys.executable, "-c", DIES, url, NASTY], check=True)
+    with shmbroker.connect(url):  # it repairs what the dead one has left
+        found, text = line(shell, "vhost")
+    assert found == "WARNING"
+    assert "\\nVHOST OK - fine" in text
+    assert "a\\x1b[31m" in shell("disconnect", NASTY).said

@@ -5,8 +5,12 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import click
 import pytest
 
+import shmbroker
+from shmbroker.cli.main import root
+from shmbroker.cli.names import names
 from tests.cli.command import COMMAND, Shell
 
 
@@ -73,6 +77,19 @@ def test_bash_takes_the_script(shell: Shell, tmp_path: Path) -> None:
 )
 def test_names_are_completed_live(named: Shell, line: str, offered: list[str]) -> None:
     assert sorted(completions(named, line)) == offered
+
+
+def test_who_completes_only_looks(named: Shell) -> None:
+    seen: list[int] = []
+
+    def of(broker: shmbroker.Broker) -> list[shmbroker.Queue]:
+        seen.append(broker.participant)
+        return []
+
+    with click.Context(root, info_name="shmbroker") as context:
+        context.params["vhost"] = named.vhost
+        assert names(context, "", of) == []
+    assert seen == [0]
 
 
 def test_vhosts_are_completed_live(shell: Shell) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -110,6 +111,18 @@ def test_the_password_may_be_given(shell: Shell, ports: list[str], tmp_path: Pat
     assert one == two
 
 
+def test_nothing_is_made_beside_a_password_that_is_left(
+    shell: Shell, ports: list[str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "a"
+    folder.mkdir()
+    (folder / "programs.password").write_text("of before")
+    said = refused(shell, str(folder), "--clustered", "--vhost", shell.vhost, *ports)
+    assert f"{folder}/programs.password is there already" in said
+    (folder / "programs.password").unlink()
+    shell.does("create", str(folder), "--clustered", "--vhost", shell.vhost, *ports)
+
+
 def test_lives_of_the_cluster_may_vote_in_the_place_of_a_witness(
     shell: Shell, ports: list[str], tmp_path: Path
 ) -> None:
@@ -136,6 +149,35 @@ def test_no_console_is_configured_where_its_packages_are_missing(
         assert done.exit_code == 0, done.output
         assert ("for want of no_such_package" in done.output) == (folder == "a")
         assert ("[console]" in (tmp_path / folder / FILE).read_text()) == (folder == "b")
+
+
+def test_a_backup_without_a_console_is_told_to_its_live(
+    shell: Shell, ports: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in shell.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(supervised, "NEEDED", ("no_such_package",))
+    live, backup = str(tmp_path / "live"), str(tmp_path / "backup")
+    alone = ["--replicated", "--on-partition", "stop-confirming"]
+    for words in ([live, *alone, *ports[:2]], [backup, "--join", live, "--role", "backup"]):
+        done = CliRunner().invoke(create, words)
+        assert done.exit_code == 0, done.output
+    assert load(Path(live))[0].members == load(Path(backup))[0].members
+    assert len(load(Path(live))[0].members) == 2
+
+
+def test_what_the_file_of_a_live_has_no_line_for_is_said(
+    shell: Shell, ports: list[str], tmp_path: Path
+) -> None:
+    live, backup = tmp_path / "live", str(tmp_path / "backup")
+    replicated(shell, live, ports)
+    file = live / FILE
+    file.write_text(re.sub(r"(?m)^others = .*\n", "", file.read_text()))
+    done = shell("create", backup, "--join", str(live), "--role", "backup",
+                 "--port-offset", f"{MOVED}", *ports)  # fmt: skip
+    assert done.code == 1
+    assert f"shmbroker: write into [console] of {file}: others = [" in done.said
+    assert [name for name, _ in load(live)[0].members] == ["live", "backup"]
 
 
 def test_what_cannot_be_made_is_refused(shell: Shell, ports: list[str], tmp_path: Path) -> None:

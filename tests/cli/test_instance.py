@@ -222,3 +222,6 @@ def test_a_masked_secret_can_be_configured(shell: Shell, tmp_path: Path) -> None
     path.write_text(path.read_text().replace('{ env = "PASSWORD" }', answer.out.strip()))
     assert config.load(folder).sql.password.revealed("sql.password", folder) == "hünter2"
     assert "hünter2" not in shell("status", str(folder)).out
+    for words in (("mask", str(folder)), ("user", "add", str(folder), "olga", "--role", "client")):
+        answer = shell(*words, stdin=b"h\xfcnter2\n")
+        assert (answer.code, "is UTF-8, and what stdin has is not" in answer.said) == (1, True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -62,3 +63,21 @@ def test_an_interrupted_move_leaves_each_message_somewhere(shell: Shell, start: 
     assert left["body"] == "c"
     arguments = ["consumer", "--destination", "orders", "--message-count", "1", "--timeout", "5s"]
     shell.does(*arguments)
+
+
+@pytest.mark.parametrize("arguments", [["copy", "orders", "small"], ["import", "small", "FILE"]])
+def test_what_an_interrupted_one_has_published_is_said(
+    shell: Shell, start: Start, tmp_path: Path, arguments: list[str]
+) -> None:
+    shell.does("queue", "declare", "orders", "--slots", "8")
+    shell.does("queue", "declare", "small", "--slots", "2")
+    shell.does("pub", "orders", "--lines", stdin=b"a\nb\nc\n")
+    lines = tmp_path / "lines"
+    lines.write_text(shell.does("queue", "export", "orders").out)
+    named = [str(lines) if each == "FILE" else each for each in arguments]
+    process = start("queue", *named, stderr=subprocess.PIPE)
+    eventually(lambda: shell.bodies("small") == ["a", "b"])
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert b"2 messages" in said

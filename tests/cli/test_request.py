@@ -145,3 +145,16 @@ def test_copy(shell: Shell) -> None:
     assert "1 message copied" in answer.said
     assert "'small' is full" in answer.said
     assert (shell.bodies("orders"), shell.bodies("small")) == (["a", "b", "c"], ["a", "a"])
+
+
+def test_a_copy_that_ends_for_want_of_memory_has_failed(shell: Shell) -> None:
+    for name in ("orders", "copies"):
+        shell.does("queue", "declare", name)
+    with shmbroker.connect(f"shm://{shell.vhost}") as broker:
+        broker.queue("orders").publish_many([bytes(64 << 10)] * 40)  # of an arena of 4 MiB
+    answer = shell("queue", "copy", "orders", "copies", "--timeout", "1ms")
+    assert answer.code == 1
+    copied = shell.does("queue", "stat", "copies", "--json").json["depth"]
+    assert 0 < copied < 40
+    assert f"{copied} messages copied" in answer.said
+    assert "memory for messages" in answer.said

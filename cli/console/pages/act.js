@@ -20,14 +20,3 @@ export async function act(verb, about, title, text, fields, more = (given) => gi
     return false;
   }
 }
-
-export function assigned(text) {
-  // lines as people write them: colour=red, n=3
-  const found = {};
-  for (const line of text.split("\n").filter((each) => each.includes("="))) {
-    const at = line.indexOf("="), value = line.slice(at + 1).trim();
-    try { found[line.slice(0, at).trim()] = JSON.parse(value); }
-    catch { found[line.slice(0, at).trim()] = value; }
-  }
-  return found;
-}

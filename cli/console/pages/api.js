@@ -34,14 +34,21 @@ export async function enter() {
   return session.user !== null;
 }
 
+const AGAIN = 2000;
 let stream = null;
 export function listen(parameters, heard) {
   if (stream) stream.close();
-  stream = new EventSource(`/api/events?${new URLSearchParams(parameters)}`);
+  stream = new EventSource(`/api/events?${new URLSearchParams({ ...parameters, looks: 1 })}`);
   for (const kind of ["state", "queues", "queue"]) {
     stream.addEventListener(kind, (event) => heard(kind, JSON.parse(event.data)));
   }
-  stream.onerror = () => heard("lost", null);
+  const mine = stream;
+  stream.onerror = () => {
+    heard("lost", null);
+    if (mine.readyState === EventSource.CLOSED) {  // a browser gives up after an answer other than 200
+      setTimeout(() => { if (mine === stream) listen(parameters, heard); }, AGAIN);
+    }
+  };
   stream.onopen = () => heard("found", null);
 }
 export function silence() {

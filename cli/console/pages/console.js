@@ -34,6 +34,8 @@ function header() {
     el("strong", { id: "name" }, session.name),
     el("span", { id: "mode", class: `mode ${isLost ? "lost" : state.mode ?? ""}` },
       state.mode === "dead" ? `${mode}: what is shown is its memory` : mode),
+    state.unread ? el("span", { id: "unread", class: "bad" },
+      `what is shown is of before: ${state.unread}`) : null,
     el("span", { class: "space" }),
     el("button", { type: "button", id: "theme", onclick: () => {
       themed(themed() === "dark" ? "light" : "dark"); show(); } }, "Theme"),
@@ -60,8 +62,8 @@ function branch(of, depth, path = "") {
       of.more ? el("li", {}, `and ${of.more} more: see Queues`) : null)));
 }
 
-async function tree() {
-  const found = await read("tree");
+async function tree(looks = {}) {
+  const found = await read("tree", looks);
   const titles = { queues: "Queues", exchanges: "Exchanges",
                    patterns: "Settings", node: "Node", cluster: "Cluster", links: "Links",
                    participants: "Participants", users: "Users", doctor: "Doctor", log: "Log" };
@@ -81,7 +83,7 @@ function marked() {
   }
 }
 
-const drawTree = () => tree().catch(() => {});  // the next event tries it again
+const drawTree = () => tree({ looks: 1 }).catch(() => {});  // the next event tries it again
 let names = "";
 function heard(kind, content) {
   isLost = kind === "lost";

@@ -1,19 +1,39 @@
 // The page of a queue: figures, charts, messages, who uses it, its settings; and what to do with it.
-import { act as acted, assigned } from "./act.js";
+import { act as acted } from "./act.js";
 import { read, session } from "./api.js";
 import { Heat, Lines } from "./charts.js";
 import { el, pairs, put, say, table } from "./dom.js";
 import { duration, instant, number, size } from "./units.js";
 
 const N = (title) => ({ title, number: true });
+const DEPTH_MAX = 40;  // then lines are indented no further
 const bytesOf = (text) => Uint8Array.from(atob(text), (each) => each.charCodeAt(0));
 
 function asText(bytes) {
   return new TextDecoder().decode(bytes);
 }
 function asJson(bytes) {
-  try { return JSON.stringify(JSON.parse(asText(bytes)), null, 2); }
-  catch (error) { return `this is no JSON: ${error.message}`; }
+  const text = asText(bytes);
+  try { JSON.parse(text); } catch (error) { return `this is no JSON: ${error.message}`; }
+  return indented(text.match(/"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\]:,]|[^\s{}[\]:,"]+/g));
+}
+function indented(tokens) {
+  // of the text itself: large numbers, and keys that are there twice, would be others as values
+  let depth = 0;
+  const line = () => `\n${"  ".repeat(Math.min(depth, DEPTH_MAX))}`;
+  return tokens.map((token, at) => {
+    if ("{[".includes(token)) {
+      if ("}]".includes(tokens[at + 1])) return token;
+      depth += 1;
+      return token + line();
+    }
+    if ("}]".includes(token)) {
+      if ("{[".includes(tokens[at - 1])) return token;
+      depth -= 1;
+      return line() + token;
+    }
+    return token === "," ? token + line() : token === ":" ? ": " : token;
+  }).join("");
 }
 function asHex(bytes) {
   const lines = [];
@@ -77,7 +97,8 @@ function browser(name) {
                 each.key, size(each.bytes), each.deliveries, state(each),
                 el("span", { class: "instant" }, instant(each.published_at)),
                 el("code", { class: "excerpt" }, each.excerpt)],
-      }))) : el("p", {}, "No messages."));
+      }))) : el("p", {}, found.more
+        ? `Nothing up to position ${found.last}: the next page looks further.` : "No messages."));
     seen = now;
     next.disabled = !found.more;
     next.onclick = () => { pages.push(found.last); seen = null; again(); };
@@ -104,8 +125,7 @@ function actions(name, paused) {
   const all = {
     Publish: () => act("publish", name, "Publish", `to queue ${name}`, [
       { name: "body", title: "Body", kind: "area" }, { name: "key", title: "Key" },
-      { name: "properties", title: "Properties, a line each: colour=red", kind: "area" }],
-      (given) => ({ ...given, properties: assigned(given.properties) })),
+      { name: "properties", title: "Properties, a line each: colour=red", kind: "area" }]),
     Move: () => act("move", name, "Move", `messages of ${name} to another queue`, [
       { name: "to", title: "To queue", required: true },
       { name: "selector", title: "Selector" }, count], counted),

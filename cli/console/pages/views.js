@@ -1,6 +1,6 @@
 // The pages that are not of one queue: overview, node, cluster, links, log and errors.
 import { read, session } from "./api.js";
-import { act, assigned } from "./act.js";
+import { act } from "./act.js";
 import { el, pairs, put, table } from "./dom.js";
 import { duration, instant, number, size } from "./units.js";
 
@@ -90,7 +90,8 @@ export const patterns = (main) =>
 export const doctor = (main) =>
   refreshed((looks) => read("doctor", looks), (found) => drawFindings(main, found));
 export const log = (main) => refreshed(
-  async (looks) => [await read("log", looks), await read("errors", looks).catch(() => [])],
+  async (looks) => [await read("log", looks),
+                    await read("errors", looks).catch((error) => error.message)],
   ([lines, errors]) => drawLog(main, lines, errors));
 
 const amount = (part, whole) => part === undefined ? null
@@ -157,7 +158,8 @@ function drawLinks(main, found) {
 
 function drawLog(main, lines, errors) {
   put(main, el("h1", {}, "Log and errors"),
-    el("h2", {}, "Errors"), errors.length ? table([N("Count"), "First", "Last", "Error"],
+    el("h2", {}, "Errors"), typeof errors === "string" ? el("p", { class: "notice" }, errors)
+      : errors.length ? table([N("Count"), "First", "Last", "Error"],
       errors.map((each) => [number(each.count), instant(each.first_at), instant(each.last_at),
                             each.text])) : el("p", {}, "none"),
     el("h2", {}, "Log"), table(["Time", "Event", "More"], lines.map((each) => {
@@ -197,8 +199,7 @@ function drawPatterns(main, found) {
     "for queues that are declared from now on", [
       { name: "pattern", title: "Pattern, as in orders.#", value: pattern, required: true },
       { name: "settings", title: "Settings, a line each: max_deliveries=3", kind: "area",
-        value: settings.join("\n"), required: true }],
-    (given) => ({ ...given, settings: assigned(given.settings) }));
+        value: settings.join("\n"), required: true }]);
   put(main, el("h1", {}, "Settings by pattern"), isAdmin ? el("div", { class: "buttons" },
     el("button", { type: "button", onclick: set("", []) }, "New pattern")) : null,
     found.length ? table(["Pattern", "Settings", ""], found.map((each) => [

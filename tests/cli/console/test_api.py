@@ -132,6 +132,17 @@ def test_settings_by_pattern(site: Site) -> None:
     assert admin.reads("/api/patterns") == []
 
 
+def test_settings_and_properties_may_be_lines(site: Site) -> None:
+    admin = site.visitor()
+    admin.does("settings", pattern="lines.#", settings="max_deliveries = 3\n\nttl=30\n")
+    [found] = [each for each in admin.reads("/api/patterns") if each["pattern"] == "lines.#"]
+    assert (found["settings"]["max_deliveries"], found["settings"]["ttl"]) == (3, 30)
+    for wrong in ("max_deliveries 3\nttl=30", "=3"):
+        given = {"pattern": "lines.#", "settings": wrong}
+        refused(admin.post("/api/do/settings", given), 400, "request")
+    admin.does("remove-settings", pattern="lines.#")
+
+
 def test_dead_letters_go_back(site: Site) -> None:
     site.shell.does(
         "queue", "declare", "fragile", "--max-deliveries", "1", "--dead-letter", "fragile.dead"

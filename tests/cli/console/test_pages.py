@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import quote
 
@@ -10,6 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import shmbroker
+from shmbroker.cli.console.events import STREAMS_MAX
 from tests.cli.console.chromium import PHONE, SCREEN, chromium, seen
 from tests.cli.console.conftest import ADMIN, Site
 from tests.cli.console.visitor import Visitor
@@ -156,3 +158,60 @@ def test_it_is_read_in_the_dark_on_a_phone_and_by_a_link(site: Site, page: Page)
         seen(page, f"{kind}-phone")
     page.get_by_role("button", name="Log out").click()
     expect(page.locator("main h1")).to_have_text("Log in")
+
+
+def test_what_a_page_asks_by_itself_is_no_use_of_its_session(site: Site, page: Page) -> None:
+    with page.expect_request("**/api/events*") as events:
+        page.goto(f"{site.url}#link={site.link('viewer')}")
+    expect(page.locator("main tr", has_text="orders.dead")).to_be_visible()
+    with page.expect_request("**/api/tree*") as tree:
+        site.shell.does("queue", "declare", "came.later")
+    assert "looks=1" in events.value.url
+    assert "looks=1" in tree.value.url
+
+
+def test_a_page_too_many_is_connected_when_there_is_room(site: Site, page: Page) -> None:
+    visitor = site.visitor()
+    with ExitStack() as opened:
+        for _ in range(STREAMS_MAX):
+            stream = visitor._connection()
+            opened.callback(stream.close)
+            stream.request("GET", "/api/events", headers={"Cookie": visitor.cookie})
+            answer = opened.enter_context(stream.getresponse())
+            assert answer.status == 200
+        page.goto(f"{site.url}#link={site.link('viewer')}")
+        expect(page.locator("#mode")).to_have_text("no connection")
+    expect(page.locator("#mode")).to_have_text("live")
+
+
+def test_what_cannot_be_read_is_said(own_site: Site, page: Page) -> None:
+    own_site.start()
+    own_site.shell.does("queue", "declare", "orders")
+    page.goto(f"{own_site.url}#link={own_site.link()}")
+    row = page.locator("main tr", has_text="orders")
+    expect(row).to_be_visible()
+    own_site.shell.does("vhost", "delete", own_site.shell.vhost, "--force", "--yes")
+    expect(page.locator("#unread")).to_contain_text("there is no vhost")
+    expect(row).to_be_visible()
+    page.goto(f"{own_site.url}#log")
+    expect(page.locator("main .notice")).to_contain_text("there is no vhost")
+
+
+def test_numbers_stay_what_they_are(site: Site, page: Page) -> None:
+    site.shell.does("queue", "declare", "numbers")
+    page.goto(f"{site.url}#link={site.link()}")
+    expect(page.locator("#mode")).to_have_text("live")
+    page.goto(f"{site.url}#queue=numbers")
+    page.get_by_role("button", name="Publish").click()
+    page.get_by_label("Body").fill('{"b": [9007199254740993, {}], "a": 1.0, "a": "[,"}')
+    page.get_by_label("Properties").fill("n=9007199254740993\nx=1.0")
+    page.locator("dialog .primary").click()
+    page.locator("#messages .link").click()
+    page.get_by_role("button", name="JSON").click()
+    expect(page.locator("dialog pre")).to_have_text(
+        '{\n  "b": [\n    9007199254740993,\n    {}\n  ],\n  "a": 1.0,\n  "a": "[,"\n}'
+    )
+    with shmbroker.connect(f"shm://{site.shell.vhost}") as broker:
+        [message] = broker.queue("numbers").browse()
+        assert message.properties == {"n": 9007199254740993, "x": 1.0}
+        assert isinstance(message.properties["x"], float)

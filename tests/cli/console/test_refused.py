@@ -65,6 +65,12 @@ def test_another_site_cannot_make_a_browser_do_it(site: Site, headers: dict[str,
     assert site.shell.bodies("orders") == []
 
 
+def test_a_proxy_may_end_tls(site: Site) -> None:
+    visitor = Visitor(site.url)
+    visitor.headers["Origin"] = f"https://{visitor.host}"
+    assert visitor.log_in(link=site.link()).status == 200
+
+
 def test_a_form_of_another_site_is_no_request(site: Site) -> None:
     admin = site.visitor()
     body = json.dumps({"queue": "orders", "body": "x"}).encode()

@@ -96,6 +96,15 @@ def test_a_full_queue_ends_it(broker: Broker, source: Queue) -> None:
     assert source.copy_to(small) == 1
 
 
+def test_a_copy_that_anything_else_ends_says_how_far_it_came(
+    broker: Broker, source: Queue, target: Queue
+) -> None:
+    source.publish_many([bytes(1 << 20)] * 40)  # of an arena of 64 MiB
+    with pytest.raises(shmbroker.ArenaFull) as raised:
+        source.copy_to(target)
+    assert 0 < raised.value.published == len(target) < 40
+
+
 def test_it_may_wait_for_room(broker: Broker, source: Queue) -> None:
     small = broker.declare_queue("small", slots=2)
     source.publish_many([b"%d" % number for number in range(20)])

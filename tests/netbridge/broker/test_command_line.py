@@ -112,6 +112,16 @@ def listed(text: str, name: str = "name") -> list[Any]:
     return [each[name] for each in json.loads(text)]
 
 
+def test_a_queue_that_is_full_by_bytes_says_so(far: Words) -> None:
+    far("queue", "declare", "three", "--slots", "64")
+    far("queue", "declare", "small", "--max-bytes", "200B")
+    far("pub", "three", "--lines", stdin="a\nb\nc\n")
+    for verb in ("move", "copy"):
+        with pytest.raises(click.ClickException, match="'small' is full"):
+            far("queue", verb, "three", "small")
+    assert listed(far("browse", "small", "--json"), "body") == ["a", "b"]
+
+
 def test_queues_and_their_messages(far: Words) -> None:
     far("queue", "declare", "orders", "--slots", "64")
     far("queue", "declare", "others", "--slots", "64")

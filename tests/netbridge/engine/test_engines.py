@@ -12,7 +12,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from click.exceptions import Abort
+from click import UsageError
 from click.testing import CliRunner, Result
 
 from shmbroker.cli.epoch import epoch
@@ -497,7 +497,8 @@ def test_an_epoch_is_not_set_without_a_yes_or_a_holder(folder: Path) -> None:
     no_holder = run("set", str(folder), NODE.hex(), "7", "--yes")
     assert "say --holder" in str(no_holder.exception)
     not_sure = run("set", str(folder), NODE.hex(), "7", "--holder", "a")
-    assert isinstance(not_sure.exception, Abort)
+    assert isinstance(not_sure.exception, UsageError)
+    assert str(not_sure.exception).startswith(f"to set epoch 0 of {NODE.hex()} at ")
     assert json.loads(run("list", str(folder), "--json").output) == []
 
 

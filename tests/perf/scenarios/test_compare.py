@@ -6,13 +6,14 @@ import json
 import random
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from shmbroker.perf.scenarios import compare
 
 
-def document(**cases: list[float]) -> dict[str, object]:
+def document(**cases: list[float]) -> dict[str, Any]:
     return {
         "cases": [
             {"name": name, "rounds": [{"p50_ns": value} for value in values]}
@@ -63,6 +64,19 @@ def test_what_is_slower_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert ["SLOWER" in line for line in lines[1:3]] == [True, False]
     assert compare.main([new, old]) == 0  # faster is no fault
     assert compare.main([old, old]) == 0
+
+
+@pytest.mark.parametrize("lost", [{}, {"b": [None, None]}])
+def test_a_case_that_is_gone_or_has_failed_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], lost: dict[str, list[None]]
+) -> None:
+    old = write(tmp_path / "old", document(a=[100.0, 101], b=[100.0, 101]))
+    told = document(a=[100.0, 101])
+    told["cases"] += [{"name": name, "rounds": rounds} for name, rounds in lost.items()]
+    new = write(tmp_path / "new", told)
+    assert compare.main([old, new]) == 1
+    assert "failed there: b\n" in capsys.readouterr().out
+    assert compare.main([new, old]) == 0  # there is more than before
 
 
 def test_a_difference_that_does_not_matter_is_none(tmp_path: Path) -> None:

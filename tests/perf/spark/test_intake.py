@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
+from pyspark.sql import Row
 
 from shmbroker.perf.spark import intake
 from shmbroker.perf.spark.buckets import GEOMETRY, apart
@@ -103,6 +104,17 @@ def test_files_of_a_host_that_overlap_are_told(spark: Any, tmp_path: Path) -> No
     assert (taken.problems, taken.left_out, taken.intervals) == (1, 0, 2 * one.rows)
     [row] = Tables(spark, str(tmp_path / "tables")).problems.collect()
     assert "overlaps" in row.problem
+
+
+def test_each_file_that_a_long_one_covers_is_told() -> None:
+    times = {"long": (0, 100), "b": (10, 20), "c": (30, 40), "behind": (100, 110)}
+    read = [
+        Row(file=file, host="h", vhost="v", start=start * 10**9, end=end * 10**9)
+        for file, (start, end) in times.items()
+    ]
+    assert [(row.file, row.problem[:13]) for row in intake.overlapping(read)] == [
+        ("b", "overlaps long"), ("c", "overlaps long"),
+    ]  # fmt: skip
 
 
 def test_an_empty_spool_makes_empty_tables(spark: Any, tmp_path: Path) -> None:

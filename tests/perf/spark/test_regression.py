@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from shmbroker.perf.spark import intake
+from shmbroker.perf.spark.buckets import ABOVE
 from shmbroker.perf.spark.fleet import Fleet, buckets_of, latencies, write_parquet
 from shmbroker.perf.spark.geometry import Geometry
 from shmbroker.perf.spark.regression import Plan, compared, regressions
@@ -94,6 +95,27 @@ def test_too_few_blocks_prove_nothing() -> None:
     rows = compared(few, PLAN).to_pylist()
     largest = np.max([row["by_chance"] for row in rows], axis=0)
     assert all((1 + (largest >= row["score"]).sum()) / 1000 > 0.4 for row in rows)
+
+
+@pytest.mark.parametrize("inside", [1000, 0])
+def test_what_has_grown_beyond_the_highest_is_an_alarm(inside: int) -> None:
+    rows = []
+    for block in range(16):
+        mine = {"vhost": "v", "queue": "q", "kind": "k", "is_after": block >= 8, "block": block}
+        bucket = {"index": 100, "count": inside, "low": lowest(100), "high": highest(100)}
+        more = {"index": ABOVE, "count": 50 + block % 3, "low": -1, "high": -1}
+        rows += [mine | bucket] if inside else []
+        rows += [mine | more] if block >= 8 or not inside else []
+    found = compared(pa.Table.from_pylist(rows), PLAN).to_pylist()
+    [above] = [row for row in found if row["percentile"] is None]
+    assert len(found) == (4 if inside else 1)
+    if not inside:
+        assert above["ratio"] == pytest.approx(1, abs=0.01)
+        return
+    assert (above["above_before"], above["above_after"]) == pytest.approx((0, 0.05), abs=0.005)
+    largest = np.max([row["by_chance"] for row in found], axis=0)
+    assert (1 + (largest >= above["score"]).sum()) / 1000 <= PLAN.alpha
+    assert above["ratio"] > 1 + PLAN.least
 
 
 def found_in_spark(spark: Any, folder: Path, fleet: Fleet) -> list[Any]:
