@@ -406,6 +406,9 @@ static inline int64_t queue_published(sb_queue *queue, int64_t code)
 int64_t ring_publish(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns);
 int64_t ring_publish_many(sb_queue *queue, const void *bodies, const int64_t *lengths,
                           int64_t count, int64_t timeout_ns);
+/* After this code: make room, in the queue or in our part of the arena; whether it is worth trying
+ * again. */
+bool queue_gets_room(sb_queue *queue, lane *in, const sb_outgoing *message, int64_t code);
 /* Publish without waiting, as the queue's settings want it. */
 int64_t queue_offer(sb_queue *queue, lane *in, const sb_outgoing *message);
 
