@@ -96,7 +96,7 @@ static int64_t dead_letter_rejected(sb_port *port, sb_message *message)
     int64_t code = dead_letter(queue, port, message, REJECTED, sb_message_deliveries(message) + 1);
     if (code != SB_FULL)
         return code;
-    sb_port_give_back(port, message); /* nothing is lost: it will be rejected again */
+    put_back(port, message, sb_port_give_back); /* nothing is lost: it will be rejected again */
     return fail(code, "the dead-letter queue of '%s' is full: the message was given back",
                 queue->name);
 }
