@@ -453,7 +453,8 @@ again:
     if (count >= 0 && known_by) {
         if (*done > 0 && *known_by != 0 && *known_by != route->known_by) {
             route_leave(route);
-            return SB_INTERRUPTED;
+            return fail(SB_DIFFERENT, "the bindings of exchange '%s' have changed since: count "
+                        "anew which queues have the message", exchange->name);
         }
         *known_by = route->known_by;
     }

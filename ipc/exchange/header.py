@@ -52,8 +52,8 @@ struct sb_progress {
     int64_t done;
     uint64_t route; /* 0: whichever it is */
 };
-/* The same, and SB_INTERRUPTED, with nothing done, if the route is another one since: count anew
- * how many of its queues have the message.  receipts: as sb_exchange_publish_receipts, or NULL. */
+/* The same, and SB_DIFFERENT, with nothing done, if the route is another one since: count anew how
+ * many of its queues have the message.  receipts: as sb_exchange_publish_receipts, or NULL. */
 int64_t sb_exchange_go_on(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,
                           sb_progress *progress, sb_receipts *receipts);
 /* The same with each part as an argument: for other languages' bindings. */

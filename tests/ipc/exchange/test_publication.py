@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from shmbroker import Broker, QueueFull, aio
+from shmbroker.core.codes import DIFFERENT, FULL
+from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.exchange.publication import Publication
 from tests.support.host import PATIENCE
 
@@ -40,6 +42,17 @@ def stuck(broker: Broker) -> Publication:
     with pytest.raises(QueueFull, match="2 queues have the message"):
         publication.go_on(0)
     return publication
+
+
+def test_c_programs_are_told_of_another_route(x: Broker) -> None:
+    """And not to call again, which would say the same for ever."""
+    progress, message = ffi.new("sb_progress *"), ffi.new("sb_outgoing *")
+    going = (x.exchange("x")._exchange, message, 0, progress, ffi.NULL)
+    assert lib.sb_exchange_go_on(*going) == FULL
+    x.unbind("x", "a")
+    for _ in range(2):
+        assert lib.sb_exchange_go_on(*going) == DIFFERENT
+        assert progress.done == 2
 
 
 def test_it_passes_over_no_queue_when_one_before_goes(x: Broker) -> None:
