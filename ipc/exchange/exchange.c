@@ -33,6 +33,7 @@ struct sb_exchange {
     int64_t kind;
     routing routes;
     int64_t generation;
+    bool has_let_go; /* of handles of queues that were deleted before it */
     int64_t kept;
     int64_t *found; /* room for the longest route */
     kept_route *table[TABLE];
@@ -309,8 +310,10 @@ static int64_t route_of(sb_exchange *exchange, const sb_outgoing *message, kept_
     if (generation != exchange->generation || exchange->kept >= ROUTES) {
         forget(exchange);
         exchange->generation = generation;
-        deleted_forget(exchange->connection);
+        exchange->has_let_go = false;
     }
+    if (!exchange->has_let_go) /* nobody's message waits for who has the catalog's lock */
+        exchange->has_let_go = deleted_forget(exchange->connection, false);
     /* a topic or direct exchange may lead to one that looks at properties */
     int64_t properties = exchange->reference ? message->properties_length : 0;
     uint64_t hash = hash_of(message->key, message->key_length, HASH_BEGINS);

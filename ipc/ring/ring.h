@@ -283,8 +283,9 @@ int64_t auto_delete_outcome(sb_queue *queue, int64_t code);
 
 /* --- deleted.c -------------------------------------------------------------------------------- */
 
-/* Let go of deleted queues, as far as nobody is in a call with them: of all, or of some. */
-void deleted_forget(sb_connection *connection);
+/* Let go of deleted queues, as far as nobody is in a call with them: of all, or of some.  False:
+ * another process has the catalog's lock, and it is to be tried again. */
+bool deleted_forget(sb_connection *connection, bool waits);
 void deleted_some(sb_connection *connection);
 /* This queue was deleted by us just now; the caller looks at it, and no longer does after this. */
 void deleted_shut(sb_queue *queue);
