@@ -431,9 +431,9 @@ static int64_t routed_check(const sb_exchange *exchange, const sb_outgoing *mess
     return code;
 }
 
-/* `known_by`: by which route *done counts, or NULL if nobody minds. */
+/* `progress`: by which route *done counts, or NULL if nobody minds. */
 static int64_t publish_routed(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,
-                              int64_t *done, sb_receipts *receipts, uint64_t *known_by)
+                              int64_t *done, sb_receipts *receipts, sb_progress *progress)
 {
     int64_t code = routed_check(exchange, message, *done);
     if (code != SB_OK)
@@ -443,7 +443,8 @@ static int64_t publish_routed(sb_exchange *exchange, const sb_outgoing *message,
     kept_route *route;
     bool was_deleted;
     int tries = 0;
-    int64_t wishes = message->target & WISHES, passed = 0;
+    int64_t wishes = message->target & WISHES, none = 0;
+    int64_t *passed = progress ? &progress->passed : &none;
     sb_outgoing plain;
     if (wishes) {
         plain = *message;
@@ -453,19 +454,19 @@ static int64_t publish_routed(sb_exchange *exchange, const sb_outgoing *message,
     int64_t count;
 again:
     count = exchange_route_wished(exchange, message, wishes, &route);
-    if (count >= 0 && known_by) {
-        if (*done > 0 && *known_by != 0 && *known_by != route->known_by) {
+    if (count >= 0 && progress) {
+        if (*done > 0 && progress->route != 0 && progress->route != route->known_by) {
             route_leave(route);
             return fail(SB_DIFFERENT, "the bindings of exchange '%s' have changed since: count "
                         "anew which queues have the message", exchange->name);
         }
-        *known_by = route->known_by;
+        progress->route = route->known_by;
     }
     was_deleted = count >= 0 && route->lacks;
     code = count < 0 ? count : receipts ? receipts_room(receipts, count) : SB_OK;
     for (; code >= 0 && *done < count; *done += code >= 0) {
         if (!route_takes(route, *done, wishes)) {
-            passed++;
+            ++*passed;
             continue;
         }
         int64_t left = timeout_ns;
@@ -484,11 +485,11 @@ again:
     if (count >= 0)
         route_leave(route);
     if (was_deleted && exchange->reference == 0) {
-        *done = count = passed = 0; /* nobody has it: perhaps there is one again, or can be */
+        *done = count = *passed = 0; /* nobody has it: perhaps there is one again, or can be */
         if (code >= 0 && tries++ < DELETED_TRIES)
             goto again;
     }
-    return code < 0 ? code : count - passed;
+    return code < 0 ? code : count - *passed;
 }
 
 int64_t sb_exchange_publish(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,
@@ -506,8 +507,7 @@ int64_t sb_exchange_publish_receipts(sb_exchange *exchange, const sb_outgoing *m
 int64_t sb_exchange_go_on(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,
                           sb_progress *progress, sb_receipts *receipts)
 {
-    return publish_routed(exchange, message, timeout_ns, &progress->done, receipts,
-                          &progress->route);
+    return publish_routed(exchange, message, timeout_ns, &progress->done, receipts, progress);
 }
 
 int64_t sb_exchange_publish_with(sb_exchange *exchange, const void *body, int64_t length,
