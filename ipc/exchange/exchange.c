@@ -33,6 +33,7 @@ struct sb_exchange {
     int64_t kind;
     routing routes;
     int64_t generation;
+    bool has_let_go; /* of handles of queues that were deleted before it */
     int64_t kept;
     int64_t *found; /* room for the longest route */
     kept_route *table[TABLE];
@@ -309,8 +310,10 @@ static int64_t route_of(sb_exchange *exchange, const sb_outgoing *message, kept_
     if (generation != exchange->generation || exchange->kept >= ROUTES) {
         forget(exchange);
         exchange->generation = generation;
-        deleted_forget(exchange->connection);
+        exchange->has_let_go = false;
     }
+    if (!exchange->has_let_go) /* nobody's message waits for who has the catalog's lock */
+        exchange->has_let_go = deleted_forget(exchange->connection, false);
     /* a topic or direct exchange may lead to one that looks at properties */
     int64_t properties = exchange->reference ? message->properties_length : 0;
     uint64_t hash = hash_of(message->key, message->key_length, HASH_BEGINS);
@@ -330,31 +333,6 @@ int64_t exchange_route(sb_exchange *exchange, const sb_outgoing *message, kept_r
         atomic_fetch_add(&(*route)->users, 1);
     pthread_mutex_unlock(&exchange->mutex);
     return code == SB_OK ? (*route)->count : code;
-}
-
-/* A durable queue has the message: note where it can be confirmed.  There is room for it. */
-static void received(sb_receipts *receipts, sb_receipt where, int64_t code)
-{
-    if (code == SB_DUPLICATE) /* the one that counts may not be on disk yet */
-        where.position = sb_published(where.queue) - 1;
-    if ((code >= 0 || code == SB_DUPLICATE) && where.position >= 0 &&
-        sb_is_durable(where.queue) == 1) {
-        sb_share_queue(where.queue); /* until sb_receipts_free */
-        receipts->entries[receipts->count++] = where;
-    }
-}
-
-static int64_t receipts_room(sb_receipts *receipts, int64_t more)
-{
-    int64_t room = receipts->count + more;
-    if (room <= receipts->room)
-        return SB_OK;
-    sb_receipt *moved = realloc(receipts->entries, (size_t)room * sizeof *moved);
-    if (!moved)
-        return fail_system("memory for receipts");
-    receipts->entries = moved;
-    receipts->room = room;
-    return SB_OK;
 }
 
 bool exchange_is_default(const sb_exchange *exchange)
@@ -441,21 +419,32 @@ static int64_t publish_to(const sb_exchange *exchange, const kept_route *route, 
     return code;
 }
 
-/* `known_by`: by which route *done counts, or NULL if nobody minds. */
-static int64_t publish_routed(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,
-                              int64_t *done, sb_receipts *receipts, uint64_t *known_by)
+static int64_t routed_check(const sb_exchange *exchange, const sb_outgoing *message, int64_t done)
 {
     int64_t code = usable_code(exchange->connection);
+    if (code == SB_OK)
+        code = outgoing_check(message);
+    if (code == SB_OK && message->producer)
+        code = fail(SB_INVALID, "a named producer is one queue's: publish to it, or with an id");
+    if (code == SB_OK && done < 0)
+        code = fail(SB_INVALID, "%lld queues cannot have it: *done is 0 at first", (long long)done);
+    return code;
+}
+
+/* `progress`: by which route *done counts, or NULL if nobody minds. */
+static int64_t publish_routed(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,
+                              int64_t *done, sb_receipts *receipts, sb_progress *progress)
+{
+    int64_t code = routed_check(exchange, message, *done);
     if (code != SB_OK)
         return code;
-    if (message->producer)
-        return fail(SB_INVALID, "a named producer is one queue's: publish to it, or with an id");
     int64_t deadline =
         timeout_ns > 0 && timeout_ns < SB_FOREVER ? monotonic_deadline(timeout_ns) : 0;
     kept_route *route;
     bool was_deleted;
     int tries = 0;
-    int64_t wishes = message->target & WISHES, passed = 0;
+    int64_t wishes = message->target & WISHES, none = 0;
+    int64_t *passed = progress ? &progress->passed : &none;
     sb_outgoing plain;
     if (wishes) {
         plain = *message;
@@ -465,18 +454,19 @@ static int64_t publish_routed(sb_exchange *exchange, const sb_outgoing *message,
     int64_t count;
 again:
     count = exchange_route_wished(exchange, message, wishes, &route);
-    if (count >= 0 && known_by) {
-        if (*done > 0 && *known_by != 0 && *known_by != route->known_by) {
+    if (count >= 0 && progress) {
+        if (*done > 0 && progress->route != 0 && progress->route != route->known_by) {
             route_leave(route);
-            return SB_INTERRUPTED;
+            return fail(SB_DIFFERENT, "the bindings of exchange '%s' have changed since: count "
+                        "anew which queues have the message", exchange->name);
         }
-        *known_by = route->known_by;
+        progress->route = route->known_by;
     }
     was_deleted = count >= 0 && route->lacks;
     code = count < 0 ? count : receipts ? receipts_room(receipts, count) : SB_OK;
     for (; code >= 0 && *done < count; *done += code >= 0) {
         if (!route_takes(route, *done, wishes)) {
-            passed++;
+            ++*passed;
             continue;
         }
         int64_t left = timeout_ns;
@@ -487,7 +477,7 @@ again:
         sb_receipt where;
         code = publish_to(exchange, route, *done, message, wishes, left, &where);
         if (receipts)
-            received(receipts, where, code);
+            receipts_note(receipts, where, code);
         was_deleted = code == SB_NOT_FOUND;
         if (was_deleted || code == SB_DUPLICATE) /* since; or this queue has it */
             code = SB_OK;
@@ -495,56 +485,29 @@ again:
     if (count >= 0)
         route_leave(route);
     if (was_deleted && exchange->reference == 0) {
-        *done = count = passed = 0; /* nobody has it: perhaps there is one again, or can be */
+        *done = count = *passed = 0; /* nobody has it: perhaps there is one again, or can be */
         if (code >= 0 && tries++ < DELETED_TRIES)
             goto again;
     }
-    return code < 0 ? code : count - passed;
+    return code < 0 ? code : count - *passed;
 }
 
 int64_t sb_exchange_publish(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,
                             int64_t *done)
 {
-    int64_t code = outgoing_check(message);
-    return code == SB_OK ? publish_routed(exchange, message, timeout_ns, done, NULL, NULL) : code;
+    return publish_routed(exchange, message, timeout_ns, done, NULL, NULL);
 }
 
 int64_t sb_exchange_publish_receipts(sb_exchange *exchange, const sb_outgoing *message,
                                      int64_t timeout_ns, int64_t *done, sb_receipts *receipts)
 {
-    int64_t code = outgoing_check(message);
-    return code == SB_OK ? publish_routed(exchange, message, timeout_ns, done, receipts, NULL)
-                         : code;
+    return publish_routed(exchange, message, timeout_ns, done, receipts, NULL);
 }
 
 int64_t sb_exchange_go_on(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,
                           sb_progress *progress, sb_receipts *receipts)
 {
-    int64_t code = outgoing_check(message);
-    return code == SB_OK ? publish_routed(exchange, message, timeout_ns, &progress->done, receipts,
-                                          &progress->route)
-                         : code;
-}
-
-int64_t sb_receipts_confirm(const sb_receipts *receipts, int64_t level, int64_t timeout_ns)
-{
-    int64_t deadline = monotonic_deadline(timeout_ns), code = SB_OK;
-    for (int64_t each = 0; each < receipts->count && code >= SB_OK; each++) {
-        int64_t left = deadline - sb_system_clock();
-        code = sb_confirm(receipts->entries[each].queue, receipts->entries[each].position, level,
-                          left > 0 ? left : 0);
-        if (code == SB_NOT_FOUND) /* deleted since, with all that was in it */
-            code = SB_OK;
-    }
-    return code < 0 ? code : SB_OK;
-}
-
-void sb_receipts_free(sb_receipts *receipts)
-{
-    for (int64_t each = 0; each < receipts->count; each++)
-        sb_close_queue(receipts->entries[each].queue);
-    free(receipts->entries);
-    *receipts = (sb_receipts){0};
+    return publish_routed(exchange, message, timeout_ns, &progress->done, receipts, progress);
 }
 
 int64_t sb_exchange_publish_with(sb_exchange *exchange, const void *body, int64_t length,
@@ -564,12 +527,14 @@ int64_t sb_exchange_route(sb_exchange *exchange, const void *key, int64_t key_le
     const sb_outgoing message = {.key = key, .key_length = key_length, .properties = properties,
                                  .properties_length = properties_length};
     kept_route *found;
-    pthread_mutex_lock(&exchange->mutex);
-    int64_t code = route_of(exchange, &message, &found);
+    int64_t code = routed_check(exchange, &message, 0);
     if (code == SB_OK)
-        *route = found->known_by;
-    pthread_mutex_unlock(&exchange->mutex);
-    return code;
+        code = exchange_route(exchange, &message, &found);
+    if (code < 0)
+        return code;
+    *route = found->known_by;
+    route_leave(found);
+    return SB_OK;
 }
 
 int64_t sb_exchange_full(sb_exchange *exchange, const void *key, int64_t key_length,
@@ -579,13 +544,16 @@ int64_t sb_exchange_full(sb_exchange *exchange, const void *key, int64_t key_len
     const sb_outgoing message = {.key = key, .key_length = key_length, .properties = properties,
                                  .properties_length = properties_length};
     kept_route *route;
-    pthread_mutex_lock(&exchange->mutex);
-    int64_t code = route_of(exchange, &message, &route);
-    *queue = code == SB_OK && done < route->count ? route->queues[done] : NULL;
-    if (*queue)
-        sb_share_queue(*queue); /* the program closes it */
-    pthread_mutex_unlock(&exchange->mutex);
-    return code;
+    int64_t code = routed_check(exchange, &message, done);
+    *queue = NULL;
+    if (code == SB_OK)
+        code = exchange_route(exchange, &message, &route);
+    if (code < 0)
+        return code;
+    if (done < route->count)
+        sb_share_queue(*queue = route->queues[done]); /* the program closes it */
+    route_leave(route);
+    return SB_OK;
 }
 
 const char *sb_exchange_name(sb_exchange *exchange)

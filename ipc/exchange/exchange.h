@@ -44,4 +44,10 @@ bool exchange_is_default(const sb_exchange *exchange);
 /* The message was published: its route may change. */
 void route_leave(kept_route *route);
 
+/* --- receipts.c ------------------------------------------------------------------------------- */
+
+int64_t receipts_room(sb_receipts *receipts, int64_t more);
+/* A durable queue has the message: note where it can be confirmed.  There is room for it. */
+void receipts_note(sb_receipts *receipts, sb_receipt where, int64_t code);
+
 #endif

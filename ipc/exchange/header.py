@@ -46,14 +46,15 @@ int64_t sb_returns_to(sb_connection *connection, sb_queue *queue);
  * than 0, the same call with the same *done goes on behind those that have it already. */
 int64_t sb_exchange_publish(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,
                             int64_t *done);
-/* How many queues of its route have a message, and by what this route is told from others.  Zeros
+/* How many queues of its route are dealt with, and by what this route is told from others.  Zeros
  * at first. */
 struct sb_progress {
     int64_t done;
     uint64_t route; /* 0: whichever it is */
+    int64_t passed; /* of those, as SB_IMMEDIATE wants it, so many do not have the message */
 };
-/* The same, and SB_INTERRUPTED, with nothing done, if the route is another one since: count anew
- * how many of its queues have the message.  receipts: as sb_exchange_publish_receipts, or NULL. */
+/* The same, and SB_DIFFERENT, with nothing done, if the route is another one since: count anew how
+ * many of its queues have the message.  receipts: as sb_exchange_publish_receipts, or NULL. */
 int64_t sb_exchange_go_on(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,
                           sb_progress *progress, sb_receipts *receipts);
 /* The same with each part as an argument: for other languages' bindings. */

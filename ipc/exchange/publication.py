@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
-from shmbroker.core.codes import FULL, INTERRUPTED, NOT_FOUND
+from shmbroker.core.codes import DIFFERENT, FULL, INTERRUPTED, NOT_FOUND
 from shmbroker.core.layout import CONFIRM_SHM
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.detail import detail_of
@@ -106,7 +106,7 @@ class Publication:
         code = self._attempt(0)  # which bindings there were is known only if it does not take long
         if code < 0 and timeout_ns != 0:
             code = INTERRUPTED
-        while code == INTERRUPTED:
+        while code in (INTERRUPTED, DIFFERENT):
             code = self._attempt(deadline.left())
         if code < 0:
             done = self._progress.done

@@ -149,6 +149,17 @@ int64_t sb_subscription_open(sb_connection *connection, const sb_subscription *a
     return code == SB_OK ? sb_open_queue(connection, full, queue) : code;
 }
 
+/* Whoever looks for an heir, or counts consumers, finds us no more. */
+static void consume_no_more(sb_connection *connection, int64_t row)
+{
+    const int64_t use = L_USE_CONSUMES | L_USE_TAKES_ANY;
+    sb_queue *queue = connection->queues[row];
+    int64_t reference = sb_row_reference(connection->catalog.memory, L_QUEUES, row);
+    participant_uses_no_more(connection, reference, use);
+    if (queue && queue->reference == reference)
+        atomic_fetch_and(&queue->uses, ~use);
+}
+
 int64_t sb_subscription_close(sb_connection *connection, const char *name)
 {
     char full[L_NAME_BYTES_MAX + 1];
@@ -162,6 +173,8 @@ int64_t sb_subscription_close(sb_connection *connection, const char *name)
         return code;
     int64_t row = row_of(connection, name, full);
     bool deleted = false;
+    if (row >= 0)
+        consume_no_more(connection, row);
     if (row >= 0 && entry_word(connection, row, L_QUEUE_OWNER_AT) == connection->id) {
         queue = connection->queues[row];
         deleted =

@@ -77,7 +77,7 @@ static int64_t look_for_gone(following *of)
     bool is_any = kept < of->count;
     of->count = kept;
     if (is_any)
-        deleted_forget(of->connection);
+        deleted_forget(of->connection, true);
     return code;
 }
 

@@ -74,6 +74,10 @@ int64_t property_id(const void *properties, int64_t length, const char *name, co
 
 int64_t outgoing_check(const sb_outgoing *message)
 {
+    if ((message->length | message->key_length | message->properties_length) < 0)
+        return fail(SB_INVALID, "a body, a key and properties have 0 bytes or more each, not %lld, "
+                    "%lld and %lld", (long long)message->length, (long long)message->key_length,
+                    (long long)message->properties_length);
     if (message->ttl_ns < 0)
         return fail(SB_INVALID, "a time to live is a number of ns above 0, or 0 for none, not %lld",
                     (long long)message->ttl_ns);
@@ -82,7 +86,7 @@ int64_t outgoing_check(const sb_outgoing *message)
                     "a priority is SB_PRIORITY(0) to SB_PRIORITY(%d), or 0 for none, not %lld",
                     (int)L_LEVELS - 1, (long long)message->priority);
     int64_t start = address(message->properties);
-    if (message->properties_length > 0 && /* below 0 is refused with the other lengths */
+    if (message->properties_length > 0 &&
         !sb_map_check(start, start + message->properties_length))
         return fail(SB_INVALID, "properties are a MessagePack map with text keys");
     return SB_OK;

@@ -52,8 +52,9 @@ static sb_queue *rings_of(const sb_wait *wait)
     return inbox ? inbox : queue;
 }
 
-/* Arm the bell, then look: SB_OK if it is worth trying, SB_EMPTY, or why nothing will come. */
-static int64_t arm_and_look(sb_queue *queue, int64_t position, int64_t returned)
+/* Arm the bell, then look: SB_OK if it is worth trying, SB_EMPTY, or why nothing will come.
+ * `is_time`: room that nobody tells of is looked for by whoever wants it (wait.c). */
+static int64_t arm_and_look(sb_queue *queue, int64_t position, int64_t returned, bool is_time)
 {
     int64_t code;
     lane *in = lane_enter(queue, &code);
@@ -68,12 +69,14 @@ static int64_t arm_and_look(sb_queue *queue, int64_t position, int64_t returned)
                                           level_of(returned), 0)
            : returned >= 0 ? sb_port_wait_for_selected(&in->port, position, returned, 0)
                            : sb_cursor_wait(&cursor, 0);
+    if (is_time && code == SB_FULL && wait_kernel(queue) == sb_port_wait_for_head)
+        code = SB_OK;
     lane_leave(in);
     return code == SB_FULL ? SB_EMPTY : code;
 }
 
 /* follower: the number of a bell that is told of all, -1 none. */
-static int64_t look_at_all(sb_wait *waits, int64_t count, int64_t follower)
+static int64_t look_at_all(sb_wait *waits, int64_t count, int64_t follower, bool is_time)
 {
     int64_t ready = 0;
     for (int64_t each = 0; each < count; each++) {
@@ -81,7 +84,7 @@ static int64_t look_at_all(sb_wait *waits, int64_t count, int64_t follower)
         int64_t position = waits[each].position, returned = waits[each].returned;
         if (follower >= 0)
             sb_bell_follow((int64_t *)bell_of(ring, position, returned), follower);
-        waits[each].code = arm_and_look(ring, position, returned);
+        waits[each].code = arm_and_look(ring, position, returned, is_time);
         ready += waits[each].code != SB_EMPTY;
     }
     return ready;
@@ -128,6 +131,19 @@ static int64_t check(const sb_wait *waits, int64_t count)
     return SB_OK;
 }
 
+/* By the clock, and not after a sleep in vain: beside a bell that rings all the time there is none,
+ * and others wait for what the dead have left.  Whether it was time; *since: when it was before. */
+static bool repair_if_due(const sb_wait *waits, int64_t count, int64_t *since)
+{
+    int64_t now = sb_system_clock();
+    if (count == 0 || now - *since < REPAIR_NS)
+        return false;
+    sb_connection *connection = waits[0].queue->connection;
+    atomic_store(&connection->rings_repaired, *since = now);
+    connection->duties->repair_rings(waits, count);
+    return true;
+}
+
 /* With a follower's bell, or as many bells as the kernel takes. */
 static int64_t wait_with(sb_wait *waits, int64_t count, const int64_t *control, int64_t seen,
                          int64_t timeout_ns, int64_t follower)
@@ -136,14 +152,18 @@ static int64_t wait_with(sb_wait *waits, int64_t count, const int64_t *control, 
     char *bell = follower < 0 ? NULL : follower_bell(waits[0].queue->connection, follower);
     int64_t code, used = words_of(words, waits, count, control, seen, bell);
     int64_t deadline = monotonic_deadline(timeout_ns);
+    int64_t since = count > 0 ? atomic_load(&waits[0].queue->connection->rings_repaired) : 0;
     for (;;) {
+        bool is_time = repair_if_due(waits, count, &since);
         if (bell)
             sb_bell_arm((int64_t *)(void *)bell);
-        int64_t ready = look_at_all(waits, count, follower);
+        int64_t ready = look_at_all(waits, count, follower, is_time);
         if (ready > 0 || word_load(control, 0) != seen)
             return ready;
         int64_t until = deadline, turn = sb_system_clock() + TURN_NS;
-        if (count >= WAIT_WORDS_MAX && !bell && turn < deadline)
+        if (count > 0 && since + REPAIR_NS < until)
+            until = since + REPAIR_NS;
+        if (count >= WAIT_WORDS_MAX && !bell && turn < until)
             until = turn;
         code = system_wait_any(words, used, until);
         if (code == SB_INTERRUPTED)
@@ -152,27 +172,13 @@ static int64_t wait_with(sb_wait *waits, int64_t count, const int64_t *control, 
             return fail_system("waiting for %lld bells", (long long)count);
         /* also if we were woken: that may go on for ever, and be for nothing each time */
         if (sb_system_clock() >= deadline)
-            return look_at_all(waits, count, follower);
+            return look_at_all(waits, count, follower, false);
     }
-}
-
-/* By the clock, and not after a sleep in vain: beside a bell that rings all the time there is none,
- * and others wait for what the dead have left. */
-static void repair_if_due(const sb_wait *waits, int64_t count)
-{
-    sb_connection *connection = waits[0].queue->connection;
-    int64_t now = sb_system_clock();
-    if (now - atomic_load(&connection->rings_repaired) < REPAIR_NS)
-        return;
-    atomic_store(&connection->rings_repaired, now);
-    connection->duties->repair_rings(waits, count);
 }
 
 static int64_t wait_any(sb_wait *waits, int64_t count, const int64_t *control, int64_t seen,
                         int64_t timeout_ns)
 {
-    if (count > 0)
-        repair_if_due(waits, count);
     if (count < WAIT_WORDS_MAX)
         return wait_with(waits, count, control, seen, timeout_ns, -1);
     sb_connection *connection = waits[0].queue->connection;
@@ -212,7 +218,7 @@ int64_t sb_pass_on(sb_queue *queue, int64_t position)
     if (!queue_look(queue, &code))
         return code;
     sb_queue *ring = rings_of(&(sb_wait){.queue = queue, .position = position, .returned = -1});
-    code = arm_and_look(ring, position, -1);
+    code = arm_and_look(ring, position, -1, false);
     if (code == SB_OK)
         sb_system_wake(bell_of(ring, position, -1), 1);
     queue_looked(queue);

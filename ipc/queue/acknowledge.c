@@ -52,9 +52,9 @@ static int64_t give_back_or_dead_letter(sb_port *port, sb_message *message)
 {
     sb_queue *queue = (sb_queue *)(intptr_t)*port_field(port, L_PORT_QUEUE_HANDLE);
     int64_t most = setting(queue, L_SETTING_MAX_DELIVERIES_AT);
-    int64_t deliveries = sb_message_deliveries(message) + 1;
     if (!message->chunk && sb_port_reread(port, message) != SB_OK)
         return sb_port_give_back(port, message); /* it is no longer ours, or not to be read */
+    int64_t deliveries = sb_message_deliveries(message) + 1;
     if (most > 0 && deliveries >= most) {
         int64_t code = dead_letter(queue, port, message, SPENT, deliveries);
         if (code == SB_FULL) {
@@ -96,7 +96,7 @@ static int64_t dead_letter_rejected(sb_port *port, sb_message *message)
     int64_t code = dead_letter(queue, port, message, REJECTED, sb_message_deliveries(message) + 1);
     if (code != SB_FULL)
         return code;
-    sb_port_give_back(port, message); /* nothing is lost: it will be rejected again */
+    put_back(port, message, sb_port_give_back); /* nothing is lost: it will be rejected again */
     return fail(code, "the dead-letter queue of '%s' is full: the message was given back",
                 queue->name);
 }

@@ -272,7 +272,8 @@ struct sb_wait {
                          message at this position is confirmed, at this level */
     int64_t code;     /* the answer: SB_EMPTY, or it is worth trying (and may tell of an error) */
 };
-/* Sleep until one is worth trying: how many are.  0: none is, but *control is no longer `seen`, a
+/* Sleep until one is worth trying: how many are.  Of room that a limit in bytes leaves no bell
+ * tells: to try is worth it every 100 ms.  0: none is, but *control is no longer `seen`, a
  * signal came, or the time is over.  Another thread ends the wait by changing *control and calling
  * sb_system_wake((int64_t)(intptr_t)control, 1).
  * Up to 127 are waited for at once; if there are more, or the kernel is older than Linux 5.16

@@ -38,6 +38,9 @@ int64_t delay_redelivery(sb_queue *queue, sb_port *port, sb_message *message, in
 
 /* SB_EMPTY, or why there is never anything to take. */
 int64_t nothing_taken(const sb_queue *queue);
+/* The same, for who has looked in vain: it may be the only one who is there for what is scheduled,
+ * or set aside. */
+int64_t found_nothing(sb_queue *queue, sb_port *port);
 
 /* --- statistics.c ----------------------------------------------------------------------------- */
 

@@ -158,7 +158,10 @@ int64_t sb_get_selected(sb_queue *queue, sb_message *message, sb_selection *want
     }
     tell(queue, wanted);
     int64_t deadline = timeout_ns ? monotonic_deadline(timeout_ns) : 0;
-    while ((code = select_in(queue, &in->port, wanted, message)) == SB_EMPTY && timeout_ns != 0) {
+    code = select_in(queue, &in->port, wanted, message);
+    if (code == SB_EMPTY)
+        code = found_nothing(queue, &in->port);
+    while (code == SB_EMPTY && timeout_ns != 0) {
         code = sb_port_wait_for_selected(&in->port, wanted->position, wanted->returned, deadline);
         if (code == SB_SLEPT) {
             queue->connection->duties->repair_ring(queue, &in->port);
@@ -167,6 +170,7 @@ int64_t sb_get_selected(sb_queue *queue, sb_message *message, sb_selection *want
         }
         if (code != SB_OK)
             break;
+        code = select_in(queue, &in->port, wanted, message);
     }
     lane_leave(in);
     return code;

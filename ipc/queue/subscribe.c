@@ -67,8 +67,7 @@ static int64_t cursor_wait_in(sb_queue *queue, sb_cursor *cursor, int64_t deadli
     while ((code = sb_cursor_wait(cursor, deadline)) == SB_SLEPT) {
         if (!queue_is_usable(queue, &code))
             return code;
-        queue_used(queue);
-        queue->connection->duties->repair(queue->connection);
+        queue->connection->duties->repair_ring(queue, cursor->port);
         if (queue->connection->waits_in_slices)
             return SB_INTERRUPTED;
     }

@@ -44,8 +44,7 @@ static int64_t receive_several(sb_port *port, const wanted *what, int64_t looks)
                                      room->capacity, room->ends, looks);
 }
 
-/* Who looks in vain may be the only one who is there for what is scheduled, or set aside. */
-static __attribute__((noinline, cold)) int64_t found_nothing(sb_queue *queue, sb_port *port)
+__attribute__((noinline, cold)) int64_t found_nothing(sb_queue *queue, sb_port *port)
 {
     mover_look(queue);
     if (aside_is_due(queue))

@@ -87,7 +87,7 @@ static void repair_all(sb_connection *connection)
     }
     mover_repair(connection);
     auto_delete(connection, 0);
-    deleted_forget(connection);
+    deleted_forget(connection, true);
 }
 
 static int64_t repair_and_wait(sb_connection *connection, watch *made, int64_t deadline)

@@ -15,7 +15,8 @@ struct sb_asked {
     int64_t properties_length;
 };
 /* Publish a request and wait for its reply, in asked->reply.  SB_OK; SB_NO_REPLY if none came in
- * time.  Whatever the answer, call sb_asked_end afterwards. */
+ * time; SB_INTERRUPTED: if asked->requester is set it is published, and sb_await_reply waits on.
+ * Whatever the answer, call sb_asked_end afterwards. */
 int64_t sb_request(sb_queue *queue, const sb_outgoing *request, sb_asked *asked,
                    int64_t timeout_ns);
 int64_t sb_request_with(sb_queue *queue, const void *body, int64_t length, const void *key,

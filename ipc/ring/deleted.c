@@ -250,17 +250,19 @@ static void end(sb_connection *connection)
         pthread_mutex_unlock(&connection->mutex);
 }
 
-static void look(sb_connection *connection, int64_t rows, int64_t handles, bool waits)
+static bool look(sb_connection *connection, int64_t rows, int64_t handles, bool waits)
 {
     if (atomic_load(&connection->closed))
-        return;
+        return true;
     pthread_mutex_lock(&connection->mutex);
     if (atomic_load(&connection->closed) == SB_OK)
         find(connection, rows);
     bool any = connection->gone;
     pthread_mutex_unlock(&connection->mutex);
-    if (!any || !begin(connection, waits))
-        return;
+    if (!any)
+        return true;
+    if (!begin(connection, waits))
+        return false;
     if (atomic_load(&connection->closed))
         handles = 0; /* who closes goes through the lists without the mutex */
     sb_queue *each = connection->gone, *last = NULL;
@@ -280,6 +282,7 @@ static void look(sb_connection *connection, int64_t rows, int64_t handles, bool 
         first->link = &last->next;
     }
     end(connection);
+    return true;
 }
 
 /* Without the lock: whoever is in a lane may need it to get out. */
@@ -306,9 +309,9 @@ void deleted_shut(sb_queue *queue)
     deleted_some(connection); /* what was beside it */
 }
 
-void deleted_forget(sb_connection *connection)
+bool deleted_forget(sb_connection *connection, bool waits)
 {
-    look(connection, L_QUEUE_ROWS, INT64_MAX, true);
+    return look(connection, L_QUEUE_ROWS, INT64_MAX, waits);
 }
 
 void deleted_some(sb_connection *connection)

@@ -98,7 +98,15 @@ static int64_t commit_ids(sb_queue *queue)
     return SB_OK;
 }
 
-static int64_t id_check(const sb_outgoing *message)
+/* The table has series of transactions as well, and their numbers. */
+static bool is_named_producer(const sb_queue *queue, int64_t producer)
+{
+    return producer > 0 && producer < L_PRODUCERS &&
+           setting(queue, L_RING_PRODUCERS_AT + producer * L_PRODUCER_BYTES +
+                              L_PRODUCER_IDENTITY_AT) > 0;
+}
+
+static int64_t id_check(const sb_queue *queue, const sb_outgoing *message)
 {
     int64_t length = llabs(message->id_length);
     if (length > ID_BYTES_MAX)
@@ -107,8 +115,10 @@ static int64_t id_check(const sb_outgoing *message)
     if (length && message->producer)
         return fail(SB_INVALID,
                     "a message of a named producer is known by its number: it has no id");
-    if (message->producer && (message->producer < 0 || message->producer >= L_PRODUCERS ||
-                              message->sequence < 1 || message->sequence > L_SEQUENCE_MASK))
+    if (message->producer && !is_named_producer(queue, message->producer))
+        return fail(SB_INVALID, "queue '%s' has no producer %lld: sb_producer_open says the number "
+                    "of one", queue->name, (long long)message->producer);
+    if (message->producer && (message->sequence < 1 || message->sequence > L_SEQUENCE_MASK))
         return fail(SB_INVALID, "a producer's messages have numbers from 1 to %lld, not %lld",
                     (long long)L_SEQUENCE_MASK, (long long)message->sequence);
     return SB_OK;
@@ -173,7 +183,8 @@ static int64_t begin(sb_queue *queue, const sb_outgoing *message, once *made)
     made->outgoing = *message;
     made->properties = made->few;
     made->identity[0] = made->identity[1] = made->origin = 0;
-    int64_t code = message->producer && queue->last_value ? no_numbers(queue) : id_check(message);
+    int64_t code = message->producer && queue->last_value ? no_numbers(queue)
+                                                           : id_check(queue, message);
     made->is_checked = message->producer || ids_of(queue) > 0;
     if (code == SB_OK && message->producer)
         made->origin = message->producer << L_ORIGIN_PRODUCER_SHIFT | message->sequence;

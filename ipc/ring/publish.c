@@ -5,7 +5,7 @@
 #include "base/base.h"
 #include "ring/ring.h"
 
-static bool is_worth_trying(sb_queue *queue, lane *in, const sb_outgoing *message, int64_t code)
+bool queue_gets_room(sb_queue *queue, lane *in, const sb_outgoing *message, int64_t code)
 {
     return code == SB_FULL ? queue_make_room(queue, in, message)
                            : code == SB_OVER_SHARE && share_trim(queue->connection) > 0;
@@ -35,7 +35,7 @@ int64_t queue_offer(sb_queue *queue, lane *in, const sb_outgoing *message)
     int64_t code;
     do
         code = publish_in(queue, in, message);
-    while (code < 0 && is_worth_trying(queue, in, message, code));
+    while (code < 0 && queue_gets_room(queue, in, message, code));
     return code;
 }
 

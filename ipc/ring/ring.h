@@ -283,8 +283,9 @@ int64_t auto_delete_outcome(sb_queue *queue, int64_t code);
 
 /* --- deleted.c -------------------------------------------------------------------------------- */
 
-/* Let go of deleted queues, as far as nobody is in a call with them: of all, or of some. */
-void deleted_forget(sb_connection *connection);
+/* Let go of deleted queues, as far as nobody is in a call with them: of all, or of some.  False:
+ * another process has the catalog's lock, and it is to be tried again. */
+bool deleted_forget(sb_connection *connection, bool waits);
 void deleted_some(sb_connection *connection);
 /* This queue was deleted by us just now; the caller looks at it, and no longer does after this. */
 void deleted_shut(sb_queue *queue);
@@ -406,6 +407,9 @@ static inline int64_t queue_published(sb_queue *queue, int64_t code)
 int64_t ring_publish(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns);
 int64_t ring_publish_many(sb_queue *queue, const void *bodies, const int64_t *lengths,
                           int64_t count, int64_t timeout_ns);
+/* After this code: make room, in the queue or in our part of the arena; whether it is worth trying
+ * again. */
+bool queue_gets_room(sb_queue *queue, lane *in, const sb_outgoing *message, int64_t code);
 /* Publish without waiting, as the queue's settings want it. */
 int64_t queue_offer(sb_queue *queue, lane *in, const sb_outgoing *message);
 

@@ -415,7 +415,7 @@ static void drop(sb_connection *connection, service *gone)
     free(gone->by_clock.all);
     free(gone->by_day.all);
     free(gone);
-    deleted_forget(connection); /* and its memory waits for us no longer */
+    deleted_forget(connection, true); /* and its memory waits for us no longer */
 }
 
 static service *first_service(sb_connection *connection)

@@ -77,7 +77,7 @@ static int64_t offer(outlet *to, lane *in, const sb_outgoing *message,
                      const poured_record *record, bool compares)
 {
     int64_t code = publish(to, in, message, record, compares);
-    while (code == SB_FULL && queue_make_room(to->queue, in, message))
+    while (code < 0 && queue_gets_room(to->queue, in, message, code))
         code = publish(to, in, message, record, compares);
     return code;
 }
@@ -238,5 +238,8 @@ int64_t outlet_append(outlet *to, stretch *part)
            : to->queue->pages ? append_paging(to, part)
                               : outlet_append_now(to, part, part->deadline);
     queue_looked(to->queue);
-    return has_no_room(code) ? SB_FULL : code;
+    if (!has_no_room(code))
+        return code;
+    part->sink->lacks_memory = code != SB_FULL;
+    return SB_FULL;
 }

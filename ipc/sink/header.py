@@ -80,6 +80,8 @@ int64_t sb_records_number(void *records, int64_t bytes, int64_t first);
 int64_t sb_records_doubt(void *records, int64_t bytes);
 /* The queue behind an exchange that had no room for a record, the last one; NULL: none had. */
 sb_queue *sb_sink_full(const sb_sink *sink);
+/* After SB_FULL, 1: the last one had no room in the arena, of which no bell tells. */
+int64_t sb_sink_lacks_memory(const sb_sink *sink);
 /* The queues that have had something of the stream since it was opened, as many as there is room
  * for; how many there are. */
 int64_t sb_sink_queues(const sb_sink *sink, sb_queue **queues, int64_t room);

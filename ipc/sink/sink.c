@@ -89,6 +89,11 @@ sb_queue *sb_sink_full(const sb_sink *sink)
     return sink->full;
 }
 
+int64_t sb_sink_lacks_memory(const sb_sink *sink)
+{
+    return sink->lacks_memory;
+}
+
 int64_t sb_sink_queues(const sb_sink *sink, sb_queue **queues, int64_t room)
 {
     int64_t count = 0;

@@ -51,6 +51,7 @@ struct sb_sink {
     destination *destinations;
     sb_queue *marks; /* the ring that keeps how far streams are in exchanges */
     sb_queue *full;  /* the last one that had no room for a record */
+    bool lacks_memory; /* and it was the arena that had none */
 };
 
 /* A part of the caller's buffer on its way. */

@@ -48,6 +48,8 @@ class Poured(NamedTuple):
     """Of the answers; the sink's next buffer has others there."""
     has_stopped: bool = False
     """Before a message that is refused, for the reason that `code` has."""
+    lacks_memory: bool = False
+    """It is full, and no bell tells of room: it is the arena that has none."""
 
     @property
     def answers(self) -> list[int]:
@@ -193,7 +195,11 @@ class Sink(Closable):
         if code not in (OK, FULL, INTERRUPTED) and not has_stopped:
             self._check(code, "pouring")
         view = memoryview(ffi.buffer(self._answers, told.answers * 8)).cast("q")
-        return Poured(code, told.bytes, told.appended, told.seen, told.refused, view, has_stopped)
+        lacks_memory = code == FULL and bool(lib.sb_sink_lacks_memory(self._sink))
+        return Poured(
+            code, told.bytes, told.appended, told.seen, told.refused, view, has_stopped,
+            lacks_memory,
+        )  # fmt: skip
 
     def close(self, *, forgets: bool = False) -> None:
         """The next who pours this origin goes on; `forgets`: nobody will."""

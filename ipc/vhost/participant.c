@@ -228,6 +228,21 @@ int64_t participant_uses(sb_connection *connection, int64_t reference, int64_t u
     return SB_OK;
 }
 
+void participant_uses_no_more(sb_connection *connection, int64_t reference, int64_t use)
+{
+    char *entry = participant_entry(connection, connection->id);
+    int64_t used = participant_list_length(entry);
+    for (int64_t index = 0; index < used && index < L_PARTICIPANT_LIST; index++) {
+        int64_t at = L_PARTICIPANT_LIST_AT + 8 * index, word = word_load(entry, at);
+        if ((word & ~L_USES) == reference)
+            word_store(entry, at, word & ~use);
+    }
+    if (participant_list_is_full(entry))
+        atomic_fetch_and(
+            participant_row_byte(connection, connection->id, reference & L_REFERENCE_INDEX_MASK),
+            (unsigned char)~(use >> L_USE_SHIFT));
+}
+
 static bool is_live(const char *entry)
 {
     return word_load(entry, L_PARTICIPANT_STATE_AT) == L_PARTICIPANT_LIVE;

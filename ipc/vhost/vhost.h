@@ -173,6 +173,8 @@ bool row_is_deserted(sb_connection *connection, int64_t row);
 
 /* Note that we use this queue; before its ring is touched. */
 int64_t participant_uses(sb_connection *connection, int64_t reference, int64_t use);
+/* Not for this any more; the mutex is held. */
+void participant_uses_no_more(sb_connection *connection, int64_t reference, int64_t use);
 /* A descriptor that tells of the participant's death, -1 if there can be none. */
 int participant_pidfd(const char *entry);
 /* How many use this queue so. */

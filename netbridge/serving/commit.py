@@ -36,7 +36,7 @@ from shmbroker.ipc.transaction.transaction import Transaction
 from shmbroker.netbridge.carrier.reached import everything_in, is_durable, queues_behind, serving
 from shmbroker.netbridge.carrier.sleeper import ANY, ROOM
 from shmbroker.netbridge.remote.body import named, told, unpacked
-from shmbroker.netbridge.serving.alarms import Alarm
+from shmbroker.netbridge.serving.alarms import Alarm, longer
 from shmbroker.netbridge.serving.confirms import in_time, wait_for_all
 from shmbroker.netbridge.serving.hands import TakenBatch
 from shmbroker.netbridge.serving.naming import allowed
@@ -163,6 +163,7 @@ class Commit:
     """Why it cannot even be tried."""
     tickets: list[tuple[int, Queue]] = field(default_factory=list)
     alarm: Alarm | None = None
+    nap: float = 0.0
 
     # --- what it does, of the worker ----------------------------------------------------------
 
@@ -316,9 +317,15 @@ class Commit:
     def _wait_for_room(self, until: float) -> None:
         service = self.served.service
         for queue in {id(each): each for each in self.queues}.values():
-            ticket = service.sleeper.watch(queue._queue, ROOM, ANY, self.go_on)
+            ticket = service.sleeper.watch(queue._queue, ROOM, ANY, self._rung)
             self.tickets.append((ticket, queue))
         self.alarm = service.alarms.at(until, self.go_on)
+
+    def _rung(self) -> None:
+        """One of its queues has room for one message: more may be wanted, and of others."""
+        self._forget()
+        self.nap = longer(self.nap)
+        self.alarm = self.served.service.alarms.at(time.monotonic() + self.nap, self.go_on)
 
     def _forget(self) -> None:
         for ticket, queue in self.tickets:

@@ -27,7 +27,7 @@ from shmbroker.ipc.message.confirm import LEVELS, level_name
 from shmbroker.ipc.sink.sink import Poured
 from shmbroker.netbridge.carrier.sleeper import ANY, ROOM
 from shmbroker.netbridge.remote.body import PASSED_OVER, SEEN
-from shmbroker.netbridge.serving.alarms import NEVER, Alarm
+from shmbroker.netbridge.serving.alarms import NEVER, Alarm, longer
 from shmbroker.netbridge.serving.confirms import in_time
 from shmbroker.netbridge.serving.destination import Destination
 from shmbroker.netbridge.wire.frame import Command
@@ -75,6 +75,10 @@ class Producer:
         self._ticket: int | None = None
         self._full: Any = None
         """The queue, as C knows it, of whose room the ticket tells."""
+        self._nap = 0.0
+        """Until the next try; 0: it is not the arena that has no room."""
+        self._next_try: Alarm | None = None
+        """Instead of the ticket: no bell tells of room in the arena."""
 
     # --- publishing ---------------------------------------------------------------------------
 
@@ -139,6 +143,7 @@ class Producer:
     def _pour_rest(self, publish: Publish) -> Poured:
         known = self._to.position()
         told = self._to.pour(memoryview(publish.command.body)[publish.offset :])
+        self._nap = longer(self._nap) if told.lacks_memory else 0.0
         publish.offset += told.bytes
         self._note(publish, told, known)
         publish.done += len(told.view)
@@ -187,9 +192,17 @@ class Producer:
         service = self._served.service
         if publish.alarm is None:
             publish.alarm = service.alarms.at(publish.until, lambda: self._late(publish))
-        if self._ticket is None and self._to.full is not None:
+        if self._ticket is not None or self._next_try is not None:
+            return
+        if self._nap:
+            self._next_try = service.alarms.at(time.monotonic() + self._nap, self._again)
+        elif self._to.full is not None:
             self._full = self._to.full
             self._ticket = service.sleeper.watch(self._full, ROOM, ANY, self._rung)
+
+    def _again(self) -> None:
+        self._next_try = None
+        self._go_on()
 
     def _rung(self) -> None:
         self._ticket = None
@@ -208,6 +221,9 @@ class Producer:
         if self._ticket is not None:
             self._served.service.sleeper.forget(self._ticket, self._full, ROOM, ANY)
             self._ticket = None
+        if self._next_try is not None:
+            self._next_try.cancel()
+            self._next_try = None
 
     # --- confirming ---------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 from pathlib import Path
-from time import sleep
+from time import monotonic, sleep
 
 import pytest
 
@@ -14,10 +14,13 @@ from shmbroker import Broker, aio
 from shmbroker.core.codes import CLOSED, NOT_FOUND, OK
 from shmbroker.core.layout import REFERENCE_INDEX_MASK
 from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.instance.lock.ofd import try_lock, unlock
 from tests.crash.leaks import blocks
 from tests.support.compiler import NATIVE, compile_program
 
 MANY = 1000
+LOCKED_S = 5
+"""Others wait so long for the catalog's lock."""
 
 
 def mapped(vhost: str) -> int:
@@ -218,6 +221,27 @@ def test_a_subscriber_finds_its_queue_deleted(vhost: str) -> None:
             subscription.get(timeout=0)
         assert mapped(vhost) == 1
         subscription.close()
+        assert not mapped(vhost)
+
+
+def test_nobody_publishes_later_because_another_keeps_the_lock(vhost: str) -> None:
+    """Handles of deleted queues are let go of by a later message."""
+    with (
+        shmbroker.connect(f"shm://{vhost}") as broker,
+        shmbroker.connect(f"shm://{vhost}") as other,
+        Path(f"/dev/shm/shmbroker.{vhost}.catalog").open("r+b") as catalog,
+    ):
+        exchange = broker.declare_exchange("x", "fanout")
+        exchange.publish(b"nowhere", timeout=0)
+        broker.declare_queue("q", slots=8).publish(b"seen")
+        other.delete_queue("q", force=True)
+        assert try_lock(catalog.fileno(), 0)
+        begun = monotonic()
+        exchange.publish(b"nowhere", timeout=0)
+        assert monotonic() - begun < LOCKED_S / 2
+        assert mapped(vhost) == 1
+        unlock(catalog.fileno(), 0)
+        exchange.publish(b"nowhere", timeout=0)
         assert not mapped(vhost)
 
 

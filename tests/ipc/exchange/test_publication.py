@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from shmbroker import Broker, QueueFull, aio
+from shmbroker import Broker, Empty, QueueFull, Unroutable, aio
+from shmbroker.core.codes import DIFFERENT, FULL
+from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.exchange.publication import Publication
 from tests.support.host import PATIENCE
 
@@ -40,6 +42,47 @@ def stuck(broker: Broker) -> Publication:
     with pytest.raises(QueueFull, match="2 queues have the message"):
         publication.go_on(0)
     return publication
+
+
+def stuck_behind_one_passed_over(broker: Broker, other: Broker) -> Publication:
+    """Of a and b only b has a consumer, and no room."""
+    for name in ("c", "d"):
+        broker.unbind("x", name)
+    other.queue("b").publish(b"before")
+    other.queue("b").receive(timeout=0)
+    broker.queue("b").publish_many([b"before"] * ROOM)
+    publication = Publication(broker.exchange("x"), b"x", immediate=True)
+    with pytest.raises(QueueFull):
+        publication.go_on(0)
+    return publication
+
+
+def test_one_that_was_passed_over_is_not_counted_later(x: Broker, other: Broker) -> None:
+    publication = stuck_behind_one_passed_over(x, other)
+    x.queue("b").purge()
+    assert publication.go_on(0) == 1
+    assert has(x) == {"a": 0, "b": 1, "c": 0, "d": 0}
+
+
+def test_nor_if_it_has_a_consumer_by_now(x: Broker, other: Broker) -> None:
+    publication = stuck_behind_one_passed_over(x, other)
+    with pytest.raises(Empty):
+        x.queue("a").receive(timeout=0)
+    other.close()
+    x.queue("b").purge()
+    with pytest.raises(Unroutable):
+        publication.go_on(0)
+
+
+def test_c_programs_are_told_of_another_route(x: Broker) -> None:
+    """And not to call again, which would say the same for ever."""
+    progress, message = ffi.new("sb_progress *"), ffi.new("sb_outgoing *")
+    going = (x.exchange("x")._exchange, message, 0, progress, ffi.NULL)
+    assert lib.sb_exchange_go_on(*going) == FULL
+    x.unbind("x", "a")
+    for _ in range(2):
+        assert lib.sb_exchange_go_on(*going) == DIFFERENT
+        assert progress.done == 2
 
 
 def test_it_passes_over_no_queue_when_one_before_goes(x: Broker) -> None:

@@ -117,6 +117,19 @@ def test_a_shared_one_goes_with_its_last_consumer(vhost: str, broker: Broker) ->
     assert not broker.subscriptions()
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_shared_one_goes_when_its_last_consumer_closes_it(
+    broker: Broker, other: Broker, first: int
+) -> None:
+    """Both stay connected."""
+    both = [each.subscription("audit", shared=True, **AUDIT) for each in (broker, other)]
+    both[first].close()
+    assert both[1 - first].statistics().consumers == 1
+    both[1 - first].close()
+    assert not broker.subscriptions()
+    assert not broker.bindings()
+
+
 def test_twice_is_once(broker: Broker) -> None:
     for _ in range(2):
         broker.subscription("audit", durable=True, **AUDIT)

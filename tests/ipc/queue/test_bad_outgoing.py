@@ -23,6 +23,10 @@ BAD = [
     ({"properties": b"\x81\xa1a"}, "properties are a MessagePack map with text keys"),
     ({"properties": b"\x80\x80"}, "properties are a MessagePack map with text keys"),
     ({"properties": b"\x81\x01\x02"}, "properties are a MessagePack map with text keys"),
+    ({"length": -1}, "have 0 bytes or more each, not -1"),
+    ({"key_length": -1}, "have 0 bytes or more each, not 1, -1 and 0"),
+    ({"properties_length": -1}, "have 0 bytes or more each"),
+    ({"properties_length": -1, "id_length": 1}, "have 0 bytes or more each"),
 ]
 
 
@@ -42,7 +46,8 @@ def lends(broker: Broker, queue: Any, message: Any) -> int:
 def routes(broker: Broker, queue: Any, message: Any) -> int:
     exchange = ffi.new("sb_exchange **")
     assert lib.sb_open_exchange(broker._connection, b"", exchange) == OK
-    message.key, message.key_length = ffi.from_buffer(b"q"), 1
+    if message.key_length == 0:
+        message.key, message.key_length = ffi.from_buffer(b"q"), 1
     return int(lib.sb_exchange_publish(exchange[0], message, 0, ffi.new("int64_t *")))
 
 
@@ -75,6 +80,23 @@ def test_it_is_refused(vhost: str, way: Callable[[Broker, Any, Any], int]) -> No
             assert way(broker, queue._queue, message) == INVALID, given
             assert says in detail_of(INVALID)
         assert not list(queue.browse())
+
+
+@pytest.mark.parametrize("name", ["", "x"])
+def test_an_exchange_is_asked_for_what_there_may_be(broker: Broker, name: str) -> None:
+    broker.declare_exchange("x", "fanout")
+    broker.declare_queue("q", slots=16)
+    broker.bind("x", "q")
+    exchange = ffi.new("sb_exchange **")
+    assert lib.sb_open_exchange(broker._connection, name.encode(), exchange) == OK
+    message = ffi.new("sb_outgoing *", {"key": ffi.from_buffer(b"q"), "key_length": 1})
+    done, queue, route = ffi.new("int64_t *", -1), ffi.new("sb_queue **"), ffi.new("uint64_t *")
+    assert lib.sb_exchange_publish(exchange[0], message, 0, done) == INVALID
+    assert "-1 queues cannot have it" in detail_of(INVALID)
+    for key, properties, count in ((-1, 0, 0), (0, -1, 0), (1, 0, -1)):
+        asked = (exchange[0], message.key, key, ffi.NULL, properties)
+        assert lib.sb_exchange_full(*asked, count, queue) == INVALID
+        assert count < 0 or lib.sb_exchange_route(*asked, route) == INVALID
 
 
 def test_the_parts_of_one_are_refused(vhost: str) -> None:

@@ -315,6 +315,22 @@ def test_c_programs(broker: shmbroker.Broker) -> None:
         assert lib.sb_producer_sequence(queue._queue, wrong) == lib.SB_INVALID
 
 
+def test_a_producer_is_one_queues(broker: shmbroker.Broker) -> None:
+    """Its number is another queue's series of transactions."""
+    queue, paid = broker.declare_queue("q"), broker.declare_queue("paid")
+    with broker.transaction() as transaction:
+        for number in range(5):
+            transaction.publish(paid, b"%d" % number)
+    name = ffi.from_buffer(b"meter")
+    producer = lib.sb_producer_open(queue._queue, name, 5)
+    outgoing = ffi.new("sb_outgoing *", {"producer": producer, "sequence": 1})
+    for number in (producer, 7):
+        outgoing.producer = number
+        assert lib.sb_publish_message(paid._queue, outgoing, 0) == lib.SB_INVALID
+    outgoing.producer = lib.sb_producer_open(paid._queue, name, 5)
+    assert lib.sb_publish_message(paid._queue, outgoing, 0) == 5
+
+
 # --- named producers ------------------------------------------------------------------------------
 
 

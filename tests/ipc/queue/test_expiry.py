@@ -10,7 +10,8 @@ from random import Random
 
 import pytest
 
-from shmbroker import Broker, Empty, InvalidArgument, Message, Queue, aio
+from shmbroker import Broker, Empty, InvalidArgument, Message, Queue, QueueFull, aio
+from shmbroker.ipc._native import lib
 from tests.support.host import PATIENCE, journaling
 from tests.support.victim import KILLS, Confirm, dying
 
@@ -35,6 +36,21 @@ def taken_in_time(queue: Queue) -> Message:
         queue.publish(b"x", ttl=SOON)
         with suppress(Empty):
             return queue.get_nowait()
+
+
+def test_one_that_cannot_be_rejected_expires_when_there_is_need_of_room(broker: Broker) -> None:
+    dead = broker.declare_queue("dead", slots=8)
+    dead.publish_many([b"before"] * 8)
+    orders = broker.declare_queue("orders", slots=8, dead_letter="dead", max_deliveries=None)
+    orders.publish(b"old", ttl=SOON)
+    message = orders.get(timeout=0)
+    over()
+    lib.sb_expire(orders._queue)  # it is in our hand: nothing is to be looked for
+    with pytest.raises(QueueFull):
+        message.reject()
+    orders.publish_many([b"new"] * 7)
+    orders.publish(b"last", timeout=0)
+    assert bodies(orders) == [b"new"] * 7 + [b"last"]
 
 
 def test_it_is_not_delivered_after_its_time(broker: Broker) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
+import time
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,6 +14,8 @@ import pytest
 
 import shmbroker
 from shmbroker import Broker, InvalidArgument, Queue, QueueFull, aio
+from shmbroker.perf.machine.process import Process
+from tests.support.host import PATIENCE
 from tests.support.victim import KILLS, Confirm, dying
 
 
@@ -45,6 +49,35 @@ def test_a_consumer_waits_for_the_next(broker: Broker, vhost: str) -> None:
         later.start()
         assert next(news.consume(timeout=30)).body == b"late"
         later.join()
+
+
+def published_before(url: str, folder: Path, body: bytes, **options: Any) -> None:
+    """By a program that has ended; and nobody else is there."""
+
+    def publishes() -> None:
+        with shmbroker.connect(url) as broker:
+            broker.queue("news").publish(body, **options)
+            os._exit(0)
+
+    assert Process(publishes, folder / "errors").has_ended(PATIENCE)
+
+
+def test_who_waits_gets_what_was_scheduled(broker: Broker, url: str, tmp_path: Path) -> None:
+    news = broker.declare_queue("news", slots=16, non_destructive=True)
+    published_before(url, tmp_path, b"later", deliver_after=0.01)
+    assert next(news.consume(timeout=PATIENCE)).body == b"later"
+
+
+def test_what_expires_leaves_while_somebody_waits(
+    broker: Broker, url: str, tmp_path: Path
+) -> None:
+    news = broker.declare_queue("news", slots=16, non_destructive=True, expiry_queue="late")
+    late = broker.queue("late")
+    published_before(url, tmp_path, b"old", ttl=0.001)
+    ends_at = time.monotonic() + PATIENCE
+    while late.statistics().depth == 0 and time.monotonic() < ends_at:
+        assert list(news.consume(timeout=0.2)) == []
+    assert late.receive(timeout=0) == b"old"
 
 
 def test_nothing_is_dealt_with(broker: Broker) -> None:

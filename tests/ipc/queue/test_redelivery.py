@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from struct import Struct
@@ -11,7 +12,7 @@ from struct import Struct
 import pytest
 
 import shmbroker
-from shmbroker import Broker, Empty, InvalidArgument
+from shmbroker import Broker, Empty, InvalidArgument, Message
 from shmbroker.perf.machine.process import Process
 from tests.support.victim import KILLS, Confirm, dying
 
@@ -21,6 +22,20 @@ LATER = 0.3
 WEEK = 7 * 86400.0
 PATIENCE = 60.0
 NUMBER = Struct("<q")
+
+
+def give_back(broker: Broker, message: Message) -> None:
+    message.give_back()
+
+
+def roll_back(broker: Broker, message: Message) -> None:
+    with broker.transaction() as transaction:
+        transaction.ack(message)
+        transaction.rollback()
+
+
+either = pytest.mark.parametrize("ends", [give_back, roll_back])
+Ends = Callable[[Broker, Message], None]
 
 
 def test_it_comes_back_after_the_delay(broker: Broker) -> None:
@@ -45,13 +60,14 @@ def test_it_comes_back_after_the_delay(broker: Broker) -> None:
     assert (numbers.acked, numbers.redelivered, numbers.depth, numbers.scheduled) == (2, 1, 0, 0)
 
 
-def test_longer_each_time(broker: Broker) -> None:
+@either
+def test_longer_each_time(broker: Broker, ends: Ends) -> None:
     orders = broker.declare_queue("orders", redelivery_delay=0.001, redelivery_multiplier=1000)
     orders.publish(b"x")
     for deliveries in range(3):
         message = orders.get(timeout=PATIENCE)
         assert message.deliveries == deliveries
-        message.give_back()
+        ends(broker, message)
     (waiting,) = orders.scheduled()
     assert 990 < waiting.deliver_at.timestamp() - time.time() <= 1000.001
 
@@ -74,7 +90,8 @@ def test_it_is_listed_and_can_be_cancelled(broker: Broker) -> None:
     assert orders.cancel_scheduled(waiting.id)
 
 
-def test_after_so_many_deliveries_it_is_dead(broker: Broker) -> None:
+@either
+def test_after_so_many_deliveries_it_is_dead(broker: Broker, ends: Ends) -> None:
     orders = broker.declare_queue(
         "orders", redelivery_delay=0.001, max_deliveries=3, dead_letter="dead"
     )
@@ -82,7 +99,7 @@ def test_after_so_many_deliveries_it_is_dead(broker: Broker) -> None:
     for deliveries in range(3):
         message = orders.get(timeout=PATIENCE)
         assert message.deliveries == deliveries
-        message.give_back()
+        ends(broker, message)
     with broker.queue("dead").get(timeout=PATIENCE) as letter:
         assert letter.properties["dead.deliveries"] == 3
         assert letter.deliveries == 0

@@ -7,14 +7,16 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import shmbroker
-from shmbroker.core.codes import EMPTY, INVALID, OK
+from shmbroker.core.codes import DISCONNECTED, EMPTY, INVALID, OK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.detail import detail_of
+from tests.support.holding import holding
 
 WATCHDOG_S = 60
 SHORT_NS = 2_000_000
@@ -136,6 +138,25 @@ def test_the_time_out_holds_though_somebody_wakes_it_all_the_time(queue: shmbrok
         disturber.join()
         lib.sb_queue_port_return(queue._queue, port[0])
     assert answer == (0, [EMPTY])
+
+
+@pytest.mark.parametrize("how", ["killed", "expelled"])
+def test_who_waits_for_long_hears_of_a_death(
+    broker: shmbroker.Broker, url: str, tmp_path: Path, how: str
+) -> None:
+    """Also of its own, and nobody else is there who repairs."""
+    queue = broker.declare_queue("held", slots=16)
+    queue.publish(b"x")
+    wait = (queue._queue, lib.SB_A_MESSAGE, lib.SB_ANY_NUMBER)
+    with holding(url, ["held"], tmp_path) as holder, shmbroker.connect(url) as operator:
+        (us,) = (each for each in operator.participants() if each.id == broker.participant)
+        wait_any(wait, timeout_ns=0)  # it repairs, and the next one does not at once
+        if how == "killed":
+            holder.kill()
+        else:
+            lib.sb_participant_disconnect(operator._connection, us.id, us.connected_at)
+        answer = wait_any(wait, timeout_ns=WATCHDOG_S * 1_000_000_000)
+        assert answer == (1, [OK if how == "killed" else DISCONNECTED])
 
 
 HOLDS = """

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
+import time
 from pathlib import Path
 from random import Random
 
@@ -11,7 +13,9 @@ import pytest
 
 import shmbroker
 from shmbroker import aio
+from shmbroker.perf.machine.process import Process
 from tests.ipc.aio.loop import run
+from tests.support.host import PATIENCE
 from tests.support.victim import KILLS, Confirm, dying
 
 
@@ -172,6 +176,24 @@ def test_asyncio(vhost: str) -> None:
             return found
 
     assert asyncio.run(main()) == [b"kept", b"new"]
+
+
+def test_who_looks_again_and_again_gets_what_was_scheduled(
+    queue: shmbroker.Queue, url: str, tmp_path: Path
+) -> None:
+    """By a program that has ended, and nobody else is there."""
+
+    def schedules() -> None:
+        with shmbroker.connect(url) as broker:
+            broker.queue("q").publish(b"7", properties={"odd": True}, deliver_after=0.01)
+            os._exit(0)
+
+    assert Process(schedules, tmp_path / "errors").has_ended(PATIENCE)
+    ends_at = time.monotonic() + PATIENCE
+    found: list[int] = []
+    while not found and time.monotonic() < ends_at:
+        found = taken(queue, "odd = TRUE")
+    assert found == [7]
 
 
 def test_nothing_is_lost_or_passed_over_whenever_one_is_killed(

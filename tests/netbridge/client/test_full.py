@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,18 @@ import pytest
 
 import shmbroker
 import shmbroker.aio
-from shmbroker import MessageTooLarge, QueueFull
+from shmbroker import ArenaFull, Broker, MessageTooLarge, QueueFull
+from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.netbridge.remote.session import SessionLimits
+from shmbroker.netbridge.serving.commit import Commit
+from shmbroker.netbridge.serving.producer import Producer
 from shmbroker.netbridge.wire.words import Verb
 from tests.support.client_api import PATIENCE, Api, Begun, beside, it, result
 from tests.support.serving import Site
 
 SLOTS = 8
+TRIES_MAX = 200
+"""In a second, with naps of some milliseconds."""
 MANY = 3000
 """More than may be open for a producer."""
 LARGE = [bytes(100 << 10)] * 12
@@ -74,6 +80,48 @@ async def _is_said(api: Api, broker: Any, begun: Begun) -> None:
         if broker._session._client.calls.of(Verb.PUBLISH):
             return
         await asyncio.sleep(0.001)
+
+
+async def _gets_bytes(api: Api, broker: Any) -> None:
+    """The oldest is worked on, so the ring has no more room than before."""
+    queue = await it(broker.declare_queue("q", max_bytes=8192))
+    await it(queue.publish_many([bytes(2000)] * 3))
+    _oldest, *others = await it(queue.get_many(3, timeout=PATIENCE))
+
+    async def publishes() -> None:
+        await it(queue.publish(bytes(4000)))
+
+    begun = beside(api, publishes())
+    await _is_said(api, broker, begun)
+    for message in others:
+        await it(message.ack())
+    await result(begun)
+
+
+def test_bytes_that_are_free_are_found_whatever_is_the_oldest(api: Api) -> None:
+    api.run(_gets_bytes)
+
+
+async def _gets_its_share(api: Api, broker: Any) -> None:
+    body = bytes(50_000)
+    one, other = [
+        await it(broker.declare_queue(name, max_producer_bytes="1MiB")) for name in ("one", "other")
+    ]
+    with pytest.raises(QueueFull):
+        while True:
+            await it(one.publish(body, timeout=0))
+
+    async def publishes() -> None:
+        await it(other.publish(body))
+
+    begun = beside(api, publishes())
+    await _is_said(api, broker, begun)
+    await it(one.purge())
+    await result(begun)
+
+
+def test_its_share_is_found_whichever_queue_had_it(api: Api) -> None:
+    api.run(_gets_its_share)
 
 
 async def _is_behind_many(api: Api, broker: Any) -> None:
@@ -155,6 +203,64 @@ async def _commits(api: Api, broker: Any) -> None:
 
 def test_a_commit_makes_the_room_that_is_waited_for(api: Api) -> None:
     api.run(_commits)
+
+
+def tries(monkeypatch: pytest.MonkeyPatch, of: type[Any], verb: str) -> list[None]:
+    """One for each call of this."""
+    made: list[None] = []
+    method = getattr(of, verb)
+
+    def counted(self: Any) -> None:
+        made.append(None)
+        method(self)
+
+    monkeypatch.setattr(of, verb, counted)
+    return made
+
+
+def over_link(site: Site) -> Broker:
+    password = "correct horse battery"
+    return shmbroker.connect(f"tcp://127.0.0.1:{site.port}", user="site", password=password)
+
+
+def test_room_for_a_part_of_a_transaction_is_not_tried_all_the_time(
+    served: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = tries(monkeypatch, Commit, "go_on")
+    with over_link(served) as broker:
+        queue = broker.declare_queue("q", slots=SLOTS)
+        queue.publish_many([b"x"] * (SLOTS - 2))
+        transaction = broker.transaction()
+        for _ in range(5):
+            transaction.publish(queue, b"y")
+        with pytest.raises(QueueFull):
+            transaction.commit(timeout=1.0)
+        assert len(queue) == SLOTS - 2
+    assert len(made) < TRIES_MAX
+
+
+def test_a_publish_waits_for_the_arena_without_trying_all_the_time(
+    vhost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = tries(monkeypatch, Producer, "_go_on")
+    vhosts.delete(vhost)
+    vhosts.create(vhost, arena_bytes=1 << 20)
+    with shmbroker.connect(f"shm://{vhost}") as local:
+        site = Site(local, tmp_path)
+        with site.served(), over_link(site) as broker, shmbroker.connect(f"shm://{vhost}") as other:
+            queue = broker.declare_queue("q")
+            hog = other.declare_queue("hog")
+            with pytest.raises(ArenaFull):
+                while True:
+                    hog.publish(bytes(10_000))
+            with pytest.raises(QueueFull):
+                queue.publish(bytes(100_000), timeout=1.0)
+            assert len(made) < TRIES_MAX
+            local.queue("hog").purge()
+            later = threading.Timer(0.1, other.close)
+            later.start()
+            queue.publish(bytes(100_000), timeout=PATIENCE)
+            later.join()
 
 
 def test_what_waits_for_room_waits_for_its_own_program(vhost: str, tmp_path: Path) -> None:
