@@ -65,6 +65,8 @@ def of_broker(broker: Broker, folder: Path) -> list[Finding]:
     found: list[Finding] = []
     with suppress(Error, OSError):
         told = read_whole(folder / RUN / shown.FILE, trust.seen_files())
+        if not shown.is_configured(folder, told):
+            told = {}
         found += too_far.findings(folder, told)
         found += stuck.findings(broker, folder, told)
         found += lessened.findings(folder)

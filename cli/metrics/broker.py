@@ -24,6 +24,8 @@ from shmbroker.ipc.instance.status import DOWN, RUN, Status
 from shmbroker.ipc.instance.store import journal_of
 from shmbroker.ipc.instance.whole import read_whole
 from shmbroker.netbridge.cluster.handler import STATES as GROUPING
+from shmbroker.netbridge.clustered.shown import FILE as CLUSTER
+from shmbroker.netbridge.clustered.shown import is_configured
 from shmbroker.netbridge.member.draining import Phase
 from shmbroker.netbridge.member.standing import State as Standing
 from shmbroker.netbridge.pair.told import State as PairState
@@ -33,7 +35,7 @@ ASKED_SECONDS: Final = 0.1
 STATES: Final = (DOWN, "starting", "passive", "promoting", "restoring", "live", "handing over",
                  "stopped", "failed")  # fmt: skip
 LEVELS: Final = ("shm", "disk", "replicated", "disk+replicated")
-PARTS: Final = {"ha": "ha", "pair": "ha", "cluster": "cluster", "replicas": "replicas",
+PARTS: Final = {"ha": "ha", "pair": "ha", CLUSTER: "cluster", "replicas": "replicas",
                 PROGRAMS: PROGRAMS}  # fmt: skip
 """Files of run/, and the noun of the order that has the broker write each."""
 NODE_DIGITS: Final = 8
@@ -106,7 +108,7 @@ def shown(folder: Path, *, asks: bool) -> dict[str, tuple[dict[str, Any], float]
     found = {}
     for part in there:
         told = read_whole(run / part, trust.seen_files())
-        if told:
+        if told and (part != CLUSTER or is_configured(folder, told)):
             found[part] = told, max(0.0, time.time() - (run / part).stat().st_mtime)
     return found
 
@@ -147,7 +149,8 @@ def of_cluster(
 ) -> None:
     for each in told["nodes"]:
         node = f"{each['name']}/{each['node'][:NODE_DIGITS]}"
-        sheet.put("cluster_node_up", each["state"] in ("up", "here"), *labels, node)
+        is_up = each["state"] == "up" or (each["state"] == "here" and found.process is not None)
+        sheet.put("cluster_node_up", is_up, *labels, node)
         sheet.put("cluster_node_backups", len(each["backups"]), *labels, node)
         if "waiting" in each:
             sheet.put("cluster_node_waiting", each["waiting"], *labels, node)
@@ -190,7 +193,7 @@ def of_replicas(
 SHOWING: Final = {
     "ha": of_member,
     "pair": of_pair,
-    "cluster": of_cluster,
+    CLUSTER: of_cluster,
     "replicas": of_replicas,
     PROGRAMS: of_programs,
 }

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from shmbroker.ipc.base.errors import Error
+from shmbroker.ipc.instance.config.config import empty_tables, read
 from shmbroker.ipc.message.properties import unpack
 from shmbroker.netbridge.cluster.advert import Binding, Queue
 from shmbroker.netbridge.cluster.machine import Membership
@@ -19,6 +21,12 @@ QUEUES_FILE: Final = "cluster-queues"
 """Beside it, written when somebody asks: it may be long."""
 GROUPS_FILE: Final = "cluster-groups"
 """The same, of groups."""
+
+
+def is_configured(folder: Path, told: Mapping[str, Any]) -> bool:
+    """What was said of a cluster stays in run/ when the broker leaves it."""
+    table = f"cluster.{told.get('cluster')}"
+    return table in empty_tables(folder) or any(key.startswith(f"{table}.") for key in read(folder))
 
 
 def whole(name: str, machine: Membership, *, votes: bool) -> dict[str, Any]:

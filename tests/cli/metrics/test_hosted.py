@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,8 @@ import pytest
 from shmbroker.cli.colocated import FILE as COLOCATED
 from shmbroker.cli.metrics.exposition import text
 from shmbroker.cli.scale_down import FILE as SCALE_DOWN
-from shmbroker.ipc.instance import process
+from shmbroker.ipc.instance import ordering, process
+from shmbroker.ipc.instance.config.config import FILE
 from shmbroker.ipc.instance.creation import create
 from shmbroker.ipc.instance.status import RUN, Sign, Status
 from shmbroker.ipc.instance.whole import write_whole
@@ -51,3 +54,28 @@ def test_how_far_a_scale_down_is(live: Path) -> None:
     assert found.of("scale_down_messages") == 1000
     assert found.of("scale_down_moved_messages") == 300
     assert says(live, SCALE_DOWN, to="", **moving).all("scale_down_messages") == []
+
+
+def test_a_cluster_that_was_left_is_told_no_more(live: Path) -> None:
+    before = signal.signal(ordering.SIGNAL, signal.SIG_IGN)  # a broker says it anew then
+    try:
+        _tells_of_its_cluster(live)
+    finally:
+        signal.signal(ordering.SIGNAL, before)
+
+
+def _tells_of_its_cluster(live: Path) -> None:
+    here, far = (
+        {"name": name, "node": name * 8, "state": state, "backups": []}
+        for name, state in (("a", "here"), ("b", "missing"))
+    )
+    told = {"cluster": "town", "nodes": [here, far], "lives": 2, "can-vote": False}
+    assert says(live, "cluster", **told, duplicates=[]).all("cluster_node_up") == []
+    file = live / FILE
+    file.write_text(file.read_text() + "\n[cluster.town]\nmax-hops = 1\n")
+    found = says(live, "cluster", **told, duplicates=[])
+    assert found.of("cluster_node_up", node="a/aaaaaaaa") == 1
+    assert found.of("cluster_node_up", node="b/bbbbbbbb") == 0
+    ended = Status("stopped")
+    write_whole(live / RUN / "status", asdict(ended))
+    assert Samples(text(live)).of("cluster_node_up", node="a/aaaaaaaa") == 0
