@@ -139,6 +139,9 @@ def summary(done: Publisher, queue: str | None, exchange: str | None) -> str:
     if done.unconfirmed:
         which = "" if published == 1 else "the last "
         return f"{published:,} published, {which}not confirmed: it is in shared memory"
+    if done.unknown:
+        where = f"queue {queue!r}" if exchange is None else f"exchange {exchange!r}"
+        return f"{messages} to {where}; whether one more was published is unknown"
     if exchange is None and taken < published:
         return f"nothing to queue {queue!r}: a message with this id was published before"
     if exchange is None:

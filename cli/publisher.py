@@ -40,6 +40,8 @@ class Publisher:
         """By how many queues."""
         self.unconfirmed = 0
         """Published, and not known to be safe."""
+        self.unknown = 0
+        """Nobody has said whether they are published: the link was lost, or the broker hangs."""
         self.waits = False
         """For a confirm."""
         self._level: Confirm | None = None
@@ -51,7 +53,11 @@ class Publisher:
     def __call__(self, body: bytes) -> None:
         self._begin(body)
         room = f"waiting for room: {self._place} is full"
-        self.taken += self._patiently(self._publish, QueueFull, lambda: room)
+        try:
+            self.taken += self._patiently(self._publish, QueueFull, lambda: room)
+        except Unconfirmed:
+            self.unknown += 1
+            raise
         self.published += 1
         if self.waits:
             self.unconfirmed += 1
@@ -163,7 +169,11 @@ class FarExchangePublisher(Publisher):
         self._options = options
 
     def __call__(self, body: bytes) -> None:
-        self.taken += self._exchange.publish(body, timeout=self._timeout, **self._options)
+        try:
+            self.taken += self._exchange.publish(body, timeout=self._timeout, **self._options)
+        except Unconfirmed:
+            self.unknown += 1
+            raise
         self.published += 1
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
+from subprocess import PIPE, Popen
 from threading import Thread
 from typing import Any, NamedTuple
 
@@ -19,11 +22,12 @@ import shmbroker
 from shmbroker import NotLocal
 from shmbroker.cli.connection import NEEDS_MEMORY
 from shmbroker.cli.main import root
+from shmbroker.ipc.instance import status
 from shmbroker.netbridge.client import connecting
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.words import Role
 from shmbroker.perf.machine.port import free_port
-from tests.cli.command import eventually
+from tests.cli.command import COMMAND, eventually
 from tests.conftest import vhost_for_a_while
 from tests.netbridge.broker.conftest import PASSWORD, made
 from tests.support.link import PATIENCE
@@ -120,6 +124,33 @@ def test_a_queue_that_is_full_by_bytes_says_so(far: Words) -> None:
         with pytest.raises(click.ClickException, match="'small' is full"):
             far("queue", verb, "three", "small")
     assert listed(far("browse", "small", "--json"), "body") == ["a", "b"]
+
+
+@pytest.mark.parametrize("place", ["queue", "exchange"])
+def test_what_nobody_knows_of_is_said(far: Words, broker: Served, place: str) -> None:
+    name = f"doubted-{place}"
+    far("queue", "declare", name)
+    far("exchange", "declare", name, "fanout")
+    far("bind", name, name)
+    where = [name] if place == "queue" else ["--exchange", name]
+    url = f"{broker.url}?call-timeout=3s"
+    words = [COMMAND, "pub", *where, "--lines", "--timeout", "1s", "--url", url]
+    process = status.read(broker.folder).process
+    assert process is not None
+    with Popen(words, stdin=PIPE, stderr=PIPE) as publishing:
+        assert publishing.stdin is not None
+        publishing.stdin.write(b"a\n")
+        publishing.stdin.flush()
+        eventually(lambda: json.loads(far("queue", "stat", name, "--json"))["depth"] == 1)
+        os.kill(process.pid, signal.SIGSTOP)
+        try:
+            _, said = publishing.communicate(b"b\n", timeout=PATIENCE)
+        finally:
+            os.kill(process.pid, signal.SIGCONT)
+    assert publishing.returncode == 1
+    assert f"1 message to {place} '{name}'; whether one more was published is unknown" in (
+        said.decode()
+    )
 
 
 def test_queues_and_their_messages(far: Words) -> None:
