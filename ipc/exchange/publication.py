@@ -7,7 +7,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.core.codes import DIFFERENT, FULL, INTERRUPTED, NOT_FOUND
-from shmbroker.core.layout import CONFIRM_SHM
+from shmbroker.core.layout import CONFIRM_SHM, FAIL
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import Error, Unconfirmed, Unroutable, error_for
@@ -213,7 +213,8 @@ class Publication:
         return error
 
     def full_queue(self) -> Any:
-        """After QueueFull: the queue, as C knows it, that had no room."""
+        """After QueueFull: the queue, as C knows it, that had no room; QueueFull if it fails then,
+        and nobody waits."""
         queue = ffi.new("sb_queue **")
         code = lib.sb_exchange_full(
             self._exchange._exchange, *self._message[2:6], self._progress.done, queue
@@ -222,7 +223,10 @@ class Publication:
             raise self._error(code, "")
         if queue[0] == ffi.NULL:
             raise self._error(FULL, ", whose bindings have changed meanwhile")
-        return self._exchange._broker._handles.opened(queue[0])
+        full = self._exchange._broker._handles.opened(queue[0])
+        if lib.sb_when_full(full) == FAIL:
+            raise self._error(FULL, "")
+        return full
 
     def _error(self, code: int, had: str) -> Error:
         detail = detail_of(code)

@@ -49,11 +49,11 @@ def test_what_was_passed_over_is_not_looked_at_again(broker: Broker, ring: Queue
     queue = filled(broker, "orders", 7)
     fetch = Fetch(3, 2)
     passed = pass_over(queue, ring, 1, None, 0, copies=False, fetch=fetch)
-    assert passed == (1, False, 3)
+    assert passed[:3] == (1, False, 3)
     passed = pass_over(queue, ring, 64, None, 0, copies=False, fetch=fetch, begin=6)
-    assert passed == (0, False, 7)
+    assert passed[:3] == (0, False, 7)
     passed = pass_over(queue, ring, 64, None, 0, copies=False, fetch=fetch, begin=passed.end)
-    assert passed == (0, False, 7)
+    assert passed[:3] == (0, False, 7)
     assert fetched(queue, ring, 3, 2) == 1, "it is there"
 
 
@@ -66,7 +66,7 @@ def test_it_ends_at_what_is_not_synced_yet(
             queue.publish(b"x", confirm="disk")
     queue.publish_many([b"y"] * 4, confirm="shm")
     passed = pass_over(queue, ring, 64, None, 0, copies=False, fetch=Fetch(1, 0))
-    assert passed == (3, False, 3)
+    assert passed[:3] == (3, False, 3)
     assert queue.published == 7
 
 

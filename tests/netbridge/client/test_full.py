@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -186,8 +187,10 @@ async def _is_refused(api: Api, broker: Any) -> None:
         await it(broker.bind("all", queue, queue.name))
     with pytest.raises(MessageTooLarge):
         await it(exchange.publish(bytes(10_000), key="small", timeout=PATIENCE))
+    began = time.monotonic()
     with pytest.raises(QueueFull):
         await it(exchange.publish(b"x", key="full", timeout=PATIENCE))
+    assert time.monotonic() - began < PATIENCE / 2, "it has waited"
     assert await it(exchange.publish(b"y", key="small", timeout=PATIENCE)) == 1
     assert await it(small.receive(timeout=PATIENCE)) == b"y"
 

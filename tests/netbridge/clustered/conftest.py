@@ -164,14 +164,19 @@ class Cluster:
         )
 
     def copied(
-        self, name: str, holds: Callable[[set[tuple[str, str, bool]]], bool]
+        self,
+        name: str,
+        holds: Callable[[set[tuple[str, str, bool]]], bool],
+        exchanges: frozenset[str] = frozenset(),
     ) -> dict[str, Any]:
-        """What this one shows of the queues of all, once that holds of them."""
+        """What this one shows of the queues of all, once that holds of them, and it knows bindings
+        of these exchanges."""
         late = time.monotonic() + PATIENCE
         while True:
             assert self.order(name, verb="queues") == ""
             told = read_whole(self[name].folder / status.RUN / QUEUES_FILE)
-            if holds({(at["queue"], at["name"], at["consumed"]) for at in told["queues"]}):
+            is_so = holds({(at["queue"], at["name"], at["consumed"]) for at in told["queues"]})
+            if is_so and exchanges <= {at["exchange"] for at in told["bindings"]}:
                 return told
             assert time.monotonic() < late, f"{name} says {told}\n{self.story()}"
             time.sleep(0.05)  # nothing tells that a board has changed

@@ -113,7 +113,11 @@ def test_a_cluster_is_for_some_addresses_only(cluster: Cluster) -> None:
         for name in ("stocks", "news"):
             broker.declare_exchange(name, "fanout")
             broker.bind(name, "orders.far")
-        told = cluster.copied("east", lambda queues: {each[0] for each in queues} >= {"orders.far"})
+        told = cluster.copied(
+            "east",
+            lambda queues: {each[0] for each in queues} >= {"news.paper", "orders.far"},
+            exchanges=frozenset({"news"}),
+        )
         assert {each["name"] for each in told["queues"]} == {"west"}
         assert {each["queue"] for each in told["queues"]} == {"news.paper", "orders.far"}
         assert {each["exchange"] for each in told["bindings"]} == {"news"}
