@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from shmbroker.ipc.aio.bell import Bell
 from shmbroker.ipc.base.errors import Empty, Error, QueueFull, Unconfirmed
+from shmbroker.ipc.base.nap import longer
 from shmbroker.ipc.base.timeout import Seconds, nanoseconds, seconds
 
 Result = TypeVar("Result")
@@ -18,10 +19,6 @@ NOT_YET = (Empty, QueueFull, Unconfirmed)
 TURN = 32
 """Who always finds something would never let anybody else run: after so many the loop goes round.
 Before trying, not after: what was taken is never in the hands of somebody who is cancelled."""
-
-
-NAP_S = 0.001
-NAP_S_MAX = 0.016
 
 
 class Patience:
@@ -64,15 +61,15 @@ class Patience:
     ) -> Result:
         """Try; after QueueFull, say, again and again: there is no bell for this."""
         end = None if timeout is None else monotonic() + seconds(timeout)
-        nap = NAP_S
+        nap = 0.0
         while True:
             try:
                 return attempt()
             except not_yet:
                 if end is not None and monotonic() >= end:
                     raise
+            nap = longer(nap)
             await asyncio.sleep(nap)
-            nap = min(2 * nap, NAP_S_MAX)
 
     async def _when_rung(self, attempt: Callable[[], Result], bell: Callable[[], Bell]) -> Result:
         wanted, rung = bell(), None

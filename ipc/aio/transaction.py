@@ -13,6 +13,7 @@ from shmbroker.ipc.aio.queue import Queue
 from shmbroker.ipc.aio.transaction_queue import TransactionQueue
 from shmbroker.ipc.aio.verb import Face, at_once, twin, twin_to
 from shmbroker.ipc.base.errors import InvalidArgument, TransactionEnded, Unconfirmed
+from shmbroker.ipc.base.nap import longer
 from shmbroker.ipc.base.timeout import Seconds, seconds
 from shmbroker.ipc.message.confirm import Confirm, level_of
 from shmbroker.ipc.transaction import transaction as sync
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from shmbroker.ipc.aio.broker import Broker
-
-NAP_S = 0.001
-NAP_S_MAX = 0.016
-"""It may want room for several messages in several queues, and a bell tells of one."""
 
 
 class Transaction(Face, of=sync.Transaction):
@@ -54,12 +51,12 @@ class Transaction(Face, of=sync.Transaction):
     async def commit(self, *, timeout: Seconds | None, confirm: Confirm | None) -> None:
         end = None if timeout is None else monotonic() + seconds(timeout)
         level_of(confirm)  # refuses what is no level
-        nap = NAP_S
+        nap = 0.0  # it may want room in several queues, and a bell tells of one
         while (code := self._sync._commit(0)) in (FULL, UNFINISHED):
             if code == FULL and end is not None and monotonic() >= end:
                 break
+            nap = longer(nap)
             await asyncio.sleep(nap)
-            nap = min(2 * nap, NAP_S_MAX)
         self._sync._check(code, "committing")
         if confirm != "shm":
             left = None if end is None else max(0.0, end - monotonic())
@@ -68,15 +65,15 @@ class Transaction(Face, of=sync.Transaction):
     @twin(sync.Transaction.confirm)
     async def confirm(self, *, level: Confirm | None, timeout: Seconds | None) -> Confirm:
         end = None if timeout is None else monotonic() + seconds(timeout)
-        nap = NAP_S
+        nap = 0.0
         while True:
             try:
                 return self._sync.confirm(level=level, timeout=0)
             except Unconfirmed:
                 if end is not None and monotonic() >= end:
                     raise
+            nap = longer(nap)
             await asyncio.sleep(nap)
-            nap = min(2 * nap, NAP_S_MAX)
 
     rollback = at_once(sync.Transaction.rollback)
 

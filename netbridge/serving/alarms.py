@@ -7,12 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 NEVER = float("inf")
-NAP, NAP_MAX = 0.001, 0.016
-
-
-def longer(nap: float) -> float:
-    """How long to wait before the next try, after one in vain that seemed worth it; 0: none yet."""
-    return min(max(2 * nap, NAP), NAP_MAX)
 
 
 @dataclass(slots=True, order=True)

@@ -26,6 +26,7 @@ from shmbroker.core.layout import (
 )
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import Error, InvalidArgument, NotFound, error_for
+from shmbroker.ipc.base.nap import longer
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.exchange.exchange import Exchange
 from shmbroker.ipc.journal.stored import stored
@@ -36,7 +37,7 @@ from shmbroker.ipc.transaction.transaction import Transaction
 from shmbroker.netbridge.carrier.reached import everything_in, is_durable, queues_behind, serving
 from shmbroker.netbridge.carrier.sleeper import ANY, ROOM
 from shmbroker.netbridge.remote.body import named, told, unpacked
-from shmbroker.netbridge.serving.alarms import Alarm, longer
+from shmbroker.netbridge.serving.alarms import Alarm
 from shmbroker.netbridge.serving.confirms import in_time, wait_for_all
 from shmbroker.netbridge.serving.hands import TakenBatch
 from shmbroker.netbridge.serving.naming import allowed

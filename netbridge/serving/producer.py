@@ -23,11 +23,12 @@ from shmbroker.core.layout import (
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import Error, InvalidArgument, NotFound, error_for
+from shmbroker.ipc.base.nap import longer
 from shmbroker.ipc.message.confirm import LEVELS, level_name
 from shmbroker.ipc.sink.sink import Poured
 from shmbroker.netbridge.carrier.sleeper import ANY, ROOM
 from shmbroker.netbridge.remote.body import PASSED_OVER, SEEN
-from shmbroker.netbridge.serving.alarms import NEVER, Alarm, longer
+from shmbroker.netbridge.serving.alarms import NEVER, Alarm
 from shmbroker.netbridge.serving.confirms import in_time
 from shmbroker.netbridge.serving.destination import Destination
 from shmbroker.netbridge.wire.frame import Command
