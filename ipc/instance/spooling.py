@@ -7,7 +7,6 @@ tried again.
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
 
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.connection.broker import connect
@@ -89,8 +88,7 @@ class Spooling:
         if why == self._said:
             return
         self._said = why
-        with suppress(OSError):  # of a full disk, say, where the log has no room either
-            if why:
-                self._log.write("spool is not written", why=why)
-            else:
-                self._log.write("spool is written")
+        if why:
+            self._log.write("spool is not written", why=why)
+        else:
+            self._log.write("spool is written")
