@@ -11,6 +11,7 @@ from pathlib import Path
 from shmbroker.ipc.instance import process
 from shmbroker.ipc.instance.status import Sign, Status
 from tests.cli.command import Shell, eventually
+from tests.support.stopped import stop
 
 
 def codes(shell: Shell, folder: Path) -> tuple[int, int, int]:
@@ -37,7 +38,7 @@ def test_the_three_questions(
     assert eventually(lambda: codes(shell, backup) == (0, 2, 0))
     assert "do not restart it for that" in shell("check", "ready", str(backup)).out
     pid = shell.does("status", str(live), "--json").json["process"]
-    os.kill(pid, signal.SIGSTOP)
+    stop(pid)
     try:
         assert eventually(lambda: codes(shell, live)[:2] == (2, 2))
         hangs = eventually(
@@ -61,7 +62,7 @@ def test_who_is_stopped_or_dead_could_not_take_over(shell: Shell, tmp_path: Path
         sign.show(Status("passive", is_announced=True, process=of))
         try:
             assert shell("check", "standby", str(folder)).code == 0
-            os.kill(pid, signal.SIGSTOP)
+            stop(pid)
             stopped = shell("check", "standby", str(folder))
             assert (stopped.code, "its process is stopped" in stopped.out) == (2, True)
         finally:

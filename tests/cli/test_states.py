@@ -4,13 +4,12 @@ changes no role: SEMANTICS 13.
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 from tests.cli.command import PATIENCE_SECONDS, Shell
+from tests.support.stopped import stop
 
 OF_MEMORY = (
     "queue list", "queue stat orders", "queue explain orders", "queue groups orders",
@@ -63,7 +62,7 @@ def test_what_is_read_of_a_broker_in_every_state(
     reads_folder(shell, backup, "passive", processes[backup].pid)
     shell.does("stop", str(backup), "--timeout", "60s")
     reads_folder(shell, backup, "stopped", None)
-    os.kill(processes[live].pid, signal.SIGSTOP)
+    stop(processes[live].pid)
     reads_memory(shell)
     reads_folder(shell, live, "live", processes[live].pid)
     processes[live].kill()

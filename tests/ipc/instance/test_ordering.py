@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 import threading
@@ -15,6 +13,7 @@ from typing import Any, cast
 from shmbroker.ipc.instance import creation, ordering, status
 from shmbroker.ipc.instance.instance import Instance
 from shmbroker.ipc.instance.whole import write_whole
+from tests.support.stopped import stop
 
 ORDERS = """
 import sys
@@ -65,7 +64,7 @@ def test_who_gives_an_order_and_stands_still_holds_up_nobody_for_ever(tmp_path: 
         try:
             assert other.stdout is not None
             assert other.stdout.readline() == b"alone\n"
-            os.kill(other.pid, signal.SIGSTOP)
+            stop(other.pid)
             began = time.monotonic()
             assert not ordering.asked_to_show(tmp_path, "programs", 0.2)
             assert time.monotonic() - began >= 0.2

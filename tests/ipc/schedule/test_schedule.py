@@ -23,6 +23,7 @@ from shmbroker.core.codes import OK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.schedule.scheduled import ring_of
 from shmbroker.perf.machine.process import Process
+from tests.support.stopped import stop
 from tests.support.victim import KILLS, Confirm, dying
 
 SOON = 0.01
@@ -396,7 +397,7 @@ def test_its_mover_may_be_stopped(vhost: str, orders: Queue, tmp_path: Path) -> 
     random, got = Random(5), []
     try:
         while len(got) < 500:
-            os.kill(mover.pid, signal.SIGSTOP)
+            stop(mover.pid)
             time.sleep(random.uniform(0, 0.02))
             with suppress(Empty):
                 got += [NUMBERED.unpack(body)[0] for body in orders.receive_many(64, timeout=0.1)]

@@ -22,6 +22,7 @@ from shmbroker.ipc.journal.replay import Replay
 from shmbroker.perf.machine.process import Process
 from tests.support.host import PATIENCE, after_the_host_died, journaling
 from tests.support.killed import KILLS
+from tests.support.stopped import stop
 
 QUEUES = ("in", "left", "right")
 SLOTS = 16384
@@ -232,7 +233,7 @@ def test_one_whose_process_is_stopped_half_way_holds_up_nobody_for_long(
         try:
             os.read(begun, 1)
             for _ in range(20):
-                os.kill(process.pid, signal.SIGSTOP)
+                stop(process.pid)
                 broker.queue("left").publish(b"other", timeout=PATIENCE)
                 os.kill(process.pid, signal.SIGCONT)
         finally:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -31,6 +29,7 @@ from tests.cli.command import COMMAND, eventually
 from tests.conftest import vhost_for_a_while
 from tests.netbridge.broker.conftest import PASSWORD, made
 from tests.support.link import PATIENCE
+from tests.support.stopped import stopped
 
 Words = Callable[..., str]
 once = cache(Stretched)
@@ -142,11 +141,8 @@ def test_what_nobody_knows_of_is_said(far: Words, broker: Served, place: str) ->
         publishing.stdin.write(b"a\n")
         publishing.stdin.flush()
         eventually(lambda: json.loads(far("queue", "stat", name, "--json"))["depth"] == 1)
-        os.kill(process.pid, signal.SIGSTOP)
-        try:
+        with stopped(process.pid):
             _, said = publishing.communicate(b"b\n", timeout=PATIENCE)
-        finally:
-            os.kill(process.pid, signal.SIGCONT)
     assert publishing.returncode == 1
     doubt = f"1 message to {place} '{name}'; whether one more was published is unknown"
     assert doubt in said.decode()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import socket
 import subprocess
 import sys
@@ -130,10 +129,10 @@ def test_a_table_of_a_broker_that_hangs_is_read(two: Two) -> None:
     two.started()
     two.becomes("up")
     assert two.near.process is not None
-    two.near.process.send(signal.SIGSTOP)
+    two.near.process.stop()
     listed = run_cli(["link", "list", "--json", "--vhost", two.near_vhost])
     assert json.loads(listed.stdout)[0]["state"] == "up"
-    two.near.process.send(signal.SIGCONT)
+    two.near.process.go_on()
 
 
 def test_times_of_append_to_confirm_are_counted(two: Two) -> None:

@@ -3,7 +3,6 @@ and goes on there when it serves."""
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 from collections import Counter
@@ -167,12 +166,12 @@ def test_who_reached_a_passive_broker_alone_hears_that(group: Group) -> None:
     group.up()
     listening(group.backup)
     assert group.live.process is not None
-    group.live.process.send(signal.SIGSTOP)
+    group.live.process.stop()
     try:
         with pytest.raises(ConnectionClosed, match="passive"):
             group.program(group.uri(1, more="&reconnect-deadline=2s"))
     finally:
-        group.live.process.send(signal.SIGCONT)
+        group.live.process.go_on()
 
 
 def test_it_names_the_live(group: Group) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -327,9 +326,9 @@ def test_silence_is_told(world: World) -> None:
     far = world.begin("far")
     world.begin("near")
     world.said("near", state="up")
-    far.send(signal.SIGSTOP)
+    far.stop()
     assert world.said("near", state="lost").startswith("silence")
-    far.send(signal.SIGCONT)
+    far.go_on()
     world.near.queue(SOURCE).publish(b"after it")
     assert received(world.far, 1) == [b"after it"]
 

@@ -101,7 +101,7 @@ def stands_still(cluster: Cluster, name: str, small: Queue, found: list[bytes]) 
     until(cluster, lambda: len(small) == small.slots)
     process = cluster[name].process
     assert process is not None
-    os.kill(process.pid, signal.SIGSTOP)
+    process.stop()
     found += taken(small, 20)
     late = time.monotonic() + 2.0
     while len(small) < small.slots and time.monotonic() < late:
@@ -187,7 +187,7 @@ def test_what_is_sent_to_one_that_is_back_stays_for_it(cluster: Cluster) -> None
             count += 1
         process = cluster["west"].process
         assert process is not None
-        process.send(signal.SIGSTOP)
+        process.stop()
         try:
             sends(cluster, "east", way, numbers(count, count + 3))
             cluster["east"].kill()
@@ -198,7 +198,7 @@ def test_what_is_sent_to_one_that_is_back_stays_for_it(cluster: Cluster) -> None
             with at(cluster, "east") as east:
                 assert len(bodies(east.queue("orders"))) == count - 1
         finally:
-            process.send(signal.SIGCONT)
+            process.go_on()
         until(cluster, lambda: waits(cluster, "east", way) == 0)
         assert bodies(here) == numbers(count - 1, count + 3)
     with at(cluster, "east") as east:

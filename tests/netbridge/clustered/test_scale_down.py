@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -232,7 +231,7 @@ def test_whoever_does_not_answer_in_time_does_not_get_it(cluster: Cluster) -> No
         west.declare_queue("orders", durable=True).publish(b"1")
         far = cluster["east"].process
         assert far is not None
-        far.send(signal.SIGSTOP)
+        far.stop()
         code, said = stop(cluster)
     assert code == 1
     assert "not scaled down: east: no answer in 0.2 s (call-timeout)" in said

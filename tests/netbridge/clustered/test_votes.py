@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-
 import pytest
 
 from shmbroker.netbridge.clustered.owner import VOTES
@@ -67,7 +65,7 @@ def test_who_is_forgotten_is_voted_for_no_more(cluster: Cluster) -> None:
     until(lambda: node in state.read(votes)[1])
     backup = cluster["east2"].process
     assert backup is not None
-    backup.send(signal.SIGSTOP)  # before it can ask for the next epoch, which would be kept
+    backup.stop()  # before it can ask for the next epoch, which would be kept
     cluster["east"].kill()
     cluster["east2"].kill()
     cluster.sees("north", "west", missing=("east",))
