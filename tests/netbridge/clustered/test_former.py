@@ -16,7 +16,7 @@ from tests.netbridge.clustered.test_balancing import on_their_way, sets_in, unti
 from tests.netbridge.clustered.test_grouping import HAS, has_handler
 from tests.netbridge.clustered.test_redistribution import at
 
-HANDLER = {"grouping__mine__type": "local", "grouping__mine__timeout": "500ms"}
+HANDLER = {"grouping__mine__type": "local", "grouping__mine__timeout": "30s"}
 CARRIES: dict[str, object] = {
     "cluster__town__max_hops": 1, "cluster__town__message_load_balancing": "strict",
 }  # fmt: skip
