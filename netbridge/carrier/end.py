@@ -45,6 +45,7 @@ TURNS_MAX = 16
 """Steps of a machine in a turn of the thread; then others have theirs."""
 AGAIN_SECONDS = 0.1
 """When a message is set aside again for which there was no room."""
+NOT_CARRIED = "this broker takes no messages of its cluster: its max-hops is 0"
 
 
 class Owner(Protocol):
@@ -261,6 +262,9 @@ class End:
 
     def _open(self, said: OpenSink) -> None:
         handshake = self.machine.handshake
+        if handshake.role is Role.CLUSTER and not self.thread.node:
+            self.does(self.machine.unopened(said.target, NOT_CARRIED, time.monotonic()))
+            return
         travels = is_of_network(handshake.role, handshake.link)
         is_agent = is_of_agent(handshake.role, handshake.link)
         agent = handshake.peer.node if is_agent and handshake.peer is not None else b""

@@ -79,9 +79,12 @@ class _Relay:
 
 
 class Adverts:
-    def __init__(self, incarnation: bytes) -> None:
+    def __init__(self, incarnation: bytes, *, tells: bool = True) -> None:
+        """`tells`: False, if others are to know of nothing here."""
         self.board = Board(incarnation)
         """Our own."""
+        self._told = self.board if tells else Board(incarnation)
+        """What others read of it."""
         self._readings: dict[Node, _Reading] = {}
         self._asked: dict[Node, Link] = {}
         """Over which link each live is asked."""
@@ -181,7 +184,7 @@ class Adverts:
 
     def _page(self, of: Node, asked: Ask) -> Told | None:
         if not of:
-            return self.board.page(asked) if self._has_looked else None
+            return self._told.page(asked) if self._has_looked else None
         if not self.is_read(of):
             return None
         relay = self._relays.setdefault(of, _Relay(Board(self.board.incarnation)))

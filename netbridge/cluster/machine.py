@@ -132,8 +132,9 @@ class Membership:
         """In a chain, to all lives that can be reached."""
         self.found: frozenset[str] = frozenset()
         """Uris of lives that discovery has found, as long as it does or somebody is there."""
-        self.adverts = Adverts(incarnation)
-        """What the lives tell each other of their queues."""
+        self.adverts = Adverts(incarnation, tells=terms.hops > 0)
+        """What the lives tell each other of their queues.  One that takes no messages of others has
+        none for them."""
         self._claims: dict[tuple[Node, str], tuple[int, int]] = {}
         """How many lives each of the others has seen since it was started, and the digest of what
         it knew to be forgotten, by node and name: one that was not restarted remembers those that

@@ -83,11 +83,14 @@ class _Source:
 
 @contextmanager
 def _resumed(queue: Queue) -> Iterator[None]:
-    """For a moment: what is not moved stays paused, here and at the next node that has it."""
+    """For a moment: what is not moved stays paused, here and at the next node that has it.  What
+    has expired meanwhile is moved nowhere, and leaves a queue only while it is not paused."""
     is_paused = queue.statistics().is_paused
     if is_paused:
         queue.resume()
     try:
+        if is_paused:
+            queue.expire()
         yield
     finally:
         if is_paused:

@@ -130,6 +130,11 @@ class Groups:
             if former.get(node) is not end:
                 self._does(self.handler.up(node, now))
 
+    @property
+    def reached(self) -> frozenset[Node]:
+        """Other nodes that are talked to."""
+        return frozenset(self._ends)
+
     def heard(self, by: Node, what: Grouped) -> None:
         self._does(self.handler.heard(by, what, time.monotonic()))
 

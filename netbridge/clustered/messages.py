@@ -151,8 +151,9 @@ class Messages:
         heirs = {node: each.heir for node, each in leavers.items()}
         waits, is_new = self._succession.waits, self._succession.is_new
         routes_anew = self._ways.routes_anew
-        known = (self._looks, machine.adverts.known, up, made, len(machine.forgotten), heirs, waits,
-                 is_new, routes_anew, self._ways.orphans)  # fmt: skip
+        talks_to = None if self._groups is None else self._groups.reached
+        known = (self._looks, machine.adverts.known, up, made, talks_to, len(machine.forgotten),
+                 heirs, waits, is_new, routes_anew, self._ways.orphans)  # fmt: skip
         if known == self._known and now < min(self._redistributes_at, self._carries_at):
             return  # many frames say nothing that matters here
         self._known, self._carries_at = known, math.inf

@@ -13,12 +13,14 @@ import zmq
 from zmq import curve_keypair
 from zmq.utils import z85
 
+from shmbroker import Broker
 from shmbroker.netbridge.carrier import listener as module
 from shmbroker.netbridge.carrier.dialled import Dialled
 from shmbroker.netbridge.carrier.link import Link
 from shmbroker.netbridge.carrier.listener import Listener
 from shmbroker.netbridge.carrier.monitor import Event
 from shmbroker.netbridge.carrier.socket import RECEIVED_MAX
+from shmbroker.netbridge.carrier.source import Shipped
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.link.handshake import Near
 from shmbroker.netbridge.link.peer import Identity, Wish
@@ -28,7 +30,7 @@ from shmbroker.netbridge.security.curve import public_of
 from shmbroker.netbridge.security.proof import Channel, NearEnd
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.frame import Refused
-from shmbroker.netbridge.wire.words import Refusal, Role, Standing
+from shmbroker.netbridge.wire.words import Refusal, Role, Standing, TargetKind
 from shmbroker.perf.machine.port import free_port
 from tests.support.link import SITE, credential_of
 
@@ -265,6 +267,29 @@ def test_a_link_goes_by_the_credentials_that_its_thread_has_learnt() -> None:
         assert served[0].has_come.wait(PATIENCE)
         dialled(opened, near, second, old)
         assert served[1].has_come.wait(PATIENCE)
+
+
+def test_a_broker_that_takes_no_messages_of_its_cluster_says_so(broker: Broker) -> None:
+    """It has told of no queue, but what was for it before may still be shipped."""
+    broker.declare_queue("outbox")
+    refused = threading.Event()
+
+    def shows(link: Link) -> None:
+        if "its max-hops is 0" in link.why:
+            refused.set()
+
+    with ExitStack() as opened:
+        near, far = (opened.enter_context(NetworkThread(each)) for each in (broker, None))
+        known = of_cluster("correct horse battery")
+        listener = listening(opened, far, known, Served())
+        link = Link(
+            near, "forwarding", listener.address, known, MINE,
+            [Shipped("outbox", OURS.node.hex(), TargetKind.NODE)], times=TIMES, role=Role.CLUSTER,
+            shows=shows,
+        )  # fmt: skip
+        opened.enter_context(link)
+        assert refused.wait(PATIENCE)
+        assert near.ask(lambda: link.state) != "up"
 
 
 @pytest.mark.parametrize("known", [

@@ -135,6 +135,21 @@ def test_a_backup_neither_asks_nor_is_asked(pair: Town) -> None:
     assert len(told(pair, "east")) == 1
 
 
+def test_one_that_takes_no_messages_tells_of_no_queue(pair: Town) -> None:
+    """Whatever the others know of it they would send messages for."""
+    pair.dies("east")
+    east = pair.add("east", epoch=2, statics=("tcp://west:1",), hops=0)
+    pair.meet()
+    assert pair.copied("west", "east") == {ORDERS, BOUND}, "it has not looked yet"
+    for adverts in ((ORDERS, BOUND), (ORDERS, BILLS)):
+        pair.shows("east", *adverts)
+        assert pair.copied("west", "east") == set()
+        assert pair.members["west"].adverts.is_read(node_of("east"))
+        assert set(east.adverts.board.adverts) == set(adverts), "here it is shown"
+    pair.shows("west", BILLS)
+    assert pair.copied("east", "west") == {BILLS}
+
+
 def test_what_is_forgotten_is_known_no_more(pair: Town) -> None:
     pair.dies("east")
     assert pair.forget("west", "east") == ""

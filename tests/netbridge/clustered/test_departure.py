@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -250,6 +251,24 @@ def test_what_is_paused_stays_so_until_it_is_elsewhere(
     departs._told_of(NORTH, broker)
     [told] = [each for each in members.told[NORTH] if each.get("queue") == "orders"]
     assert told["paused"]
+
+
+def test_what_has_expired_in_a_paused_queue_is_not_waited_for(
+    leaves: tuple[Departure, Successors], broker: shmbroker.Broker
+) -> None:
+    """It is not moved, and nobody else expires it: it would be waited for without end."""
+    departs, _ = leaves
+    bills = broker.declare_queue("bills", expiry_queue="late")
+    bills.pause()
+    bills.publish(b"late", ttl=1e-6)
+    bills.publish(b"in time")
+    late, _ = bills.browse()
+    while time.monotonic_ns() <= late.expires_ns:
+        pass
+    assert departs._moves(bills, broker.queue(towards("town", EAST))) == 1
+    assert count_in(bills) == 0
+    assert [each.body for each in broker.queue("late").browse()] == [b"late"]
+    assert bills.statistics().is_paused
 
 
 def test_what_is_held_goes_to_its_queue_at_a_node_to_which_no_programs_come(

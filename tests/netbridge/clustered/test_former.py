@@ -16,7 +16,7 @@ from tests.netbridge.clustered.test_balancing import on_their_way, sets_in, unti
 from tests.netbridge.clustered.test_grouping import HAS, has_handler
 from tests.netbridge.clustered.test_redistribution import at
 
-HANDLER = {"grouping__mine__type": "local", "grouping__mine__timeout": "500ms"}
+HANDLER = {"grouping__mine__type": "local", "grouping__mine__timeout": "30s"}
 CARRIES: dict[str, object] = {
     "cluster__town__max_hops": 1, "cluster__town__message_load_balancing": "strict",
 }  # fmt: skip
@@ -68,6 +68,34 @@ def test_what_is_published_stays_here(cluster: Cluster, then: dict[str, object])
         assert orders.statistics().depth == 4
         assert grouped.statistics().depth == 2
         assert on_their_way(alone) == waiting
+
+
+def test_the_others_send_nothing_to_a_broker_that_takes_no_messages_any_more(
+    cluster: Cluster,
+) -> None:
+    for name in ("east", "west"):
+        cluster.add(name, **CARRIES).start().becomes("live")
+    cluster.sees("east", "west")
+    with at(cluster, "east") as east, at(cluster, "west") as west:
+        for broker in (east, west):
+            broker.declare_exchange("news", "topic")
+            broker.declare_queue("orders", durable=True)
+        west.declare_queue("there", durable=True)
+        for queue in ("there", "orders"):
+            west.bind("news", queue, "#")
+        until(lambda: sets_in(east) and len(own_bindings(east)) == 2)
+        cluster["west"].kill()
+        cluster.add("alone", shares="west").start().becomes("live")
+        cluster.sees("east", "alone")
+        until(lambda: not own_bindings(east) and not sets_in(east))
+        orders = east.queue("orders")
+        for _ in range(4):
+            orders.publish(b"")
+        assert east.exchange("news").publish(b"", key="a") == 0
+        assert orders.statistics().depth == 4
+        assert on_their_way(east) == 0
+        told = cluster.copied("alone", lambda queues: ("orders", "east", False) in queues)
+        assert "there" in {each["queue"] for each in told["queues"]}
 
 
 def test_bindings_of_a_cluster_that_had_another_name_end(broker: Broker) -> None:

@@ -12,12 +12,17 @@ from shmbroker import Broker, QueueFull
 from shmbroker.ipc.queue.grouped import ROUTES, TIMEOUT
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.netbridge.cluster.address import Addresses
+from shmbroker.netbridge.cluster.advert import Queue as QueueThere
 from shmbroker.netbridge.cluster.group import Drop, Group, Holder, Keep, Routed, Tell, Unrouted
 from shmbroker.netbridge.cluster.grouping import Grouping
 from shmbroker.netbridge.cluster.option import ON_DEMAND
+from shmbroker.netbridge.cluster.redistribution import Here
 from shmbroker.netbridge.cluster.said import Decides, Proposes
 from shmbroker.netbridge.clustered.former import KEPT
 from shmbroker.netbridge.clustered.groups import Groups, key_of
+from shmbroker.netbridge.clustered.looking import Looked
+from shmbroker.netbridge.clustered.messages import Messages
+from tests.netbridge.cluster.talk import Town, node_of
 
 ME = b"m" * 16
 ANNA = Group("orders", "anna")
@@ -110,6 +115,36 @@ def test_a_group_of_a_queue_that_is_no_part_of_the_cluster_is_forgotten_like_oth
         assert route is not None
         assert bytes(route.body) == b"local.orders"
         assert bool(route.expires_ns) == (timeout is not None)
+
+
+def test_a_node_that_is_talked_to_again_gets_groups_again(broker: Broker) -> None:
+    """Its link and the way there are made one after the other: nothing else changes then."""
+    town, west = Town(), node_of("west")
+    town.add("east", statics=("tcp://west:1",))
+    town.add("west")
+    town.shows("west", QueueThere("orders", is_durable=True, is_consumed=True))
+    town.meet()
+    ways: Any = SimpleNamespace(
+        looks=lambda machine: None, up=frozenset(), made=frozenset([west]), routes_anew=False,
+        orphans=frozenset(),
+    )  # fmt: skip
+    setup: Any = SimpleNamespace(
+        cluster=SimpleNamespace(name="town", hops=1, balancing=ON_DEMAND)
+    )  # fmt: skip
+    nobody = cast(Any, None)
+    messages = Messages(nobody, nobody, setup, lambda line: None, lambda: None)
+    groups, end = made(broker, []), cast(Any, SimpleNamespace(say=lambda frame: None))
+    messages._ways, messages._groups = ways, groups
+    messages.begins(ME)
+    messages.sees(Looked([], [Here("orders", is_consumed=False, delay=None)], {}))
+    for up, reached in (([west], [west]), ([], []), ([west], []), ([west], [west])):
+        ways.up = frozenset(up)
+        groups.reaches(dict.fromkeys(reached, end))
+        messages.looks(town.members["east"])
+    groups._wants(ANNA)
+    kept = groups._kept.value(key_of(ANNA))
+    assert kept is not None
+    assert bytes(kept.body).decode() == west.hex(), "it has the consumer"
 
 
 class Full:

@@ -10,7 +10,7 @@ from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.exchange.binding import binding_for_c
 from shmbroker.ipc.queue_replica.copy import declare, detach
 from shmbroker.netbridge.cluster.address import Addresses
-from shmbroker.netbridge.cluster.advert import Binding
+from shmbroker.netbridge.cluster.advert import SELECTORS_MAX, Binding, Queue
 from shmbroker.netbridge.clustered.looking import Looked, Looking
 
 
@@ -49,6 +49,23 @@ def test_values_and_what_is_kept_are_given_to_nobody(broker: shmbroker.Broker, v
     seen = seen_of(vhost, "town.undeliverable")
     assert {each.name for each in seen.here if each.gives} == {"orders"}
     assert own.name in {each.name for each in broker.queues()}
+
+
+@pytest.mark.parametrize("count", [SELECTORS_MAX, SELECTORS_MAX + 1])
+def test_a_node_keeps_what_it_tells_others_that_it_takes(
+    broker: shmbroker.Broker, other: shmbroker.Broker, vhost: str, count: int
+) -> None:
+    """Else two of them would send all that waits to and fro."""
+    broker.declare_queue("orders", redistribution_delay=0, redistribution_filters="match")
+    for number in range(count):
+        queue = (broker, other)[number % 2].queue("orders")
+        with pytest.raises(shmbroker.Empty):
+            queue.select(f"n = {number}", timeout=0)
+    seen = seen_of(vhost)
+    [here], [told] = seen.here, seen.adverts
+    assert isinstance(told, Queue)
+    assert here.selectors == told.selectors
+    assert here.gives == (count <= SELECTORS_MAX) == bool(told.selectors)
 
 
 def test_a_replica_is_balanced_when_it_is_detached(broker: shmbroker.Broker, vhost: str) -> None:

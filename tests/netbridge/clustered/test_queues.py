@@ -8,10 +8,13 @@ import shmbroker
 from tests.cli.command import Shell
 from tests.netbridge.clustered.conftest import Cluster
 
+TELLS: dict[str, object] = {"cluster__town__max_hops": 1, "cluster__town__address": "!town."}
+"""All but what each node has for itself, `town.undeliverable`."""
+
 
 def two(cluster: Cluster) -> None:
     for name in ("east", "west"):
-        cluster.add(name).start().becomes("live")
+        cluster.add(name, **TELLS).start().becomes("live")
     cluster.sees("east", "west")
 
 
@@ -60,9 +63,9 @@ def test_a_missing_node_keeps_what_it_told_and_tells_anew(cluster: Cluster) -> N
 
 
 def test_the_successor_of_a_shared_store_tells_of_the_same_queues(cluster: Cluster) -> None:
-    cluster.add("east").start()
-    cluster.add("west").start().becomes("live")
-    cluster.add("west2", "backup", shares="west").start().becomes("passive")
+    cluster.add("east", **TELLS).start()
+    cluster.add("west", **TELLS).start().becomes("live")
+    cluster.add("west2", "backup", shares="west", **TELLS).start().becomes("passive")
     cluster.publishes("west", b"one")
     cluster.copied("east", lambda queues: {each[:2] for each in queues} == {("orders", "west")})
     cluster["west"].kill()
@@ -89,8 +92,8 @@ def test_the_command_line(cluster: Cluster) -> None:
 
 
 def test_a_replicated_node_tells_of_its_queues_whoever_serves(cluster: Cluster) -> None:
-    cluster.add("east").start()
-    cluster.add_pair("west")
+    cluster.add("east", **TELLS).start()
+    cluster.add_pair("west", **TELLS)
     cluster.starts("west")
     cluster.sees("east", "west")
     cluster.publishes("west", b"one")
@@ -104,8 +107,9 @@ def test_a_replicated_node_tells_of_its_queues_whoever_serves(cluster: Cluster) 
 
 
 def test_a_cluster_is_for_some_addresses_only(cluster: Cluster) -> None:
-    cluster.add("east").start().becomes("live")
-    cluster.add("west", cluster__town__address="orders,news,!orders.local").start().becomes("live")
+    cluster.add("east", **TELLS).start().becomes("live")
+    only = TELLS | {"cluster__town__address": "orders,news,!orders.local"}
+    cluster.add("west", **only).start().becomes("live")
     cluster.sees("east", "west")
     with shmbroker.connect(f"shm://{cluster.vhosts['west']}", name="test") as broker:
         for name in ("stock", "orders.local", "news.paper", "orders.far"):
