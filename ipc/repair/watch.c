@@ -76,7 +76,8 @@ static void repair_all(sb_connection *connection)
             continue;
         if (queue_find(connection, reference, &queue) != SB_OK)
             continue;
-        queue_note_use(queue, L_USE_SERVES);
+        if (~atomic_load(&queue->uses) & L_USE_SERVES) /* to look is no use of it */
+            queue_note_first_use(queue, L_USE_SERVES);
         lane *in = lane_enter(queue, &code);
         if (in) {
             queue_expire(queue, &in->port);
