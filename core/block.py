@@ -228,6 +228,39 @@ def blocks_drop_marked(port: int, marks: int) -> int:
     return dropped
 
 
+@exported_cold
+def blocks_return(port: int, heads: int) -> int:
+    """Free sealed blocks of any queue that its head has passed: how many.
+
+    `heads`: a word for each queue with its head; 0: that is not known, and becomes -1 if the queue
+    has a sealed block.
+    """
+    returned = 0
+    for block in range(committed_blocks(port)):
+        address = block_at(port, block)
+        word = load_acquire(address)
+        if block_state(word) != BLOCK_SEALED:
+            continue
+        head = heads + (block_queue(word) << 3)
+        if load(head) == 0:
+            store(head, -1)
+        noted = block_noted(port, block, word)
+        if noted >= 0 and noted < load(head):
+            # SYNC POINT: block (release): what was read before the head went on comes before
+            returned += int(compare_exchange(address, word, block_free_word(word)) == word)
+    return returned
+
+
+@exported_cold
+def blocks_left(port: int) -> int:
+    """How many blocks are free, or have no memory yet."""
+    committed = committed_blocks(port)
+    left = load(port + PORT_BLOCKS) - committed
+    for block in range(committed):
+        left += int(block_state(load(block_at(port, block))) == BLOCK_FREE)
+    return left
+
+
 @kernel
 def run_claim(port: int, first: int, blocks: int) -> int:
     """Own these neighbours; 1 if all are ours, else none is."""

@@ -276,12 +276,15 @@ def commit_number(port: int, record: int, reference: int, holder: int, now_ns: i
 
 @exported_cold
 def commit_take_back(port: int, record: int, reference: int, leases: int) -> int:
-    """It is not committed: what was pledged in this queue has its deadline again; how many."""
+    """It is not committed: what was pledged in this queue is as before; how many.
+
+    `leases`: below 0 where nothing was pledged.
+    """
     restored = 0
     for index in range(operations_in(record)):
         address = operation_at(record, index)
         lease = load(leases + index * 8)
-        if lease != 0 and load(address + OPERATION_QUEUE_AT) == reference | OPERATION_ACKS:
+        if lease >= 0 and load(address + OPERATION_QUEUE_AT) == reference | OPERATION_ACKS:
             position = load(address + OPERATION_WHERE_AT)
             word = load(address + OPERATION_WORD_AT)
             restored += lease_restore(port, position, word, lease)

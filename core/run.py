@@ -52,6 +52,12 @@ from shmbroker.core.layout import (
 from shmbroker.core.reclaim import reclaim
 
 RECLAIMS_BEFORE_GROWTH = 16
+KEPT_BYTES = 1 << 20
+"""What one producer keeps for one queue, or four runs if these are larger: the rest is sealed, and
+whoever lacks memory may have it once head has passed it, also if this producer does nothing any
+more."""
+KEPT_SHIFT = 4
+"""And no more than this part of the arena, unless it is one run."""
 
 
 @kernel
@@ -139,20 +145,41 @@ def port_trim(port: int) -> int:
 
 
 @kernel
-def run_place(port: int) -> int:
-    """An index in the list for one more run, sealing the oldest if the list is full."""
+def runs_bytes(port: int) -> int:
+    total = 0
+    for index in range(load(port + PORT_RUN_COUNT)):
+        total += load(run_at(port, index) + RUN_BYTES_AT)
+    return total
+
+
+@kernel
+def run_oldest(port: int) -> int:
+    """The one that was used longest ago and has no loans; -1: all have some."""
     count = load(port + PORT_RUN_COUNT)
-    if count < RUNS:
-        return count
     index = load(port + PORT_CURRENT)
     for _ in range(count):
         index += 1
         if index >= count:
             index = 0
         if load(run_at(port, index) + RUN_LOANS_AT) == 0:
-            run_release(port, index)
             return index
-    return TOO_MANY_LOANS
+    return -1
+
+
+@kernel
+def run_place(port: int, length: int) -> int:
+    """An index for one more run of this length, sealing the oldest if that is too many."""
+    kept = min(max(KEPT_BYTES, 4 * length), load(port + PORT_DATA_BYTES) >> KEPT_SHIFT)
+    while load(port + PORT_RUN_COUNT) == RUNS or runs_bytes(port) + length > kept:
+        index = run_oldest(port)
+        if index < 0:
+            break
+        run_release(port, index)
+        run_forget(port, index)
+    count = load(port + PORT_RUN_COUNT)
+    if count == RUNS:
+        return TOO_MANY_LOANS
+    return count
 
 
 @cold
@@ -185,7 +212,7 @@ def run_acquire(port: int, length: int) -> int:
         first = run_search(port, wanted)
     if first < 0:
         return first
-    index = run_place(port)
+    index = run_place(port, wanted << shift)
     if index < 0:
         for block in range(first, first + wanted):
             block_free(port, block)
@@ -195,8 +222,7 @@ def run_acquire(port: int, length: int) -> int:
     store(run + RUN_BYTES_AT, wanted << shift)
     store(run + RUN_LAST_AT, -1)
     store(run + RUN_LOANS_AT, 0)
-    if index == load(port + PORT_RUN_COUNT):
-        store(port + PORT_RUN_COUNT, index + 1)
+    store(port + PORT_RUN_COUNT, index + 1)
     store(port + PORT_RUN_BYTES, min(RUN_BYTES_MAX, 2 * load(port + PORT_RUN_BYTES)))
     return run_use(port, index)
 

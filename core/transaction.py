@@ -43,7 +43,6 @@ from shmbroker.core.layout import (
     LAP_MASK,
     LEASE_DEADLINE_SHIFT,
     LEASE_OVER,
-    LEASE_TAG_MASK,
     ORIGIN_PRODUCER_SHIFT,
     PORT_HEADER,
     PORT_SLOT_MASK,
@@ -126,11 +125,12 @@ def lease_pledge(port: int, position: int, leased: int) -> int:
 
 @exported_cold
 def lease_restore(port: int, position: int, leased: int, lease: int) -> int:
-    """Nothing came of it: the deadline holds again; 1 if the message was still pledged."""
+    """Nothing came of it: the lease is as before; 1 if the message was still pledged.
+
+    Its holder may have written none: then it has the tag of a former one, or is 0.
+    """
     address = slot_at(port, position) + SLOT_LEASE_AT
     tag = word_lease_tag(leased)
-    if lease & LEASE_TAG_MASK != tag:  # its holder wrote none
-        return 0
     return int(compare_exchange(address, tag, lease) == tag)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.core.codes import FULL, UNFINISHED
 from shmbroker.ipc.aio.exchange import Exchange
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from shmbroker.ipc.aio.broker import Broker
+
+
+REPAIR_S: Final = 0.1
 
 
 class Transaction(Face, of=sync.Transaction):
@@ -52,9 +55,14 @@ class Transaction(Face, of=sync.Transaction):
         end = None if timeout is None else monotonic() + seconds(timeout)
         level_of(confirm)  # refuses what is no level
         nap = 0.0  # it may want room in several queues, and a bell tells of one
+        repaired_at = monotonic()
         while (code := self._sync._commit(0)) in (FULL, UNFINISHED):
-            if code == FULL and end is not None and monotonic() >= end:
+            now = monotonic()
+            if code == FULL and end is not None and now >= end:
                 break
+            if now >= repaired_at + REPAIR_S:  # as all who wait do: the dead may hold the room
+                self._broker._sync.repair()
+                repaired_at = now
             nap = longer(nap)
             await asyncio.sleep(nap)
         self._sync._check(code, "committing")

@@ -323,7 +323,7 @@ static int64_t make_room(attempt *made, const party *with, sb_port *port, int64_
     int64_t news = news_in(made, with, port);
     if (news > most || with->publishes > slots)
         return more_than_ever(with, news);
-    lane *in = lane_enter(queue, &code);
+    lane *in = lane_beside(queue, &code);
     if (!in)
         return SB_FULL;
     while (room >= 0) {
@@ -438,8 +438,10 @@ static int64_t commit(sb_connection *connection, operation *operations, int64_t 
                     .was_decided = was_decided,
                     .record = record_of(connection, connection->id),
                     .parties = calloc((size_t)count, sizeof(party)),
-                    .leases = calloc((size_t)count, sizeof(int64_t)),
+                    .leases = malloc((size_t)count * sizeof(int64_t)),
                     .places = calloc((size_t)count, sizeof(int64_t))};
+    if (made.leases)
+        memset(made.leases, 0xFF, (size_t)count * sizeof(int64_t)); /* nothing is pledged */
     code = made.parties && made.leases && made.places ? decide(&made, full)
                                                       : fail_system("memory to commit");
     free(made.parties);

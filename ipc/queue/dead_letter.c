@@ -148,25 +148,32 @@ static unsigned char *properties_of(const sb_queue *queue, const sb_message *mes
 /* --- where it goes ---------------------------------------------------------------------------- */
 
 /* The queue for the dead of this one, to be left with queue_looked; NULL if there is none, or it
- * was deleted. */
-static sb_queue *dlq_of(sb_queue *queue, death reason)
+ * was deleted.  A code: it is there, and cannot be opened now. */
+static int64_t dlq_of(sb_queue *queue, death reason, sb_queue **dlq)
 {
     char name[L_NAME_BYTES_MAX + 1];
     sb_connection *connection = queue->connection;
     int64_t at = reason == EXPIRED ? L_SETTING_EXPIRY_QUEUE_AT : L_SETTING_DEAD_LETTER_AT;
     int64_t length = setting_name(queue, at, name);
+    *dlq = NULL;
     if (length == 0)
-        return NULL;
-    int64_t reference = sb_reference_find(connection->catalog.memory, L_QUEUES, name, length);
-    sb_queue *dlq = NULL;
-    if (reference >= 0 && queue_find(connection, reference, &dlq) != SB_OK)
-        dlq = NULL;
-    if (!dlq)
+        return SB_OK;
+    int64_t code = sb_reference_find(connection->catalog.memory, L_QUEUES, name, length);
+    if (code >= 0)
+        code = queue_find(connection, code, dlq);
+    if (code == SB_NOT_FOUND)
         log_note(connection, "queue '%s': its dead go to '%s', which is no queue: they are dropped",
                  queue->name, name);
-    if (dlq == queue)
-        queue_looked(dlq);
-    return dlq == queue ? NULL : dlq;
+    else if (code != SB_OK)
+        log_note(connection, "queue '%s': its dead do not get to '%s': %s", queue->name, name,
+                 sb_strerror(code));
+    if (code != SB_OK)
+        *dlq = NULL;
+    if (*dlq == queue) {
+        queue_looked(queue);
+        *dlq = NULL;
+    }
+    return code == SB_NOT_FOUND ? SB_OK : code;
 }
 
 static int64_t publish_dead(sb_queue *queue, sb_queue *dlq, const sb_message *message,
@@ -175,7 +182,7 @@ static int64_t publish_dead(sb_queue *queue, sb_queue *dlq, const sb_message *me
     int64_t code = SB_OK, key_length, length;
     /* the others are tried again later */
     int64_t patience_ns = reason == REJECTED ? PATIENCE_NS : 0;
-    lane *in = dlq->pages ? NULL : lane_enter(dlq, &code);
+    lane *in = dlq->pages ? NULL : lane_beside(dlq, &code);
     if (code != SB_OK)
         return code;
     unsigned char *noted = properties_of(queue, message, reason, deliveries, &length);
@@ -207,12 +214,15 @@ int64_t dead_letter(sb_queue *queue, sb_port *port, sb_message *message, death r
                     int64_t deliveries)
 {
     int64_t counter = reason == EXPIRED ? L_COUNTER_EXPIRED_AT : L_COUNTER_REJECTED_AT;
-    sb_queue *dlq = dlq_of(queue, reason);
+    sb_queue *dlq;
+    int64_t found = dlq_of(queue, reason, &dlq);
     if (!sb_port_is_ours(port, message)) {
         if (dlq)
             queue_looked(dlq);
         return SB_REVOKED;
     }
+    if (found != SB_OK)
+        return SB_FULL; /* none is dropped that it is there for */
     if (dlq) {
         is_dead_lettering++;
         int64_t code = publish_dead(queue, dlq, message, reason, deliveries);

@@ -61,7 +61,7 @@ int64_t delay_redelivery(sb_queue *queue, sb_port *port, sb_message *message, in
     if (!sb_port_is_ours(port, message))
         return SB_REVOKED;
     sb_queue *schedule = schedule_of(queue, true, &code);
-    lane *in = schedule ? lane_enter(schedule, &code) : NULL;
+    lane *in = schedule ? lane_beside(schedule, &code) : NULL;
     if (!in) {
         log_note(queue->connection, "queue '%s' has no schedule, redelivery is at once: %s",
                  queue->name, sb_strerror(code));

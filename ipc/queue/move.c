@@ -37,7 +37,7 @@ static int64_t enter(passage *made)
     made->out = lane_enter(made->from, &code);
     if (!made->out)
         return code;
-    made->in = lane_enter(made->to, &code);
+    made->in = lane_beside(made->to, &code);
     if (!made->in)
         lane_leave(made->out);
     else
@@ -178,6 +178,9 @@ static int64_t nap(const passage *over)
 {
     const struct timespec length = {0, NAP_NS};
     sb_connection *connection = over->to->connection;
+    int64_t closed = atomic_load(&connection->closed);
+    if (closed != SB_OK)
+        return closed;
     if (!over->told->waits || sb_system_clock() >= over->told->deadline)
         return SB_FULL;
     bool is_interrupted = nanosleep(&length, NULL) != 0 || connection->waits_in_slices;
@@ -205,7 +208,7 @@ static int64_t try_to_move(passage *over, int64_t position)
     sb_message message;
     sb_port *port = &over->out->port;
     int64_t code, chunk;
-    if (!over->in && !(over->in = lane_enter(over->to, &code)))
+    if (!over->in && !(over->in = lane_beside(over->to, &code)))
         return code;
     do { /* anew after each wait: nobody holds the message meanwhile */
         code = sb_port_look(port, position, &message);

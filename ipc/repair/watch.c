@@ -76,7 +76,8 @@ static void repair_all(sb_connection *connection)
             continue;
         if (queue_find(connection, reference, &queue) != SB_OK)
             continue;
-        queue_note_use(queue, L_USE_SERVES);
+        if (~atomic_load(&queue->uses) & L_USE_SERVES) /* to look is no use of it */
+            queue_note_first_use(queue, L_USE_SERVES);
         lane *in = lane_enter(queue, &code);
         if (in) {
             queue_expire(queue, &in->port);
@@ -90,12 +91,40 @@ static void repair_all(sb_connection *connection)
     deleted_forget(connection, true);
 }
 
+static void relieve_queue(sb_connection *connection, int64_t row)
+{
+    int64_t code, reference = sb_row_reference(connection->catalog.memory, L_QUEUES, row);
+    sb_queue *queue = NULL;
+    if (reference < 0 || queue_find(connection, reference, &queue) != SB_OK)
+        return;
+    lane *in = lane_enter(queue, &code);
+    if (in) {
+        queue_repair_alone(queue, &in->port);
+        lane_leave(in);
+    }
+    queue_looked(queue);
+}
+
+/* Queues in which nobody waits may have sealed blocks without a message, and others lack them. */
+static void relieve_arena(sb_connection *connection)
+{
+    int64_t *heads = arena_is_short(connection) ? calloc(L_QUEUE_MASK + 1, sizeof *heads) : NULL;
+    if (!heads)
+        return;
+    memory_return(connection, heads);
+    for (int64_t row = 0; row < L_QUEUE_ROWS; row++)
+        if (heads[row] == -1)
+            relieve_queue(connection, row);
+    free(heads);
+}
+
 static int64_t repair_and_wait(sb_connection *connection, watch *made, int64_t deadline)
 {
     watch_news(connection, made);
     watch_all(connection, made);
     int64_t repaired = sb_repair(connection); /* whoever died before we watched */
     repair_all(connection);
+    relieve_arena(connection);
     int64_t left = deadline - sb_system_clock();
     if (repaired != 0 || left <= 0)
         return repaired;

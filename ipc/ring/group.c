@@ -12,6 +12,7 @@
 #include "base/base.h"
 #include "message/message.h"
 #include "ring/ring.h"
+#include "vhost/vhost.h"
 
 int64_t group_of(const void *properties, int64_t length)
 {
@@ -106,8 +107,8 @@ static int64_t consume_begin(sb_queue *queue, int64_t priority, int64_t exclusiv
 
 int64_t sb_consume_begin(sb_queue *queue, int64_t priority, int64_t exclusive)
 {
-    int64_t code;
-    if (!queue_look(queue, &code))
+    int64_t code = change_code(queue->connection);
+    if (code != SB_OK || !queue_look(queue, &code))
         return code;
     code = consume_begin(queue, priority, exclusive);
     queue_looked(queue);
@@ -137,8 +138,8 @@ static int64_t bucket_of(const sb_queue *queue, const char *group, int64_t lengt
 
 int64_t sb_let_go(sb_queue *queue, const char *group, int64_t length)
 {
-    int64_t code, bucket = -1;
-    if (!queue_is_usable(queue, &code))
+    int64_t bucket = -1, code = change_code(queue->connection);
+    if (code != SB_OK || !queue_is_usable(queue, &code))
         return code;
     if (!queue->buckets)
         return fail(SB_INVALID, "queue '%s' has no groups", queue->name);

@@ -75,7 +75,7 @@ lane *lane_refuse(sb_queue *queue)
 static lane *lane_among(sb_queue *queue, int64_t most, int64_t *code)
 {
     if (!queue_is_usable(queue, code))
-        return lane_refuse(queue);
+        return NULL;
     int64_t count = atomic_load_explicit(&queue->lanes_made, memory_order_acquire);
     for (int64_t index = 0; index < count && index < most; index++) {
         lane *each = atomic_load_explicit(&queue->lanes[index], memory_order_relaxed);
@@ -91,9 +91,15 @@ static lane *lane_among(sb_queue *queue, int64_t most, int64_t *code)
     return lane_make(queue, most, code);
 }
 
-lane *lane_search(sb_queue *queue, int64_t *code)
+lane *lane_beside(sb_queue *queue, int64_t *code)
 {
     return lane_among(queue, LANES, code);
+}
+
+lane *lane_search(sb_queue *queue, int64_t *code)
+{
+    lane *in = lane_beside(queue, code);
+    return in ? in : lane_refuse(queue);
 }
 
 lane *lane_to_deal(sb_queue *queue, int64_t *code)
@@ -102,7 +108,7 @@ lane *lane_to_deal(sb_queue *queue, int64_t *code)
     lane *in;
     while (!(in = lane_among(queue, LANES + 1, code)) && *code == SB_TOO_MANY)
         nanosleep(&pause, NULL);
-    return in;
+    return in ? in : lane_refuse(queue);
 }
 
 int64_t sb_port_to_look(sb_queue *queue, sb_port *port)

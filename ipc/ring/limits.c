@@ -55,27 +55,6 @@ bool is_limited(const sb_queue *queue)
     return (queue->max_messages | queue->max_bytes) > 0;
 }
 
-/* Return memory of ours that holds no message: how many runs of blocks. */
-int64_t share_trim(sb_connection *connection)
-{
-    int64_t trimmed = 0;
-    pthread_mutex_lock(&connection->mutex);
-    for (int64_t row = 0; row < L_QUEUE_ROWS; row++) {
-        sb_queue *queue = connection->queues[row];
-        int64_t count = queue ? atomic_load(&queue->lanes_made) : 0;
-        for (int64_t index = 0; index < count; index++) {
-            lane *each = atomic_load(&queue->lanes[index]);
-            int64_t idle = IDLE;
-            if (!atomic_compare_exchange_strong(&each->busy, &idle, IN))
-                continue;
-            trimmed += sb_port_trim(&each->port);
-            lane_leave(each);
-        }
-    }
-    pthread_mutex_unlock(&connection->mutex);
-    return trimmed;
-}
-
 int64_t queue_within(sb_queue *queue, lane *in, const sb_outgoing *message)
 {
     return is_limited(queue) ? within_limits(queue, in, message) : SB_OK;

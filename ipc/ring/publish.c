@@ -7,8 +7,7 @@
 
 bool queue_gets_room(sb_queue *queue, lane *in, const sb_outgoing *message, int64_t code)
 {
-    return code == SB_FULL ? queue_make_room(queue, in, message)
-                           : code == SB_OVER_SHARE && share_trim(queue->connection) > 0;
+    return code == SB_FULL ? queue_make_room(queue, in, message) : queue_gets_memory(queue, code);
 }
 
 static int64_t publish_in(sb_queue *queue, lane *in, const sb_outgoing *message)
@@ -116,7 +115,7 @@ int64_t ring_publish_many(sb_queue *queue, const void *bodies, const int64_t *le
     code = SB_OK;
     while (done < count) {
         code = publish_several(queue, in, bodies, lengths + done, count - done);
-        if (code == SB_FULL && queue_make_room(queue, in, &NOTHING))
+        if (code < 0 && queue_gets_room(queue, in, &NOTHING, code))
             continue;
         if (has_no_room(code) && timeout_ns != 0 && queue->when_full != L_FAIL) {
             int64_t waited = wait_in(queue, &in->port, wait_kernel(queue), deadline);

@@ -166,6 +166,9 @@ struct sb_queue {
 };
 /* An idle lane for this thread, or a code in *code and NULL. */
 lane *lane_search(sb_queue *queue, int64_t *code);
+/* The same for a thread that is in another lane, holds commit_mutex, or is the mover: if we were
+ * expelled, whoever calls next leaves.  To leave waits for all lanes, for commits and the mover. */
+lane *lane_beside(sb_queue *queue, int64_t *code);
 /* The same, after SB_TOO_MANY, for who deals with a message that was taken: there is one more lane,
  * in which nobody waits for long, so nothing stays in hand for want of one. */
 lane *lane_to_deal(sb_queue *queue, int64_t *code);
@@ -407,8 +410,7 @@ static inline int64_t queue_published(sb_queue *queue, int64_t code)
 int64_t ring_publish(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns);
 int64_t ring_publish_many(sb_queue *queue, const void *bodies, const int64_t *lengths,
                           int64_t count, int64_t timeout_ns);
-/* After this code: make room, in the queue or in our part of the arena; whether it is worth trying
- * again. */
+/* After this code: make room, in the queue or in the arena; whether it is worth trying again. */
 bool queue_gets_room(sb_queue *queue, lane *in, const sb_outgoing *message, int64_t code);
 /* Publish without waiting, as the queue's settings want it. */
 int64_t queue_offer(sb_queue *queue, lane *in, const sb_outgoing *message);
@@ -417,6 +419,8 @@ int64_t queue_offer(sb_queue *queue, lane *in, const sb_outgoing *message);
 
 /* A chunk for a message of this shape, with what the settings give it: its offset, or a code. */
 int64_t queue_reserve(sb_queue *queue, sb_port *port, const sb_outgoing *shape);
+/* After this code: what holds no message is returned; whether it is worth trying again. */
+bool queue_gets_memory(sb_queue *queue, int64_t code);
 /* What a chunk has beyond its header, with its expiry there already; NULL if that is nothing. */
 const int64_t *message_extension(const sb_queue *queue, const sb_outgoing *message,
                                  int64_t extension[4]);
@@ -435,8 +439,6 @@ bool queue_make_room_for(sb_queue *queue, lane *in, int64_t most, int64_t count)
 /* The same, by the limits of the settings alone, if there are any (is_limited). */
 int64_t within_limits(sb_queue *queue, lane *in, const sb_outgoing *message);
 bool is_limited(const sb_queue *queue);
-/* Return memory of ours that holds no message: how many runs of blocks. */
-int64_t share_trim(sb_connection *connection);
 
 /* --- block.c ---------------------------------------------------------------------------------- */
 
@@ -444,6 +446,12 @@ int64_t share_trim(sb_connection *connection);
 void blocks_drop(sb_connection *connection, int64_t row);
 /* The same of all rows whose bit is set, of L_QUEUE_MASK + 1 bits. */
 void blocks_drop_marked(sb_connection *connection, const int64_t *marks);
+/* Somebody lacks memory: return what holds no message, empty runs of ours and sealed blocks of
+ * queues that we use: how many.  `heads`, or NULL: L_QUEUE_MASK + 1 words, all 0; -1 afterwards
+ * where a queue that we do not use has sealed blocks. */
+int64_t memory_return(sb_connection *connection, int64_t *heads);
+/* Less than a quarter of it is left. */
+bool arena_is_short(sb_connection *connection);
 
 /* --- confirmed.c ------------------------------------------------------------------------------ */
 

@@ -386,8 +386,8 @@ static int64_t attend(service *at, uint32_t *bits)
         return at->serves || turn < now + STANDBY_NS ? turn : now + STANDBY_NS;
     if (!at->serves)
         connection->duties->repair(connection); /* whoever should have done it may be dead */
-    lane *out = lane_enter(at->schedule, &code);
-    lane *in = out ? lane_enter(at->queue, &code) : NULL;
+    lane *out = lane_beside(at->schedule, &code);
+    lane *in = out ? lane_beside(at->queue, &code) : NULL;
     if (in && (at->claim = sb_due_claim(due_word(at->schedule), word, now + CLAIM_NS)))
         serve(at, out, in);
     else if (word_load(at->schedule->ring.memory, L_RING_DUE_AT) & L_DUE_CLAIMED)

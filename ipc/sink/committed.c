@@ -39,7 +39,7 @@ static int64_t reserve(committed_set *set, outlet *to, const poured_record *reco
     if (set->count >= L_TRANSACTION_OPERATIONS)
         return fail(SB_TOO_MANY, "a set of records that enter together has at most %d messages",
                     (int)L_TRANSACTION_OPERATIONS);
-    lane *known = lane_of(set, to), *in = known ? known : lane_enter(to->queue, &code);
+    lane *known = lane_of(set, to), *in = known ? known : lane_beside(to->queue, &code);
     if (!in)
         return code;
     *port_field(&in->port, L_PORT_PUBLISHED) = word_load(record->chunk, L_CHUNK_PUBLISHED_AT);

@@ -162,7 +162,7 @@ static int64_t target_of(target *to, sb_queue *queue, const sb_outgoing *message
         if (to->due < 0)
             return to->due;
         to->schedule = schedule_of(queue, true, &code);
-        lane *in = to->schedule ? lane_enter(to->schedule, &code) : NULL;
+        lane *in = to->schedule ? lane_beside(to->schedule, &code) : NULL;
         if (!in)
             return code;
         mover_attend(queue, true);
@@ -215,7 +215,7 @@ static int64_t add_looked(sb_transaction *transaction, sb_queue *queue, const sb
         chunk = reserve_in(transaction, &to, in, message);
     }
     /* the first, or one more than a port can lend */
-    if (code == SB_OK && chunk == SB_TOO_MANY_LOANS && (in = lane_enter(ring_of(&to), &code))) {
+    if (code == SB_OK && chunk == SB_TOO_MANY_LOANS && (in = lane_beside(ring_of(&to), &code))) {
         queue_note_use(ring_of(&to), L_USE_PRODUCES);
         chunk = reserve_in(transaction, &to, in, message);
     }

@@ -26,9 +26,9 @@ static void after_fork_parent(void)
 static void after_fork_child(void)
 {
     for (sb_connection *each = connections; each; each = each->next) {
-        if (atomic_exchange(&each->closed, SB_FORKED) != 0)
-            continue;
-        /* our copies of the descriptors would keep the parent alive after its death */
+        atomic_store(&each->closed, SB_FORKED);
+        /* our copies of the descriptors would keep the parent alive after its death; who has left
+         * has none any more, and is not in the list */
         close(each->lock_file);
         close(each->repair_file);
         close(each->catalog_lock_file);

@@ -111,6 +111,7 @@ def forget_steps() -> int:
 def committing(who: int, messages: int) -> int:
     acks = write_down(who, messages)
     store_release(TRANSACTION, at.TRANSACTION_PREPARED)
+    store(LEASES, -1)
     series = prepare(who, messages, acks)
     store(BODY, 0)
     if series < 0:

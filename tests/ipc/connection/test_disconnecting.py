@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import shmbroker
-from shmbroker import Broker, ConnectionClosed, DeliveryRevoked, InvalidArgument
+from shmbroker import (
+    Broker,
+    ConnectionClosed,
+    DeliveryRevoked,
+    Empty,
+    InvalidArgument,
+    QueueFull,
+)
 from shmbroker.core.layout import PARTICIPANT_LIST
 from shmbroker.ipc.connection.disconnecting import disconnected
 from shmbroker.ipc.vhost.participants import ParticipantInfo
@@ -156,3 +164,62 @@ def test_an_observer_disconnects_nobody(broker: Broker, vhost: str) -> None:
         pytest.raises(InvalidArgument, match="only observes"),
     ):
         disconnected(looks, seen(broker, broker), 0)
+
+
+def test_a_mover_that_finds_out_leaves_it_to_the_next_call(broker: Broker, vhost: str) -> None:
+    """It cannot wait for its own end."""
+    broker.declare_queue("orders")
+    broker.declare_queue("held").publish(b"a")
+    serving = shmbroker.connect(f"shm://{vhost}")
+    serving.queue("orders").publish(b"", deliver_after=3600)
+    other = shmbroker.connect(f"shm://{vhost}", name="other")
+    other.queue("held").get(timeout=0)
+    with pytest.raises(Empty):
+        other.queue("orders").get(timeout=0)  # so its mover stands by
+    it = seen(broker, other)
+    assert not disconnected(broker, it, 0)
+    serving.close()
+    until = time.monotonic() + PATIENCE
+    while not other.is_closed:
+        assert time.monotonic() < until
+        time.sleep(0.001)
+    other.close()
+    assert it.id not in {each.id for each in broker.participants()}
+    assert broker.queue("held").receive(timeout=0) == b"a"
+
+
+def test_what_a_commit_that_failed_was_to_acknowledge_goes_back(broker: Broker, vhost: str) -> None:
+    orders = broker.declare_queue("orders")
+    broker.declare_queue("full", slots=2).publish_many([b"1", b"2"])
+    orders.publish(b"a")
+    other = shmbroker.connect(f"shm://{vhost}")
+    transaction = other.transaction()
+    transaction.ack(other.queue("orders").get(timeout=0))
+    transaction.publish("full", b"3")
+    with pytest.raises(QueueFull):
+        transaction.commit(timeout=0)
+    assert not disconnected(broker, seen(broker, other), 0)
+    assert orders.receive(timeout=0) == b"a"
+    broker.queue("full").purge()
+    with pytest.raises((DeliveryRevoked, shmbroker.TransactionRolledBack, ConnectionClosed)):
+        transaction.commit(timeout=0)
+    other.close()
+
+
+def test_one_that_waits_to_commit_in_asyncio_finds_out(broker: Broker, vhost: str) -> None:
+    broker.declare_queue("full", slots=2).publish_many([b"1", b"2"])
+
+    async def waits() -> None:
+        async with await shmbroker.aio.connect(f"shm://{vhost}") as other:
+            transaction = other.transaction()
+            transaction.publish("full", b"3")
+            task = asyncio.create_task(transaction.commit(timeout=PATIENCE))
+            await asyncio.sleep(0)
+            it = seen(broker, other._sync)
+            leaves = asyncio.create_task(asyncio.to_thread(disconnected, broker, it, PATIENCE))
+            with pytest.raises(ConnectionClosed, match=WHY):
+                await task
+            await other.close()
+            assert await leaves
+
+    asyncio.run(waits())

@@ -216,3 +216,14 @@ def test_a_transaction_that_schedules_there_keeps_it(
         commit.run_to_stop()
         commit.finish()
     assert broker.queue("late").statistics().scheduled == 1
+
+
+def test_looking_for_slow_consumers_is_no_use_of_it(broker: Broker, vhost: str) -> None:
+    with shmbroker.connect(f"shm://{vhost}") as other:
+        broker.declare_queue(
+            "q", auto_delete=True, auto_delete_delay=10 * SOON, slow_consumer_threshold=1.0
+        )
+        ends_at = time.monotonic() + 30
+        while "q" in queues(broker):
+            assert time.monotonic() < ends_at
+            other.repair_for(timeout=SOON)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import resource
 import time
 from collections import Counter
 from pathlib import Path
@@ -342,3 +344,20 @@ def test_nothing_is_lost_whenever_one_is_killed(broker: Broker, tmp_path: Path, 
         twice += sum(there.values()) - len(bodies)
         dead.purge()
     assert twice <= KILLS  # one that was in its hand
+
+
+def test_none_is_dropped_whose_queue_cannot_be_opened_now(broker: Broker, vhost: str) -> None:
+    broker.declare_queue("orders", dead_letter="dead").publish(b"a")
+    with shmbroker.connect(f"shm://{vhost}") as other:
+        message = other.queue("orders").get(timeout=0)
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        free = os.dup(0)  # the least that is free: all below are taken
+        os.close(free)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+        try:
+            with pytest.raises(QueueFull):
+                message.reject()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        other.queue("orders").get(timeout=0).reject()
+    assert told(broker.queue("dead")) == [(b"a", died("rejected", 2))]

@@ -470,3 +470,16 @@ def test_what_a_plain_queue_cannot(brokers: list[shmbroker.Broker]) -> None:
     with pytest.raises(shmbroker.InvalidArgument, match="has no groups"):
         queue.let_go()
     assert [message.group for message in queue.consume(timeout=0)] == ["a"]
+
+
+def test_an_observer_lets_nobody_go(queues: list[shmbroker.Queue], vhost: str) -> None:
+    queues[0].publish(b"1", group="anna")
+    queues[0].publish(b"2", group="anna")
+    with queues[0].get(timeout=0), shmbroker.connect(f"shm://{vhost}", observe=True) as looks:
+        with pytest.raises(shmbroker.InvalidArgument, match="only observes"):
+            looks.queue("q").let_go()
+        with pytest.raises(shmbroker.InvalidArgument, match="only observes"):
+            next(iter(looks.queue("q").consume(timeout=0)))
+    with pytest.raises(shmbroker.Empty):
+        queues[1].get(timeout=0)
+    assert queues[0].receive(timeout=0) == b"2"
