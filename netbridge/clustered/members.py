@@ -578,11 +578,11 @@ class Members(Closable):
         return {} if found is None else {"discovery": found.show()}
 
     def _forget(self, name: str) -> tuple[Node, str]:
-        led_to = self._messages.led_to
-        node = self.machine.named(name, led_to)
+        others = self._messages.led_to | {each.to for each in self.machine.left.values()}
+        node = self.machine.named(name, others)
         if isinstance(node, str):
             raise InvalidArgument(node)
-        if why := self.machine.forget(node, led_to):
+        if why := self.machine.forget(node, others):
             raise InvalidArgument(why)
         live = self.machine.lives.get(node)
         self._does(self.machine.forgets(node))
