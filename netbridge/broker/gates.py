@@ -30,10 +30,13 @@ class Gated(NamedTuple):
     """That its link ships."""
 
 
-def drop(broker: Broker, wanted: Collection[Gated]) -> None:
+def drop(broker: Broker, wanted: Collection[Gated]) -> set[str]:
     """Those in nobody's hand whose bridge is not wanted any more: they would hold their queues for
-    ever.  What was not shipped stays in the queue, for whoever takes from it; what a bridge had
-    selected or changed goes back there, once no link of this broker ships it any more."""
+    ever.  What was not shipped stays in the queue, for whoever takes from it.
+
+    Queues with what such bridges had selected or changed, which no link of this broker ships any
+    more: it is to be brought back."""
+    left = set()
     for entry in broker._catalog.queues():
         with suppress(Error):  # the queue was deleted meanwhile, or somebody has taken the gate
             queue = broker.queue(entry.name)
@@ -52,6 +55,5 @@ def drop(broker: Broker, wanted: Collection[Gated]) -> None:
             is_shipped = any((each.kind, each.owner) == ours for each in gates)
             is_gone = queue.name not in {each.queue for each in wanted} and not is_shipped
             if queue.name.startswith(OUTBOX) and is_gone:
-                from shmbroker.netbridge.bridged.outbox import bring_back
-
-                bring_back(broker, queue.name)
+                left.add(queue.name)
+    return left
