@@ -20,6 +20,7 @@ BANNED_IN_CORE = {"os", "time", "socket", "threading", "mmap", "pathlib", "subpr
 EFFECTS = {"zmq", "time", "random", "secrets", "socket", "select", "selectors", "threading"}
 CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/broker/delayed.py": set(),
+    "netbridge/broker/former.py": set(),
     "netbridge/broker/gates.py": set(),
     "netbridge/broker/group.py": {"threading"},
     "netbridge/broker/hosted.py": {"socket", "threading"},

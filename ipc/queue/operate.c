@@ -90,7 +90,7 @@ int64_t sb_purge(sb_queue *queue)
 int64_t sb_pause(sb_queue *queue, int64_t paused)
 {
     int64_t code = SB_OK;
-    if (!paused || goes_to_successor(queue->name))
+    if (!paused || goes_to_successor(queue->name) || has_routes(queue->name))
         code = of_broker_code(queue, paused ? "paused" : "resumed");
     if (code != SB_OK)
         return code;

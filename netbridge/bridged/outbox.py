@@ -176,7 +176,8 @@ class Outbox(Closable):
 
 
 def bring_back(broker: Broker, name: str) -> None:
-    """What a bridge that is no more had selected goes to the end of its queue."""
+    """What a bridge that is no more had selected goes to the end of its queue, as far as there is
+    room; a queue without any is deleted."""
     way = broker.queue(name)
     source = serving(broker, name.removeprefix(OUTBOX).partition(".")[2])
     while pass_over(way, source, TOGETHER, None, 0, copies=False, flags=True).messages:

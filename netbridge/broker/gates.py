@@ -30,16 +30,20 @@ class Gated(NamedTuple):
     """That its link ships."""
 
 
-def drop(broker: Broker, wanted: Collection[Gated]) -> None:
+def drop(broker: Broker, wanted: Collection[Gated]) -> set[str]:
     """Those in nobody's hand whose bridge is not wanted any more: they would hold their queues for
-    ever.  What was not shipped stays in the queue, for whoever takes from it; what a bridge had
-    selected or changed goes back there."""
+    ever.  What was not shipped stays in the queue, for whoever takes from it.
+
+    Queues with what such bridges had selected or changed, which no link of this broker ships any
+    more: it is to be brought back."""
+    left = set()
     for entry in broker._catalog.queues():
         with suppress(Error):  # the queue was deleted meanwhile, or somebody has taken the gate
             queue = broker.queue(entry.name)
             if queue.name.startswith((TOWARDS, FETCHED, AGENT)):  # another link ships it
                 continue
-            for gate in queue.gates():
+            gates = queue.gates()
+            for gate in gates:
                 name = gate.name.removeprefix(PREFIX)
                 is_left = gate.kind == KIND and gate.is_lasting and gate.owner is None
                 is_link = is_left and gate.name.startswith(PREFIX)
@@ -47,7 +51,9 @@ def drop(broker: Broker, wanted: Collection[Gated]) -> None:
                     follower = Follower(broker, gate.name, kind=KIND, lasting=True)
                     follower.add(queue)
                     follower.close(leaves=True)
-            if queue.name.startswith(OUTBOX) and queue.name not in {each.queue for each in wanted}:
-                from shmbroker.netbridge.bridged.outbox import bring_back
-
-                bring_back(broker, queue.name)
+            ours = KIND, broker.participant
+            is_shipped = any((each.kind, each.owner) == ours for each in gates)
+            is_gone = queue.name not in {each.queue for each in wanted} and not is_shipped
+            if queue.name.startswith(OUTBOX) and is_gone:
+                left.add(queue.name)
+    return left

@@ -22,7 +22,7 @@ from shmbroker.ipc.connection.broker import Broker, connect
 from shmbroker.netbridge.agent.option import Agent
 from shmbroker.netbridge.bridged.outbox import Outbox, outbox_of
 from shmbroker.netbridge.bridged.transformer import Unusable
-from shmbroker.netbridge.broker import gates
+from shmbroker.netbridge.broker.former import FormerBridges
 from shmbroker.netbridge.broker.gates import Gated
 from shmbroker.netbridge.broker.meter import BridgeMeter
 from shmbroker.netbridge.broker.table import Row, Table
@@ -161,6 +161,7 @@ class Network(Closable):
         """Orders of programs to this process."""
         self.ships = True
         """False: bridges are there, and do not run."""
+        self.former = FormerBridges(place.vhost, tell)
         self._is_closed = False
         self.listeners: dict[str, Listener] = {}
         self.unbound: dict[str, Acceptor] = dict(given.wanted.acceptors)
@@ -220,7 +221,7 @@ class Network(Closable):
         missing = self.given.wanted.acceptors.keys() - self.listeners.keys()
         self.unbound |= {name: self.given.wanted.acceptors[name] for name in missing}
         self.listen()
-        gates.drop(broker, _gated(self.given.wanted.bridges))
+        self.former.drop(broker, _gated(self.given.wanted.bridges))
         self._bridge(self.given.shipping)
         if self.given.wanted.queue_replication:
             self.replicas = QueueReplicas(
@@ -346,6 +347,7 @@ class Network(Closable):
 
     def _bridge(self, wanted: Mapping[str, Shipping]) -> None:
         self._show(wanted)
+        self.former.waits -= {each.queue for each in _gated(self.given.wanted.bridges)}
         for name in self.bridges.keys() - wanted.keys():
             self._end(name)
         for name, bridge in wanted.items():
@@ -467,7 +469,7 @@ class Network(Closable):
 
     def _forget(self) -> None:
         if not self._is_closed and self._broker is not None:
-            gates.drop(self._broker, _gated(self.given.wanted.bridges))
+            self.former.drop(self._broker, _gated(self.given.wanted.bridges))
 
     def ship(self, ships: bool) -> None:
         """Whether bridges run."""

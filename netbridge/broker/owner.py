@@ -28,7 +28,8 @@ from shmbroker.ipc.instance.status import RUN
 from shmbroker.ipc.instance.store import history_of
 from shmbroker.ipc.instance.whole import write_whole
 from shmbroker.ipc.latency.latency import Counts
-from shmbroker.netbridge.broker import gates, table, whereabouts
+from shmbroker.netbridge.broker import table, whereabouts
+from shmbroker.netbridge.broker.former import FormerBridges
 from shmbroker.netbridge.broker.group import Group, OfStore
 from shmbroker.netbridge.broker.invitation import INVITE, invited
 from shmbroker.netbridge.broker.lines import Lines
@@ -53,6 +54,8 @@ RETRY_SECONDS: Final = 0.2
 """An address that another process has: nobody tells when it is free."""
 PASSIVE_RETRY_SECONDS: Final = 1.0
 """A live says where it is soon after it is live, and with a lease nobody tells when it has."""
+ROOM_RETRY_SECONDS: Final = 1.0
+"""What bridges of before have left, and their queues have no room for."""
 ROOT: Final = "/"
 BEGIN_SECONDS: Final = 8.0
 """Until then a queue that is to follow has begun, or whoever has asked is told why not."""
@@ -90,6 +93,7 @@ class Owner:
         self._untold: Callable[[], None] | None = None
         """What its group is to know, and could not be written yet."""
         self._lines = Lines(log.write, time.monotonic)
+        self._bridges_before = FormerBridges(config.vhost, self._lines.tell)
         self._broadcasts = Broadcasts(config.name, self._lines.tell)
         self._broadcasts.wants(signed(wanted.broadcasts, credentials))
         self._orders: SimpleQueue[Callable[[], None]] = SimpleQueue()
@@ -261,7 +265,7 @@ class Owner:
             try:
                 order = self._orders.get(timeout=self._patience)
             except Empty:
-                order = self._go_on
+                order = self._try_again
             try:
                 order()
             except (Error, OSError) as error:
@@ -269,7 +273,19 @@ class Owner:
 
     @property
     def _patience(self) -> float | None:
-        """Until it is tried again; None: it has all that it wants."""
+        """Until something is tried again; None: nothing is to be."""
+        until_whole = self._until_whole
+        is_left = until_whole is None and self._bridges_before.waits
+        return ROOM_RETRY_SECONDS if is_left else until_whole
+
+    def _try_again(self) -> None:
+        if self._until_whole is not None:
+            self._go_on()
+        self._bridges_before.tries()
+
+    @property
+    def _until_whole(self) -> float | None:
+        """None: it has all that it wants."""
         ours, network = self._ours, self._network
         if ours is None or not self._has_tables(ours):
             return None
@@ -311,6 +327,7 @@ class Owner:
             given = Given(self._wanted, self._credentials)
             self._network = self._network_of(place, given)
             self._network.carry_out = self._carry_out
+            self._network.former = self._bridges_before
             self.watch(self._network.ended)
         return self._network
 
@@ -365,7 +382,7 @@ class Owner:
         with connect(f"shm://{self._config.vhost}", name="former links") as broker:
             former.unbind(broker)
             if self._network is None:
-                gates.drop(broker, ())
+                self._bridges_before.drop(broker, ())
 
     def _serve(self, ours: Identity) -> None:
         self._made(ours).serve(ours)
@@ -438,6 +455,7 @@ class Owner:
     def _end(self, at_once: bool) -> None:
         network, self._network, self._ours = self._network, None, None
         self._live = self._untold = None
+        self._bridges_before.waits.clear()
         self._stopped = set()  # whoever serves next makes all links, this one too if it is that
         self._broadcasts.close()
         if network is not None:

@@ -206,8 +206,8 @@ class Colocating:
             why = told(child) if isinstance(child, (Error, OSError)) else str(child)
             granted = Granted(wanted.wanted.number, "", _short(why), is_old=False)
             self._answer(end, node, granted, whom)
-            if self._lives.get(node) is not end:  # over that one it may have counted as theirs
-                self._tell(node, BackupEnds(name_of(wanted.number), granted.why))
+            # while it was being started it may have counted as theirs
+            self._tell(node, BackupEnds(name_of(wanted.number), granted.why))
             return
         self._hosting.begun(node)
         self._children[node] = child

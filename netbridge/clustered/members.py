@@ -444,8 +444,6 @@ class Members(Closable):
                     actions = self.machine.heard(link, what, time.monotonic())
                     is_of_queues = isinstance(what, (Ask, Told))
                     self._does(actions, is_of_queues=is_of_queues)
-                    if not is_of_queues:
-                        self._tell_others()
             elif isinstance(frame, Vote) and end not in self._accepted:
                 self.asked.heard(end, frame)
             elif self._witness is not None:
@@ -464,7 +462,6 @@ class Members(Closable):
             if self._witness is not None:
                 self._witness.gone(end)
         self._does(self.machine.down(link, time.monotonic()))
-        self._tell_others()
 
     def _tell_others(self) -> None:
         if (found := others(self.machine)) != self._others:
@@ -485,8 +482,11 @@ class Members(Closable):
                 self._left.keep()
             else:
                 self._log(action.level, action.state, action.detail, action.node)
-        look = self._look_at_queues if is_of_queues else self._look
-        look()
+        if is_of_queues:
+            self._look_at_queues()
+        else:
+            self._look()
+            self._tell_others()
 
     def _log(self, level: str, state: str, detail: str, node: Node = b"") -> None:
         line = {"event": "cluster", "level": level, "cluster": self._setup.cluster.name,
@@ -578,11 +578,11 @@ class Members(Closable):
         return {} if found is None else {"discovery": found.show()}
 
     def _forget(self, name: str) -> tuple[Node, str]:
-        led_to = self._messages.led_to
-        node = self.machine.named(name, led_to)
+        others = self._messages.led_to | {each.to for each in self.machine.left.values()}
+        node = self.machine.named(name, others)
         if isinstance(node, str):
             raise InvalidArgument(node)
-        if why := self.machine.forget(node, led_to):
+        if why := self.machine.forget(node, others):
             raise InvalidArgument(why)
         live = self.machine.lives.get(node)
         self._does(self.machine.forgets(node))

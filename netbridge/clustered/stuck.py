@@ -65,7 +65,8 @@ def _behind(
         yield Finding(
             "warning", subject, problem,
             "if it was forgotten they go to queues of their names as soon as there is room, see "
-            f"shmbroker cluster queues {folder}; else start it, or: shmbroker cluster forget "
+            f"shmbroker cluster queues {folder}; if it was scaled down, forget the node that got "
+            "its messages, unless that one is there; else start it, or: shmbroker cluster forget "
             f"{folder} {queue.rpartition('.')[2]}",
         )  # fmt: skip
     elif state == MISSING:

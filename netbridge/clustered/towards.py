@@ -207,9 +207,17 @@ class Ways:
             way.has_left = True
 
     def _forgotten(self, machine: Membership) -> frozenset[Node]:
-        """Also those that were so when this broker ran last, and it had not routed all anew."""
+        """Also those that were so when this broker ran last, and it had not routed all anew; and
+        those that were scaled down to one of all these, unless they may have been back since."""
         begun = {node for node, by in self._hops.items() if by == self._ours.node}
-        return machine.orphans | (begun - machine.lives.keys() - machine.left.keys())
+        gone = machine.orphans | (begun - machine.lives.keys() - machine.left.keys())
+        while more := {
+            node for node, left in machine.left.items()
+            if left.to in gone and node not in gone and machine.heir(node) is None
+            and not self._was_back(node, machine)
+        }:  # fmt: skip
+            gone |= more
+        return gone
 
     @property
     def routes_anew(self) -> bool:
@@ -305,9 +313,9 @@ class Ways:
         is_gone = former in machine.forgotten.keys() - machine.lives.keys()
         is_gone = is_gone and not (former == node and self._was_back(node, machine))
         if former != hop and not is_gone and not self._is_empty(node):
-            if former == self._ours.node and node in self._left:
+            if former == self._ours.node and left and machine.heir(left.to) == former:
                 self._comes_home(node, 0.0)
-                return
+                return  # else it was routed anew, and who is back gets the rest
             if former != self._ours.node:
                 hop = former  # it may have what was sent last
         live = machine.lives.get(hop) if hop is not None else None

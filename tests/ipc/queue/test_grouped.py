@@ -85,6 +85,13 @@ def test_by_the_default_exchange_it_is_followed_and_by_others_each_node_has_its_
     assert depths(broker) == (1, 1)
 
 
+def test_what_it_is_asked_by_is_never_paused(broker: Broker, queue: Queue) -> None:
+    """Nobody could undo it, and no new group would have a route."""
+    for name in (ROUTES, ASKED):
+        with pytest.raises(InvalidArgument, match="never paused"):
+            broker.queue(name).pause()
+
+
 def test_an_unknown_route_is_asked_for_and_waited_for(broker: Broker, queue: Queue) -> None:
     done: list[int] = []
     thread = threading.Thread(target=lambda: done.append(queue.publish(b"", group="anna")))

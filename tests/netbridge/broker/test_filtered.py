@@ -14,11 +14,13 @@ import pytest
 import shmbroker
 from shmbroker import Broker, Empty, Message, Queue
 from shmbroker.ipc.base.errors import ArenaFull
+from shmbroker.ipc.follower.follower import Follower
 from shmbroker.ipc.instance.config.config import ConfigError
 from shmbroker.ipc.transaction.transaction import Transaction
 from shmbroker.netbridge.bridged import outbox
 from shmbroker.netbridge.bridged.outbox import outbox_of
 from shmbroker.netbridge.bridged.transformer import Transformer, Unusable
+from shmbroker.netbridge.broker.former import FormerBridges
 from shmbroker.netbridge.carrier import reached
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.config.config import load
@@ -119,6 +121,45 @@ def test_a_bridge_that_is_gone_leaves_everything_in_its_queue(two: Two) -> None:
     two.write(two.near, **gone, **listens)
     two.near.start().becomes("live")
     assert sorted(taken(source, 20), key=int) == [b"%d" % each for each in range(20)]
+
+
+def test_what_a_link_still_ships_is_not_brought_back(vhost: str) -> None:
+    """Another bridge is gone as well, and its link has ended before."""
+    with shmbroker.connect(f"shm://{vhost}", name="test") as broker:
+        source, way = broker.declare_queue("q"), broker.declare_queue(outbox_of("to", "q"))
+        way.publish(b"on its way")
+        former = FormerBridges(vhost, lambda _: None)
+        with Follower(broker, "link to", kind="link", lasting=True, skips=True) as follower:
+            follower.add(way)
+            former.drop(broker, ())
+            assert (len(source), len(way)) == (0, 1)
+        former.drop(broker, ())
+        assert taken(source, 1) == [b"on its way"]
+        assert way.name not in {each.name for each in broker.queues()}
+
+
+def test_what_finds_no_room_in_its_queue_goes_back_when_there_is(two: Two) -> None:
+    near, _ = filtered(two)
+    two.becomes("up")
+    two.far.stop()
+    near.delete_queue(SOURCE, force=True)
+    source, late = near.declare_queue(SOURCE, slots=16), time.monotonic() + PATIENCE
+    for each in range(5):
+        source.publish(b"%d" % each, properties={"size_class": "large"})
+    while len(source):
+        assert time.monotonic() < late
+        time.sleep(0.01)  # what was selected is on its way
+    for each in range(5, 21):
+        source.publish(b"%d" % each)
+    two.write(two.near, **{key: None for key in two.given[two.near.folder] if "to-far" in key})
+    two.reload(two.near)
+    while not any(each["detail"].endswith(TOWARDS) for each in two.lines(two.near, "bridge")):
+        assert time.monotonic() < late
+        time.sleep(0.01)  # its link has to end
+    assert sorted(taken(source, 21), key=int) == [b"%d" % each for each in range(21)]
+    while left_of_links(near, source):
+        assert time.monotonic() < late, left_of_links(near, source)
+        time.sleep(0.01)  # nothing tells when it is deleted
 
 
 def left_of_links(near: Broker, source: Queue) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from shmbroker.netbridge.cluster.asking import Asking
 from shmbroker.netbridge.cluster.hosting import Begin
 from shmbroker.netbridge.cluster.said import BackupEnds, Granted, Releases, Requests
 from shmbroker.netbridge.clustered import colocating
@@ -82,9 +83,24 @@ def test_what_cannot_be_a_path_is_refused_and_ends_no_network(
 ) -> None:
     host = Host(tmp_path, monkeypatch)
     host.colocating._begun(host.end, host.begin, ValueError("embedded null byte"))
-    [granted] = host.said
-    assert granted == Granted(1, "", "embedded null byte", is_old=False)
+    assert host.said[0] == Granted(1, "", "embedded null byte", is_old=False)
     assert not host.colocating._hosting.hosted
+
+
+def test_one_that_cannot_begin_has_ended_for_whom_it_was_counted_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was asked for so long ago that the refusal is of nothing which is waited for."""
+    host, asks, east = Host(tmp_path, monkeypatch), Asking(None, 5.0), node_of("east")
+    list(asks.becomes(0.0, is_live=True))
+    list(asks.reaches([east], 0.0))
+    list(asks.counted(east, host.colocating._hosting.counted(WEST, 2), 40.0))
+    assert asks.host == east
+    host.colocating._begun(host.end, host.begin, ValueError("its port is taken"))
+    for what in host.said:
+        has_ended = isinstance(what, BackupEnds)
+        list(asks.ended(east, what.why, 50.0) if has_ended else asks.answered(east, what, 50.0))
+    assert (asks.host, asks.why) == (None, "its port is taken")
 
 
 def test_one_that_cannot_begin_has_ended_for_whom_it_was_counted_over_a_newer_link(

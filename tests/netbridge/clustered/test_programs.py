@@ -84,6 +84,19 @@ def test_a_program_learns_of_all_nodes_and_of_one_that_comes(cluster: Cluster) -
         until(broker, {(uri, "live") for uri in uris.values()})
 
 
+def test_of_a_node_that_is_forgotten_it_is_told_no_more(cluster: Cluster) -> None:
+    """Also where no other node is left to say anything."""
+    uris = {name: add(cluster, name) for name in ("east", "west")}
+    for name in uris:
+        cluster[name].start().becomes("live")
+    with connected(uris["east"]) as broker:
+        until(broker, {(uri, "live") for uri in uris.values()})
+        cluster["west"].kill()
+        cluster.sees("east", missing=("west",))
+        assert cluster.order("east", verb="forget", node="west") == ""
+        until(broker, {(uris["east"], "live")})
+
+
 def test_a_backup_of_another_node_is_told_as_one(cluster: Cluster) -> None:
     east = add(cluster, "east")
     west = add(cluster, "west")

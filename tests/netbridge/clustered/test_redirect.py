@@ -96,6 +96,20 @@ def test_what_waits_for_it_goes_to_its_successor(cluster: Cluster) -> None:
     assert len(cluster.bodies("east")) == len(found)
 
 
+def test_its_successor_is_forgotten_and_what_waits_is_routed_anew(cluster: Cluster) -> None:
+    way = started(cluster)
+    assert (stop(cluster)[0], cluster["west"].ends()) == (0, 0), cluster.story()
+    cluster["east"].kill()
+    cluster.sees("north", missing=("east",))
+    sends(cluster, "north", way, numbers(0, 10))
+    assert cluster.order("north", verb="forget", node="east") == ""
+    until(cluster, lambda: waits(cluster, "north", way) == 0)
+    with at(cluster, "north") as north:
+        found = list(north.queue("orders").browse())
+    assert [bytes(each.body) for each in found] == numbers(0, 10)
+    assert all(each.redelivered for each in found)
+
+
 def stands_still(cluster: Cluster, name: str, small: Queue, found: list[bytes]) -> bool:
     """Stopped while more than `small` had room for was on its way; False: go on and try again."""
     until(cluster, lambda: len(small) == small.slots)

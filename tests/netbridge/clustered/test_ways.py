@@ -12,6 +12,7 @@ import pytest
 
 import shmbroker
 from shmbroker.ipc.base.errors import DiskFull, TooMany
+from shmbroker.netbridge.cluster.said import Left
 from shmbroker.netbridge.clustered import towards
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.wire.words import Standing
@@ -187,6 +188,43 @@ def test_what_goes_home_waits_until_it_is_kept_that_it_does(
     scene.works()
     assert home == [WEST]
     assert scene.begun()._hops == {WEST: OURS}
+
+
+def test_what_waits_for_one_that_was_scaled_down_to_a_forgotten_one_is_routed_anew(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody has what it has had.  Another one that may have been back since is waited for."""
+    south, home = node_of("south"), set[bytes]()
+    monkeypatch.setattr(scene.ways, "_comes_home", lambda node, patience: home.add(node))
+    for node in (WEST, NORTH, south):
+        scene.broker.declare_queue(towards.towards("town", node))
+    scene.machine.left = {node: Left(node, 1, NORTH) for node in (WEST, south)}
+    scene.ways._hops = {south: south}
+    scene.looks()
+    scene.works()
+    assert home == set(), "the one that got its messages may come"
+    scene.machine.orphans = frozenset([NORTH])
+    scene.looks()
+    scene.works()
+    assert home == scene.ways.orphans == {WEST, NORTH}
+
+    scene.machine.orphans = frozenset()  # nobody remembers, and it is started anew
+    again, former = scene.begun(), scene.ways
+    again.looks(scene.machine)
+    assert again.orphans == former.orphans
+
+
+def test_what_was_not_routed_anew_goes_to_the_heir_that_is_back(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home: list[bytes] = []
+    monkeypatch.setattr(scene.ways, "_comes_home", lambda node, patience: home.append(node))
+    scene.broker.declare_queue(towards.towards("town", WEST)).publish(b"")
+    scene.machine.left = {WEST: Left(WEST, 1, NORTH)}
+    scene.machine.heir = lambda node: NORTH
+    scene.ways._is_chain, scene.ways._hops = False, {WEST: OURS}
+    scene.looks(north=NEW)
+    assert (home, scene.ways._ways[WEST].hop) == ([], NORTH)
 
 
 def test_a_queue_that_cannot_be_looked_at_counts_as_one_with_messages(
