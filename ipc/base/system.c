@@ -14,10 +14,13 @@
  * when somebody touches the memory. */
 int64_t sb_system_allocate(int64_t file, int64_t offset, int64_t length)
 {
+    sigset_t before;
     int error;
+    signals_block(&before); /* older kernels begin anew after each, and a timer has the next ready */
     do
         error = posix_fallocate((int)file, offset, length);
     while (error == EINTR);
+    signals_restore(&before);
     if (error == 0)
         return SB_OK;
     errno = error;

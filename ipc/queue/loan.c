@@ -141,6 +141,8 @@ int64_t sb_loan_publish(sb_queue *queue, sb_loan *loan, int64_t timeout_ns)
         if (code != SB_OK)
             break;
         code = loan_offer(queue, in, loan, chunk);
+        if (sb_system_clock() >= deadline)
+            break;
     }
     if (code >= 0 && expiry)
         expiry_note(queue, expiry);

@@ -171,6 +171,8 @@ int64_t sb_get_selected(sb_queue *queue, sb_message *message, sb_selection *want
         if (code != SB_OK)
             break;
         code = select_in(queue, &in->port, wanted, message);
+        if (sb_system_clock() >= deadline)
+            break;
     }
     lane_leave(in);
     return code;

@@ -63,6 +63,8 @@ static int64_t publish_slowly(sb_queue *queue, lane *in, const sb_outgoing *mess
         if (waited != SB_OK)
             return waited == SB_FULL ? code : waited;
         code = queue_offer(queue, in, message);
+        if (sb_system_clock() >= deadline) /* others may make head move for as long as we look */
+            break;
     }
     return code;
 }
@@ -111,14 +113,16 @@ int64_t ring_publish_many(sb_queue *queue, const void *bodies, const int64_t *le
         return code;
     queue_note_use(queue, L_USE_PRODUCES);
     int64_t deadline = timeout_ns ? monotonic_deadline(timeout_ns) : 0;
+    bool is_late = timeout_ns == 0;
     *port_field(&in->port, L_PORT_PUBLISHED) = stamp_ns(&in->recorder.clock);
     code = SB_OK;
     while (done < count) {
         code = publish_several(queue, in, bodies, lengths + done, count - done);
         if (code < 0 && queue_gets_room(queue, in, &NOTHING, code))
             continue;
-        if (has_no_room(code) && timeout_ns != 0 && queue->when_full != L_FAIL) {
+        if (has_no_room(code) && !is_late && queue->when_full != L_FAIL) {
             int64_t waited = wait_in(queue, &in->port, wait_kernel(queue), deadline);
+            is_late = sb_system_clock() >= deadline;
             if (waited == SB_OK)
                 continue;
             if (waited != SB_FULL)

@@ -124,6 +124,9 @@ static int64_t move_oldest(sb_queue *schedule, lane *in, int64_t *position, int6
     sb_message messages[MOVED_AT_ONCE];
     sb_port *port = &in->port;
     int64_t count = 0, code = SB_OK, room = schedule->slots - sb_port_window(port);
+    int64_t head = word_load(schedule->ring.memory, L_RING_HEAD_AT) & L_POSITION_MASK;
+    if (room < 1 && *position == head)
+        room = 1; /* the commit acknowledges it first, and has its slot */
     for (; *position < end && count < MOVED_AT_ONCE && count < room; ++*position) {
         if (sb_port_look(port, *position, &messages[count]) != SB_OK)
             continue;
@@ -322,6 +325,8 @@ static int64_t publish_looked(sb_queue *queue, const sb_outgoing *message, int64
         if (code != SB_OK)
             break;
         code = offer(queue, schedule, in, message, due, &id);
+        if (sb_system_clock() >= deadline)
+            break;
     }
     if (code >= 0) {
         *where = (sb_receipt){schedule, code};
