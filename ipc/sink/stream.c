@@ -237,6 +237,18 @@ void outlet_close(outlet *closed, bool forgets)
     free(closed);
 }
 
+void full_at(sb_sink *sink, sb_queue *queue)
+{
+    sb_queue *former = sink->full;
+    if (former == queue)
+        return;
+    if (queue)
+        sb_share_queue(queue);
+    sink->full = queue;
+    if (former)
+        sb_close_queue(former);
+}
+
 void outlets_forget_deleted(sb_sink *sink)
 {
     for (outlet **at = &sink->outlets, *each; (each = *at);) {
@@ -246,7 +258,7 @@ void outlets_forget_deleted(sb_sink *sink)
         }
         *at = each->next;
         if (sink->full == each->queue)
-            sink->full = NULL;
+            full_at(sink, NULL);
         outlet_close(each, false);
     }
 }
