@@ -153,6 +153,7 @@ static int64_t exchange_bundle(destination *to, sb_exchange *exchange, stretch *
 {
     kept_route *route;
     obstacle first = {SB_OK}, met;
+    const outlet *newest = part->sink->outlets;
     int64_t least = all->count;
     if (all->refused[0] != SB_OK && part->sink->stops)
         return stopped(part, all->refused[0]);
@@ -186,6 +187,8 @@ static int64_t exchange_bundle(destination *to, sb_exchange *exchange, stretch *
         least = done < least ? done : least;
     }
     route_leave(route);
+    if (part->sink->outlets != newest) /* where queues come, others go */
+        outlets_forget_deleted(part->sink);
     code = bundle_done(to, part, all, least, count);
     if (code != SB_OK)
         return code;

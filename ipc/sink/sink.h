@@ -87,7 +87,7 @@ int64_t outlet_pass(outlet *of, int64_t sequence);
 void outlet_close(outlet *closed, bool forgets);
 /* This queue has no room; it stays open as long as it is said.  NULL: none is said. */
 void full_at(sb_sink *sink, sb_queue *queue);
-/* Those of queues that were deleted since; for a sink that has no queue as its destination. */
+/* Those of queues that were deleted since, but for the sink's destinations. */
 void outlets_forget_deleted(sb_sink *sink);
 
 /* --- record.c --------------------------------------------------------------------------------- */
