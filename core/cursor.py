@@ -8,7 +8,9 @@ A lossy cursor may be any number of laps behind, and a word tells laps only modu
 looks as if it was not published yet is compared with head, which has all bits of its position.
 
 In a ring with a barrier a cursor sees what the barrier has passed, as a consumer does, but for
-cursors that the barrier waits for: the journal's, and those of replicas.
+cursors that the barrier waits for: the journal's, and those of replicas.  While its broker does not
+serve it sees nothing; but for CURSOR_CONFIRMED, by which queue replicas are read: what is confirmed
+is theirs, be it delivered now or not.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from shmbroker.core.gate import gate_join, gate_leave, gate_move, gate_position,
 from shmbroker.core.head import head_load
 from shmbroker.core.kernel import cold, exported, exported_cold, kernel
 from shmbroker.core.layout import (
+    CURSOR_CONFIRMED,
     CURSOR_GATE,
+    CURSOR_LOSSY,
     CURSOR_MISSED,
     CURSOR_PORT,
     CURSOR_POSITION,
@@ -35,8 +39,6 @@ from shmbroker.core.tail import true_tail
 from shmbroker.core.take import chunk_prefetch, message_read
 from shmbroker.core.visible import is_deliverable, is_visible
 from shmbroker.core.word import lap_of, laps_ahead, slot_at, word_state
-
-LOSSY = -1
 
 
 @exported
@@ -71,16 +73,18 @@ def cursor_open_lossy(cursor: int, port: int, from_now: int) -> int:
             return position
     store(cursor + CURSOR_PORT, port)
     store(cursor + CURSOR_POSITION, position)
-    store(cursor + CURSOR_GATE, LOSSY)
+    store(cursor + CURSOR_GATE, CURSOR_LOSSY)
     store(cursor + CURSOR_MISSED, 0)
     return OK
 
 
 @kernel
 def is_seen(port: int, gate: int, position: int) -> int:
-    """1 if a cursor with this gate, or LOSSY, may see the message of this position."""
+    """1 if a cursor with this CURSOR_GATE may see the message of this position."""
     if load(port + PORT_BARRIER) == 0 or is_in_barrier(port, gate):
         return 1
+    if gate == CURSOR_CONFIRMED:
+        return is_visible(port, position)
     return is_deliverable(port, position)
 
 

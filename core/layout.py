@@ -1166,7 +1166,9 @@ SHIPPED_HEAD_BYTES: Final = 48
 # --- cursor: a subscriber's place; private memory -------------------------------------------------
 CURSOR_PORT: Final = 0
 CURSOR_POSITION: Final = 8
-CURSOR_GATE: Final = 16  # index of our gate, -1: lossy
+CURSOR_GATE: Final = 16  # index of our gate, or one of:
+CURSOR_LOSSY: Final = -1
+CURSOR_CONFIRMED: Final = -2  # lossy, and sees what is confirmed also while it is not delivered
 CURSOR_MISSED: Final = 24  # messages that a lossy cursor was too late for
 CURSOR_BYTES: Final = 32
 

@@ -55,6 +55,9 @@ void queue_remove(sb_connection *connection, int64_t reference);
 /* Make a queue with a page of settings, as settings_write has it: its reference. */
 int64_t queue_add(sb_connection *connection, const char *name, int64_t slots, const char *settings,
                   int64_t flags);
+/* The same in place of the queue with this reference, which stays if there can be no other one. */
+int64_t queue_replace(sb_connection *connection, int64_t replaced, const char *name, int64_t slots,
+                      const char *settings);
 /* One more gate, for the broker to adopt: before others know of the ring. */
 void ring_add_gate(void *ring, int64_t kind, int64_t position);
 /* The ring of a queue in this row, without a name; its name; and its row, once it is filled.

@@ -112,8 +112,9 @@ int64_t queue_put(sb_connection *connection, int64_t row, const char *name,
                         declared->identity[1]);
 }
 
-int64_t queue_add(sb_connection *connection, const char *name, int64_t slots, const char *settings,
-                  int64_t flags)
+/* `replaced`: a queue that goes when all is there for the new one; below 0: none. */
+static int64_t add(sb_connection *connection, const char *name, int64_t slots,
+                   const char *settings, int64_t flags, int64_t replaced)
 {
     void *catalog = connection->catalog.memory;
     segment ring;
@@ -150,12 +151,26 @@ int64_t queue_add(sb_connection *connection, const char *name, int64_t slots, co
         return usable_code(connection);
     if (ownership_begins_with(flags))
         ownership_give(connection, entry, connection->id);
+    if (replaced >= 0)
+        queue_remove(connection, replaced);
     code = sb_queue_put(catalog, row, name, (int64_t)strlen(name), slots, flags, realtime_ns(),
                         identity[0], identity[1]);
     if (flags & L_QUEUE_DURABLE)
         sb_follower_rouse(connection, L_FOLLOWER_JOURNALER);
     followers_rouse(connection);
     return code;
+}
+
+int64_t queue_add(sb_connection *connection, const char *name, int64_t slots, const char *settings,
+                  int64_t flags)
+{
+    return add(connection, name, slots, settings, flags, SB_NOT_FOUND);
+}
+
+int64_t queue_replace(sb_connection *connection, int64_t replaced, const char *name, int64_t slots,
+                      const char *settings)
+{
+    return add(connection, name, slots, settings, 0, replaced);
 }
 
 int64_t reference_of(sb_connection *connection, const char *name)

@@ -85,6 +85,8 @@ class Paged:
         self._mark()
         safety = Safety(self._next, self._cursor.position) if self._durable else None
         self._store = PageStore(self.path, pager.page_bytes, pager.epoch, safety, self._tell)
+        # who paged before may have ended while the disk was full: the first write tells how it is
+        quick.sb_paging_told(self._ring, RING_PAGES_CODE_AT, OK)
 
     def close(self) -> None:
         self._store.close()

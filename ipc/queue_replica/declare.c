@@ -49,11 +49,12 @@ static int64_t replace(sb_connection *connection, const char *name, int64_t posi
     word_store(page, L_SETTING_REPLICA_AT, 1 + position);
     word_store(page, L_SETTING_REPLICA_OF_AT, length);
     memcpy(page + L_SETTING_REPLICA_OF_AT + 8, of, (size_t)length);
-    int64_t slots = queue->slots;
     atomic_fetch_add(&queue->looks, 1);
-    *former = queue;
-    queue_remove(connection, reference);
-    reference = queue_add(connection, name, slots, page, 0);
+    reference = queue_replace(connection, reference, name, queue->slots, page);
+    if (queue_is_gone(queue))
+        *former = queue;
+    else
+        queue_looked(queue);
     return reference < 0 ? reference : SB_OK;
 }
 

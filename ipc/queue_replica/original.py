@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.core.codes import DAMAGED, EMPTY, NOT_FOUND, OK, TOO_SMALL
 from shmbroker.core.layout import (
+    CURSOR_CONFIRMED,
+    CURSOR_GATE,
     CURSOR_POSITION,
     ORIGINAL_BITS,
     ORIGINAL_BYTES,
@@ -80,6 +82,7 @@ class Original:
         self.memory = memory = ffi.new("int64_t[]", ORIGINAL_BYTES // WORD)
         cursor = ffi.cast("sb_cursor *", memory + ORIGINAL_CURSOR // WORD)
         checked(lib.sb_cursor_open_lossy(cursor, self.port, 0), WHAT)
+        memory[(ORIGINAL_CURSOR + CURSOR_GATE) // WORD] = CURSOR_CONFIRMED
         memory[ORIGINAL_NUMBER // WORD] = number
         memory[ORIGINAL_BITS // WORD] = address_of(self._bits)
         memory[ORIGINAL_TOLD_BITS // WORD] = address_of(self._told)

@@ -98,7 +98,7 @@ static int64_t append_to(stretch *part, bundle *all, sb_queue *queue, int64_t ta
     if (met->code == SB_OK)
         *met = (obstacle){outlet_append(to, &there), part->sink->stops && told.refused > 0};
     if (has_no_room(met->code) && !met->is_refused)
-        part->sink->full = to->queue;
+        full_at(part->sink, to->queue);
     int64_t done = there.answers - answers;
     for (int64_t each = 0; each < done; each++)
         if (answers[each] < 0 && answers[each] != SB_DUPLICATE)
@@ -153,6 +153,7 @@ static int64_t exchange_bundle(destination *to, sb_exchange *exchange, stretch *
 {
     kept_route *route;
     obstacle first = {SB_OK}, met;
+    const outlet *newest = part->sink->outlets;
     int64_t least = all->count;
     if (all->refused[0] != SB_OK && part->sink->stops)
         return stopped(part, all->refused[0]);
@@ -186,6 +187,8 @@ static int64_t exchange_bundle(destination *to, sb_exchange *exchange, stretch *
         least = done < least ? done : least;
     }
     route_leave(route);
+    if (part->sink->outlets != newest) /* where queues come, others go */
+        outlets_forget_deleted(part->sink);
     code = bundle_done(to, part, all, least, count);
     if (code != SB_OK)
         return code;
@@ -324,6 +327,8 @@ static int64_t route_retry(destination *to, stretch *part, const poured_record *
     int64_t code = bundle_next(&one, to, &alone);
     if (code == SB_OK && one.refused[0] == SB_OK)
         count = route_alone(to, &alone, &one);
+    part->sink->full = sink.full; /* whoever waits for room asks there */
+    part->sink->lacks_memory = sink.lacks_memory;
     if (code == SB_OK)
         code = count < 0 ? count : number_closed(to->ring, record->sequence);
     alone_closed(&sink, code == SB_OK);

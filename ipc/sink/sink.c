@@ -177,6 +177,7 @@ void sb_sink_close(sb_sink *sink, int64_t forgets)
         sink->outlets = first->next;
         outlet_close(first, forgets);
     }
+    full_at(sink, NULL);
     if (sink->marks)
         sb_close_queue(sink->marks);
     free(sink->journey);

@@ -50,7 +50,7 @@ struct sb_sink {
     outlet *outlets;
     destination *destinations;
     sb_queue *marks; /* the ring that keeps how far streams are in exchanges */
-    sb_queue *full;  /* the last one that had no room for a record */
+    sb_queue *full;  /* the last one that had no room for a record: full_at */
     bool lacks_memory; /* and it was the arena that had none */
 };
 
@@ -85,7 +85,9 @@ int64_t outlet_place(sb_queue *queue, sb_port *port);
 /* Numbers up to this one are known, whether messages had them or not. */
 int64_t outlet_pass(outlet *of, int64_t sequence);
 void outlet_close(outlet *closed, bool forgets);
-/* Those of queues that were deleted since; for a sink that has no queue as its destination. */
+/* This queue has no room; it stays open as long as it is said.  NULL: none is said. */
+void full_at(sb_sink *sink, sb_queue *queue);
+/* Those of queues that were deleted since, but for the sink's destinations. */
 void outlets_forget_deleted(sb_sink *sink);
 
 /* --- record.c --------------------------------------------------------------------------------- */

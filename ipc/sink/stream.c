@@ -237,16 +237,34 @@ void outlet_close(outlet *closed, bool forgets)
     free(closed);
 }
 
+void full_at(sb_sink *sink, sb_queue *queue)
+{
+    sb_queue *former = sink->full;
+    if (former == queue)
+        return;
+    if (queue)
+        sb_share_queue(queue);
+    sink->full = queue;
+    if (former)
+        sb_close_queue(former);
+}
+
+static bool is_destination(const sb_sink *sink, const outlet *one)
+{
+    const destination *each = sink->destinations;
+    while (each && each->ring != one)
+        each = each->next;
+    return each;
+}
+
 void outlets_forget_deleted(sb_sink *sink)
 {
     for (outlet **at = &sink->outlets, *each; (each = *at);) {
-        if (!queue_is_gone(each->queue)) {
+        if (!queue_is_gone(each->queue) || is_destination(sink, each)) {
             at = &each->next;
             continue;
         }
         *at = each->next;
-        if (sink->full == each->queue)
-            sink->full = NULL;
         outlet_close(each, false);
     }
 }

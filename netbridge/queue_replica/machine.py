@@ -99,7 +99,7 @@ class Replica:
                 yield from self._ask(next)
 
     def _ask(self, next: int) -> Steps:
-        if self.state is not State.SOURCE_DELETED:
+        if self.state not in (State.SOURCE_DELETED, State.REFUSED):  # until it is answered
             yield from self._become(State.SYNCING, "")
         yield Say(Follow(self.number, self.queue, self.identity, next if self.identity else 0))
 

@@ -140,17 +140,27 @@ class QueueReplicas:
     def _load(self) -> None:
         self._feedings.chain_of = self._chain
         self._thread.members.append(self)
-        for name in self._broker._catalog.queue_names().values():
-            queue = self._broker.queue(name)
-            found = followed_by(queue)
-            if not found:
-                continue
-            source = unpacked(found)
-            if source is None:
-                self._unread[name] = "it follows something that this version cannot read"
-            else:
-                self._following(source.plan).go_on(queue, source.identity)
+        for entry in self._broker._catalog.queues():
+            try:
+                self._go_on(self._broker.queue(entry.name))
+            except NotFound:
+                """It was deleted since."""
+            except Error as error:
+                self._tell({"event": "queue replica", "level": "error", "queue": entry.name,
+                            "what": "whether it follows another queue cannot be read",
+                            "reason": str(error)})  # fmt: skip
         self._show()
+
+    def _go_on(self, queue: Queue) -> None:
+        """If it is a replica."""
+        found = followed_by(queue)
+        if not found:
+            return
+        source = unpacked(found)
+        if source is None:
+            self._unread[queue.name] = "it follows something that this version cannot read"
+        else:
+            self._following(source.plan).go_on(queue, source.identity)
 
     def _following(self, plan: str) -> Following:
         found = self._followings.get(plan)

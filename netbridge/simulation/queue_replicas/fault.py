@@ -7,7 +7,7 @@ from typing import Final
 
 from shmbroker.netbridge.simulation.fault import Fault
 
-KINDS: Final = (
+DRAWN: Final = (
     "cut",
     "half-open",
     "one-way",
@@ -24,6 +24,7 @@ KINDS: Final = (
     "off",
     "restored",
 )
+KINDS: Final = (*DRAWN, "lapse")
 NAMES: Final = ("a", "b", "c")
 OF_REPLICAS: Final = frozenset({"kill-in-show", "detach", "deleted-here"})
 OF_ORIGINALS: Final = frozenset({"deleted", "restored"})
@@ -31,7 +32,7 @@ OF_ORIGINALS: Final = frozenset({"deleted", "restored"})
 
 def drawn(seed: int, until: float) -> list[Fault]:
     random = Random(~seed)
-    liked = random.sample(KINDS, random.randint(1, len(KINDS)))
+    liked = random.sample(DRAWN, random.randint(1, len(DRAWN)))
     faults = []
     for _ in range(random.randint(0, 8)):
         kind = random.choice(liked)
@@ -40,4 +41,18 @@ def drawn(seed: int, until: float) -> list[Fault]:
         other = random.choice([each for each in NAMES if each != host])
         seconds = random.choice((0.01, 0.1, 0.5, 1.0, 2.0)) * random.uniform(0.5, 1.5)
         faults.append(Fault(random.uniform(0.3, until), kind, host, seconds, other))
-    return sorted(faults, key=lambda fault: fault.time)
+    return sorted((*faults, *_lapses(seed, until)), key=lambda fault: fault.time)
+
+
+def _lapses(seed: int, until: float) -> list[Fault]:
+    """Drawn apart: beside them all seeds stay what they were."""
+    random = Random(f"lapses of {seed}")
+    return [
+        Fault(
+            random.uniform(0.3, until),
+            "lapse",
+            random.choice(NAMES[:2]),
+            random.choice((0.01, 0.1, 0.5, 1.0)) * random.uniform(0.5, 1.5),
+        )
+        for _ in range(random.choice((0, 0, 0, 1, 2)))
+    ]

@@ -42,6 +42,8 @@ class Memory:
         """A copy of the store that somebody has made."""
         self.has_lost: set[bytes] = set()
         """Identities of queues that were put back to what was on disk."""
+        self.lapsed_until = 0.0
+        """The lease of its broker: nothing durable is delivered before."""
 
     def declare(self, name: str, *, is_durable: bool = False) -> Queue:
         made = Queue(name, self.world.random.randbytes(ID_BYTES), is_durable)
@@ -62,6 +64,10 @@ class Memory:
         """That readers may have: of a durable queue what is confirmed."""
         end = self.end(queue)
         return {at: number for at, number in queue.content.items() if at < end}
+
+    def is_delivered(self, queue: Queue) -> bool:
+        """Programs get its messages now."""
+        return not queue.is_durable or self.world.now >= self.lapsed_until
 
     @property
     def is_between(self) -> bool:

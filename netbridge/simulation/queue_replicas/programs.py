@@ -78,6 +78,8 @@ class Programs:
 
     def _ready(self, queue: Queue) -> list[int]:
         """Positions of messages that may be taken, in order."""
+        if not self._memory.is_delivered(queue):
+            return []
         end, life = self._memory.end(queue), self._memory.life
         free = {at: each for at, each in queue.content.items() if self._taken.get(each) != life}
         return [at for at in free if at < end]

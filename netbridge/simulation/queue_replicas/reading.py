@@ -1,6 +1,7 @@
 """Reading originals without a gate, as core/original.py does.
 
-A moment is seen at once, and copied in pieces: what was reclaimed meanwhile is gone.
+A moment is seen at once, and copied in pieces: what was reclaimed meanwhile is gone.  What programs
+do not get, while the lease of their broker has lapsed, is copied all the same.
 """
 
 from __future__ import annotations

@@ -220,6 +220,8 @@ class Scene(Stage):
             self._off[fault.host] = world.now + fault.seconds
             self.ends(host, loses_power=False)
             world.later(fault.seconds, partial(self.ends, host, loses_power=False))
+        elif fault.kind == "lapse":
+            self.memories[fault.host].lapsed_until = world.now + fault.seconds
         elif fault.kind == "restored":
             self.memories[fault.host].copies_the_store()
             world.later(fault.seconds, partial(self._restores, host))

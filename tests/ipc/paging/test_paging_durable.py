@@ -14,19 +14,21 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 import shmbroker
-from shmbroker import Broker, Empty, InvalidArgument, Queue, Unconfirmed, aio
+from shmbroker import Broker, Empty, InvalidArgument, Queue, QueueFull, Unconfirmed, aio
 from shmbroker.core.layout import IN_INBOX
 from shmbroker.ipc.base.errors import DiskFull
 from shmbroker.ipc.broker.journaler import Journaler, restore
+from shmbroker.ipc.paging.paged import Paged
 from shmbroker.ipc.paging.pager import Pager
 from shmbroker.ipc.vhost import vhost as vhosts
 from tests.ipc.paging.test_paging import eventually, number, pages, received
 from tests.support.compiler import compile_faults
-from tests.support.small_disk import empty_names, fill_names, small_disk
+from tests.support.small_disk import empty, empty_names, fill, fill_names, small_disk
 
 SLOTS = 64
 SEGMENT = 256 << 10
@@ -448,3 +450,35 @@ def test_what_does_not_go_with_pages_is_refused_also_if_durable(host: Host) -> N
         queue = declare(broker)
         with pytest.raises(InvalidArgument, match="without an id"):
             queue.publish(b"x", message_id="1")
+
+
+def test_a_disk_with_room_is_not_full_because_it_was_for_the_last_pager(
+    vhost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve, may_serve = Paged.serve, Event()
+
+    def is_held_up(paged: Paged) -> tuple[int, bool]:
+        assert may_serve.wait(PATIENCE)
+        return serve(paged)
+
+    with (
+        small_disk(tmp_path / "disk", 16 << 20) as disk,
+        shmbroker.connect(f"shm://{vhost}") as broker,
+    ):
+        with Pager(broker, disk / "pages", page_bytes=PAGE_BYTES):
+            queue = broker.declare_queue("orders", slots=SLOTS, when_full="page")
+            queue.publish_many([bytes(1000)] * 2 * SLOTS)
+            eventually(lambda: pages(disk / "pages"))
+            fill(disk)
+            with pytest.raises(DiskFull):
+                queue.publish_many([bytes(1000)] * (1 << 14))
+        empty(disk)
+        monkeypatch.setattr(Paged, "serve", is_held_up)
+        with Pager(broker, disk / "pages", page_bytes=PAGE_BYTES):
+            try:
+                with pytest.raises(QueueFull):
+                    while True:
+                        queue.publish(b"as many as there is room for", timeout=0)
+            finally:
+                may_serve.set()
+            queue.publish(b"one more", timeout=PATIENCE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import pytest
 from numba import njit
 
 import shmbroker
-from shmbroker import Broker, Empty, Queue, QueueFull, ReplicaReadOnly
+from shmbroker import Broker, Empty, Error, Queue, QueueFull, ReplicaReadOnly
 from shmbroker.core import layout
 from shmbroker.core.codes import READ_ONLY
 from shmbroker.ipc.queue_replica.copy import Copies, declare, detach, followed_by, let_delete
@@ -92,6 +93,27 @@ def test_it_has_the_messages_of_its_original_at_their_positions(pair: Pair) -> N
     assert content(copy) == content(original) == [(2, b"after", None, None)]
     assert followed_by(copy) == b"it"
     assert followed_by(original) == b""
+
+
+def test_a_queue_without_memory_for_its_replacement_stays(broker: Broker) -> None:
+    queue = broker.declare_queue("a")
+    broker.declare_exchange("all", "fanout")
+    broker.bind("all", "a")
+    bindings = broker.bindings()
+    broker.exchange("all").publish(b"its own")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        with pytest.raises(Error, match="making a segment"):
+            declare(broker, "a", 0, b"it")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert broker.bindings() == bindings
+    assert followed_by(queue) == b""
+    assert queue.receive(timeout=0) == b"its own"
+    queue.publish(b"still")
+    declare(broker, "a", 0, b"it")
+    assert followed_by(broker.queue("a")) == b"it"
 
 
 def test_what_is_taken_stays_until_it_is_acknowledged(pair: Pair) -> None:

@@ -345,6 +345,21 @@ def test_a_number_that_some_queues_may_have_is_in_doubt(broker: Broker, sink: Si
     assert [len(taken(queue)) for queue in queues] == [7, 2]
 
 
+def test_a_retry_that_finds_a_queue_full_tells_which(broker: Broker, sink: Sink) -> None:
+    """Whoever retries waits for its room."""
+    queue = broker.declare_queue("q", slots=4)
+    broker.declare_exchange("t", "topic")
+    broker.bind("t", "q", "#")
+    sink.to_exchange(broker.exchange("t"))
+    assert sink.pour(one(0) + one(2)).answers == [1, 1]
+    queue.publish_many([b"in the way"] * 2)
+    assert sink.pour(one(1)).is_full
+    assert sink.full == queue._queue
+    assert taken(queue) == [b"0", b"2", b"in the way", b"in the way"]
+    assert sink.pour(one(1)).answers == [1]
+    assert taken(queue) == [b"1"]
+
+
 # --- and the journal ------------------------------------------------------------------------------
 
 

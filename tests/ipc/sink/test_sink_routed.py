@@ -224,3 +224,15 @@ def test_towards_another_node_it_goes_once_with_each_target(
             sink.to_node()
             assert not sink.pour(bytes(batch.memory)).has_stopped
     assert [taken(each) for each in arrived] == [[0, 2]] * 3
+
+
+def test_queues_that_come_and_go_are_not_kept(broker: Broker, queues: dict[str, Queue]) -> None:
+    with Sink(broker, ORIGIN) as sink:
+        sink.to_exchange(broker.exchange("prices"))
+        for each in range(20):
+            broker.declare_queue("passing")
+            broker.bind("prices", "passing", "eu.y")
+            assert sink.pour(numbered(each, each + 1, ("eu.y",))).answers == [2]
+            broker.delete_queue("passing")
+        assert len(sink.queues()) == 2, "the one that stays, and the last"
+    assert taken(queues["eu"]) == list(range(20))

@@ -125,8 +125,11 @@ def test_who_is_not_let_follow_asks_again() -> None:
     made = following()
     off = Unserved(0, Why.OFF, "ha.queue-replication is false there")
     assert list(made.unserved(off, 0)) == [Stop(), Became("refused", off.detail)]
-    assert list(made.tick(9, ASK_SECONDS)) == [
-        Became("syncing", ""), Say(Follow(0, "q", ONE, 9)),
+    assert list(made.tick(9, ASK_SECONDS)) == [Say(Follow(0, "q", ONE, 9))]
+    assert list(made.unserved(off, ASK_SECONDS)) == [Stop()], "nothing new is said"
+    list(made.tick(9, 2 * ASK_SECONDS))
+    assert list(made.follows(found(begins=9), 9, 2 * ASK_SECONDS)) == [
+        GoOn(5), Became("syncing", ""),
     ]  # fmt: skip
 
 

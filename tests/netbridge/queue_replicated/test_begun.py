@@ -10,7 +10,9 @@ import pytest
 
 import shmbroker
 from shmbroker import InvalidArgument
+from shmbroker.ipc.queue_replica.copy import declare
 from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.queue_replica.source import Source
 from shmbroker.netbridge.queue_replicated.confirming import Confirming
 from shmbroker.netbridge.queue_replicated.feeding import Feedings
 from shmbroker.netbridge.queue_replicated.replicas import QueueReplicas
@@ -50,3 +52,29 @@ def test_all_who_wait_are_told_by_whoever_has_waited_long_enough(
         replicas.close()
         with pytest.raises(InvalidArgument, match="the broker stops"):
             fourth.result(0)
+
+
+def test_a_queue_that_is_deleted_while_its_broker_begins_keeps_no_other_from_following(
+    broker: shmbroker.Broker, vhost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("deleted", NAME):
+        broker.declare_queue(name)
+    declare(broker, NAME, 0, Source(AWAY, b"i" * 16).packed())
+    dialled: list[str] = []
+
+    def dials(_: Any, plan: str) -> Any:
+        dialled.append(plan)
+        return dial()
+
+    with shmbroker.connect(f"shm://{vhost}", name="network") as own, NetworkThread(own) as thread:
+        found = sorted(own._catalog.queues(), key=lambda each: each.name)
+        broker.delete_queue("deleted")
+        monkeypatch.setattr(own._catalog, "queues", lambda: iter(found))
+        feedings = Feedings(thread, "a", Confirming(1.0, print), is_on=True)
+        replicas = QueueReplicas(
+            thread, own, tmp_path, dials, lambda line: None, feedings, is_of_node=False
+        )
+        replicas.begin()
+        assert [each["queue"] for each in replicas.show()] == [NAME]
+        assert dialled == [AWAY]
+        replicas.close()

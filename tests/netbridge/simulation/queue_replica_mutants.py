@@ -97,6 +97,13 @@ MUTANTS: Final = (
         "pass",
     ),
     Mutant(
+        "what-is-not-delivered-now-is-left-out",
+        Reading,
+        "_messages",
+        "while one.cursor < one.seen.end",
+        "while self._memory.is_delivered(one.queue) and one.cursor < one.seen.end",
+    ),
+    Mutant(
         "what-never-came-was-lost-there",
         Copy,
         "_has_what_is_lost_there",
@@ -153,6 +160,7 @@ SHOWN_BY: Final = {
     "not-tried-again": 15,
     "shown-though-a-transaction-was-in-between": 43,
     "whoever-comes-is-of-the-moment-before": 1,
+    "what-is-not-delivered-now-is-left-out": 55,
     "what-never-came-was-lost-there": 6,
     "a-part-is-shown-where-all-has-no-room": 2,
     "compared-with-its-original-once-only": 83,
