@@ -205,6 +205,8 @@ static int64_t search(sb_exchange *exchange, const sb_outgoing *message, int64_t
         found[0] = sb_reference_find(catalog, L_QUEUES, message->key, message->key_length);
         if (found[0] < 0)
             found[0] = created(connection, message);
+        if (found[0] < 0 && found[0] != SB_NOT_FOUND)
+            return found[0];
         found[1] = 0;
         return found[0] >= 0;
     }
