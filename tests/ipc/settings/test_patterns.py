@@ -100,6 +100,18 @@ def test_queues_that_are_there_keep_what_they_have(broker: Broker) -> None:
     assert given(broker, "orders", "ttl") == (7, "pattern 'orders'")
 
 
+def test_a_declared_none_is_the_same_none_again(broker: Broker) -> None:
+    none: dict[str, Any] = {"redelivery_multiplier": None, "max_scheduled": None}
+    for _ in range(2):
+        broker.declare_queue("orders", **none)
+    broker.declare_queue("orders", redelivery_multiplier=1.0)  # which it is
+    with pytest.raises(DeclaredDifferently, match="redelivery_multiplier is 1, not 2"):
+        broker.declare_queue("orders", redelivery_multiplier=2.0)
+    broker.declare_queue("other", max_scheduled=5)
+    with pytest.raises(DeclaredDifferently, match="max_scheduled is 5, not"):
+        broker.declare_queue("other", **none)
+
+
 def test_where_messages_go_elsewhere_holds_for_queues_that_are_there(broker: Broker) -> None:
     broker.declare_queue("orders.eu")
     broker.declare_queue("orders.us", redistribution_delay=9)
