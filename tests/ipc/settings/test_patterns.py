@@ -6,11 +6,12 @@ import asyncio
 import mmap
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 import shmbroker
-from shmbroker import Broker, DeclaredDifferently, InvalidArgument, NotFound, aio
+from shmbroker import Broker, DeclaredDifferently, InvalidArgument, NotFound, TooMany, aio
 from shmbroker.core import layout as at
 from tests.conftest import SHM
 from tests.support.victim import KILLS, Confirm, dying
@@ -219,6 +220,18 @@ def test_two_of_one_pattern_that_a_death_left_are_one(broker: Broker, vhost: str
     assert given(broker, "orders", "ttl") == (2, "pattern 'orders'")
     broker.remove_settings("orders")
     assert [each.pattern for each in broker.patterns()] == ["x"]
+
+
+def test_when_there_can_be_no_more_they_can_be_changed(broker: Broker) -> None:
+    most = at.SETTINGS_ROWS - 1
+    for number in range(most):
+        broker.settings(f"q.{number}", ttl=1)
+    with pytest.raises(TooMany, match=f"has {most} patterns"):
+        broker.settings("more", ttl=1)
+    broker.settings("q.7", ttl=2)
+    assert broker.declare_queue("q.7").explain()["ttl"].value == 2
+    broker.remove_settings("q.8")
+    broker.settings("more", ttl=1)
 
 
 def test_old_or_new_whenever_one_is_killed(broker: Broker, vhost: str, tmp_path: Path) -> None:
