@@ -242,7 +242,7 @@ int64_t journaler_stage_catalog(sb_journaler *journaler)
         return SB_OK;
     uint64_t digest = catalog_digest(connection);
     if (digest != journaler->digest)
-        code = catalog_stage(connection, journaler->journal);
+        code = catalog_stage(connection, journaler->journal, &digest); /* it may have changed */
     if (code == SB_OK) {
         journaler->generation = generation;
         journaler->digest = digest;
