@@ -21,7 +21,7 @@ from shmbroker.ipc.exchange.own_binding import (
 
 WAY = "$sf.c.n"
 CHANGES = 300
-MANY = 300
+MANY = 1500
 
 
 def own(queue: str = WAY, key: str = "eu.#", target: int = 7) -> OwnBinding:
@@ -128,12 +128,12 @@ def test_several_change_at_one_moment(prices: Broker) -> None:
 def test_no_message_is_lost_if_that_takes_long(prices: Broker) -> None:
     """Nobody waits for the end of it, and follows both rather than none."""
     for name in ("there", "elsewhere"):
-        prices.declare_queue(name, when_full="drop_oldest")
+        prices.declare_queue(name, when_full="drop-oldest")
     former, later = (
         [own(name, f"{n}.#", target) for n in range(MANY)]
         for name, target in (("there", 7), ("elsewhere", 9))
     )
-    assert ways_meanwhile(prices, former, later, CHANGES // 30) <= {1, 2}
+    assert ways_meanwhile(prices, former, later, 3) <= {1, 2}
 
 
 def test_those_that_cannot_be_changed_are_told_and_the_others_are(prices: Broker) -> None:
