@@ -18,6 +18,7 @@ from shmbroker.ipc.exchange.own_binding import (
     own_bindings,
     unbind_own,
 )
+from tests.support.host import PATIENCE
 
 WAY = "$sf.c.n"
 CHANGES = 300
@@ -95,7 +96,7 @@ def ways_meanwhile(
     prices: Broker, former: list[OwnBinding], later: list[OwnBinding], times: int
 ) -> set[int]:
     """How many of them messages have followed that were published while they changed."""
-    is_over, counts = Event(), set[int]()
+    begun, is_over, counts = Event(), Event(), set[int]()
 
     def publishes() -> None:
         with shmbroker.connect(f"shm://{prices.vhost}") as broker:
@@ -103,10 +104,12 @@ def ways_meanwhile(
             while not is_over.is_set():
                 with suppress(QueueFull):
                     counts.add(exchange.publish(b"", key="5.x", timeout=0))
+                    begun.set()
 
     change_own(prices, former, [])
     program = Thread(target=publishes)
     program.start()
+    assert begun.wait(PATIENCE)
     for _ in range(times):
         assert change_own(prices, later, former) == {}
         assert change_own(prices, former, later) == {}
@@ -133,7 +136,7 @@ def test_no_message_is_lost_if_that_takes_long(prices: Broker) -> None:
         [own(name, f"{n}.#", target) for n in range(MANY)]
         for name, target in (("there", 7), ("elsewhere", 9))
     )
-    assert ways_meanwhile(prices, former, later, 3) <= {1, 2}
+    assert ways_meanwhile(prices, former, later, 8) <= {1, 2}
 
 
 def test_those_that_cannot_be_changed_are_told_and_the_others_are(prices: Broker) -> None:
