@@ -160,7 +160,7 @@ followed *journaler_concerns(const sb_journaler *journaler, int64_t index);
 int64_t journaler_follow(sb_journaler *journaler);
 /* If something was declared or deleted: follow what is durable. */
 int64_t journaler_look_at_queues(sb_journaler *journaler);
-/* And stage exchanges and bindings, if they have changed: with all that there were at the moment. */
+/* And stage exchanges and bindings, if they have changed: all that there were at the moment. */
 int64_t journaler_stage_catalog(sb_journaler *journaler);
 
 /* --- snapshot.c ------------------------------------------------------------------------------- */
