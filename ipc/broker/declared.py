@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from shmbroker.core.codes import JOURNAL_DAMAGED, NOT_FOUND
+from shmbroker.core.codes import DIFFERENT, JOURNAL_DAMAGED, NOT_FOUND
 from shmbroker.core.layout import (
     BINDING_PAYLOAD_BYTES,
     BINDINGS,
@@ -113,7 +113,8 @@ def replicated(several: Iterable[Declared]) -> list[Declared]:
 
 def declare_all(broker: Broker, several: Sequence[Declared]) -> None:
     """A binding or an alternate may need what comes behind it: again, until nothing more can be
-    done.  What is left leads to what is no more."""
+    done.  What is left leads to what is no more.  One that was made anew while the journaler looked
+    may be there twice: the first counts."""
     before = len(several) + 1
     while len(several) < before:
         before, left = len(several), list[Declared]()
@@ -121,6 +122,6 @@ def declare_all(broker: Broker, several: Sequence[Declared]) -> None:
             code = each.declare(broker)
             if code == NOT_FOUND:
                 left.append(each)
-            else:
+            elif code != DIFFERENT:
                 checked(code, f"making vhost {broker.vhost!r}")
         several = left

@@ -196,7 +196,7 @@ static const following_user USER = {.came = came, .gone = gone};
 int64_t journaler_follow(sb_journaler *journaler)
 {
     following *of = &journaler->following;
-    of->generation = -1;
+    of->generation = journaler->generation = -1;
     ready_begin(&journaler->ready, journaler->connection,
                 follower_bell_seize(journaler->connection, L_FOLLOWER_JOURNALER));
     journaler->passed_at = 0; /* who rang the bell until now has told nobody */
@@ -220,23 +220,31 @@ static void count_inboxes(sb_journaler *journaler)
     journal_reserves(journaler->journal, journaler->inboxes ? RESERVE_OF_PAGES : 1);
 }
 
-/* Something was declared or deleted: note it, and follow what is durable. */
-int64_t journaler_look_at_catalog(sb_journaler *journaler)
+int64_t journaler_look_at_queues(sb_journaler *journaler)
 {
     following *of = &journaler->following;
     if (!following_is_behind(of))
         return SB_OK;
-    int64_t code = following_look(of), generation = of->generation;
+    int64_t code = following_look(of);
     for (int64_t each = 0; each < of->count; each++)
         journaler->queues[each] = of->rows[each].kept;
     journaler->count = of->count;
-    of->generation = -1; /* unless what follows goes well */
-    uint64_t digest = catalog_digest(journaler->connection);
-    if (code == SB_OK && digest != journaler->digest)
-        code = catalog_stage(journaler->connection, journaler->journal);
-    if (code == SB_OK) {
+    if (code == SB_OK)
         count_inboxes(journaler);
-        of->generation = generation;
+    return code;
+}
+
+int64_t journaler_stage_catalog(sb_journaler *journaler)
+{
+    sb_connection *connection = journaler->connection;
+    int64_t generation = sb_catalog_generation(connection->catalog.memory), code = SB_OK;
+    if (generation == journaler->generation)
+        return SB_OK;
+    uint64_t digest = catalog_digest(connection);
+    if (digest != journaler->digest)
+        code = catalog_stage(connection, journaler->journal, &digest); /* it may have changed */
+    if (code == SB_OK) {
+        journaler->generation = generation;
         journaler->digest = digest;
     }
     return code;

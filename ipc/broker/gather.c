@@ -178,6 +178,8 @@ int64_t journaler_stage_all(sb_journaler *journaler, bool all, int64_t now)
 {
     bool above = all || now - journaler->above_at >= RETIRE_ABOVE_NS;
     int64_t code = see(journaler, all, above, now);
+    if (code == SB_OK)
+        code = journaler_stage_catalog(journaler);
     bool whole = journaler->begun != journaler->whole, passes = journaler->passes;
     if (code == SB_OK && passes && journaler->count > FEW)
         rest_some(journaler);

@@ -117,6 +117,7 @@ struct sb_journaler {
     ready_set ready;
     bool passes;       /* this turn is about all of them, else about those that are ready */
     int64_t passed_at; /* when one was last */
+    int64_t generation;  /* of the catalog, when that was looked at */
     uint64_t digest;     /* of the exchanges and bindings that the journal has */
     int64_t retired_at, above_at; /* when heads, and what is above them, were looked at last */
     commit_gate commit_gate;
@@ -157,8 +158,10 @@ int64_t journaler_concerned(const sb_journaler *journaler);
 followed *journaler_concerns(const sb_journaler *journaler, int64_t index);
 /* At the beginning, before the first look. */
 int64_t journaler_follow(sb_journaler *journaler);
-/* If something was declared or deleted: note it, and follow what is durable. */
-int64_t journaler_look_at_catalog(sb_journaler *journaler);
+/* If something was declared or deleted: follow what is durable. */
+int64_t journaler_look_at_queues(sb_journaler *journaler);
+/* And stage exchanges and bindings, if they have changed: all that there were at the moment. */
+int64_t journaler_stage_catalog(sb_journaler *journaler);
 
 /* --- snapshot.c ------------------------------------------------------------------------------- */
 

@@ -7,7 +7,11 @@
  *                             still about to ring
  *     when heads are written  a message that was dropped was made into another one before, perhaps
  *                             by somebody who is still about to ring
- *     every PASS_NS           somebody was killed before he rang (gather.c) */
+ *     every PASS_NS           somebody was killed before he rang (gather.c)
+ *
+ * A durable queue that came meanwhile may have a part of a transaction, or what somebody has made
+ * of a message that is done with: then it is tried again.  What else is declared and deleted has
+ * nothing to do with it, however often that is. */
 
 #define _GNU_SOURCE
 
@@ -82,7 +86,8 @@ int64_t journaler_see_a_moment(sb_journaler *journaler, bool passes, bool above)
 {
     sb_connection *connection = journaler->connection;
     for (int tries = 0;; tries++) {
-        int64_t code = journaler_look_at_catalog(journaler);
+        int64_t code = journaler_look_at_queues(journaler);
+        int64_t changes = journaler->following.changes;
         if (tries >= TRIES)
             commit_gate_close(&journaler->commit_gate);
         int64_t begun = journaler->begun = commit_gate_begun(connection);
@@ -95,9 +100,11 @@ int64_t journaler_see_a_moment(sb_journaler *journaler, bool passes, bool above)
             code = unplaced_see(journaler, above); /* before the tails */
         if (code == SB_OK)
             code = see(journaler, passes || whole, above || whole, above);
-        if (code == SB_OK &&
-            (begun != commit_gate_begun(connection) || following_is_behind(&journaler->following)))
-            continue; /* one has come in, or may have, in a queue that we do not follow yet */
+        bool is_one = begun == commit_gate_begun(connection);
+        if (code == SB_OK && is_one)
+            code = journaler_look_at_queues(journaler);
+        if (code == SB_OK && (!is_one || changes != journaler->following.changes))
+            continue;
         commit_gate_open(&journaler->commit_gate);
         return code;
     }

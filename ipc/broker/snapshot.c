@@ -87,12 +87,23 @@ static int64_t stage_queues(sb_journaler *journaler, sb_journal *journal)
     return code;
 }
 
+/* If it has changed since the look, what the look has staged comes behind this, and is older: then
+ * it is staged once more. */
+static int64_t stage_catalog(sb_journaler *journaler, sb_journal *journal)
+{
+    uint64_t digest;
+    int64_t code = catalog_stage(journaler->connection, journal, &digest);
+    if (digest != journaler->digest)
+        journaler->digest = 0;
+    return code;
+}
+
 /* What a new segment begins with: all that must be known but the messages. */
 int64_t journaler_snapshot(sb_journal *journal, void *context)
 {
     sb_journaler *journaler = context;
     journaler->passes = true; /* of each something is written */
-    int64_t code = catalog_stage(journaler->connection, journal);
+    int64_t code = stage_catalog(journaler, journal);
     if (code == SB_OK)
         code = standing_stage_held(journaler, journal);
     if (code == SB_OK)

@@ -22,9 +22,9 @@ int64_t declaration_of(sb_queue *queue, const char *entry, char *body);
 /* And back: its name, and a page of settings as if it were in a ring.  SB_JOURNAL_DAMAGED. */
 int64_t declaration_read(const void *body, int64_t length, declaration_head *head, char *name,
                          char *page);
-/* Stage all exchanges, and what they are bound to that lasts. */
-int64_t catalog_stage(sb_connection *connection, sb_journal *journal);
-/* What catalog_stage would stage, in short: it is the same as long as this is. */
+/* Stage all exchanges, and what they are bound to that lasts; and its digest. */
+int64_t catalog_stage(sb_connection *connection, sb_journal *journal, uint64_t *digest);
+/* That of what catalog_stage would stage: it is the same as long as this is. */
 uint64_t catalog_digest(sb_connection *connection);
 
 /* --- declare_queue.c -------------------------------------------------------------------------- */

@@ -16,6 +16,7 @@
 #include "ring/ring.h"
 
 #define HEAD_BYTES ((int64_t)sizeof(declaration_head))
+#define DIGEST_BEGINS UINT64_C(0xCBF29CE484222325)
 
 /* --- queues ----------------------------------------------------------------------------------- */
 
@@ -119,17 +120,6 @@ static int64_t each_of_both(sb_connection *connection, record_taker taker, void 
     return code == SB_OK ? each_record(connection, L_BINDINGS, taker, context) : code;
 }
 
-static int64_t stage_one(void *journal, const char *made, int64_t length)
-{
-    return sb_journal_stage(journal, SB_RECORD_CATALOG, 0, 1, made, length);
-}
-
-int64_t catalog_stage(sb_connection *connection, sb_journal *journal)
-{
-    int64_t code = sb_journal_stage(journal, SB_RECORD_CATALOG, 0, 0, "", 0);
-    return code == SB_OK ? each_of_both(connection, stage_one, journal) : code;
-}
-
 static int64_t digest_one(void *context, const char *made, int64_t length)
 {
     uint64_t digest = *(uint64_t *)context;
@@ -141,7 +131,29 @@ static int64_t digest_one(void *context, const char *made, int64_t length)
 
 uint64_t catalog_digest(sb_connection *connection)
 {
-    uint64_t digest = UINT64_C(0xCBF29CE484222325);
+    uint64_t digest = DIGEST_BEGINS;
     each_of_both(connection, digest_one, &digest);
     return digest;
+}
+
+typedef struct staging {
+    sb_journal *journal;
+    uint64_t digest;
+} staging;
+
+static int64_t stage_one(void *context, const char *made, int64_t length)
+{
+    staging *to = context;
+    digest_one(&to->digest, made, length);
+    return sb_journal_stage(to->journal, SB_RECORD_CATALOG, 0, 1, made, length);
+}
+
+int64_t catalog_stage(sb_connection *connection, sb_journal *journal, uint64_t *digest)
+{
+    staging to = {journal, DIGEST_BEGINS};
+    int64_t code = sb_journal_stage(journal, SB_RECORD_CATALOG, 0, 0, "", 0);
+    if (code == SB_OK)
+        code = each_of_both(connection, stage_one, &to);
+    *digest = to.digest;
+    return code;
 }

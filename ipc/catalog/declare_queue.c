@@ -88,7 +88,7 @@ static int64_t make_dlq(sb_connection *connection, const void *page, int64_t at,
 /* A queue that is there is the same if it was declared so; what is left out, and what patterns say
  * by now, is not asked. */
 static int64_t declare_again(sb_connection *connection, int64_t row, const char *name,
-                             int64_t slots, const void *asked)
+                             int64_t slots, void *asked)
 {
     void *catalog = connection->catalog.memory;
     int64_t has = word_load(catalog, sb_catalog_entry_at(L_QUEUES, row) + L_QUEUE_SLOTS_AT);
@@ -99,6 +99,7 @@ static int64_t declare_again(sb_connection *connection, int64_t row, const char 
         return fail(SB_DIFFERENT, "queue '%s' exists with %lld slots, not %lld: declare it so or "
                     "without, or delete it first", name, (long long)has, (long long)slots);
     int64_t code = queue_handle(connection, reference, &queue);
+    settings_default(asked, word_load(asked, L_SETTINGS_SET_AT)); /* as when it was made */
     if (code == SB_OK && settings_differ(asked, queue->ring.memory, differs, sizeof differs))
         return fail(SB_DIFFERENT, "queue '%s' exists with other settings: %s; declare it so or "
                     "without, or delete it first", name, differs);

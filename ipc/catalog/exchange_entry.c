@@ -20,6 +20,27 @@ int64_t exchange_reference(sb_connection *connection, const char *name)
     return reference;
 }
 
+/* One whose alternate was deleted has none, and may get one again. */
+static int64_t declare_exchange_again(sb_connection *connection, int64_t row, const char *name,
+                                      int64_t kind, int64_t other, int64_t replicate)
+{
+    void *catalog = connection->catalog.memory;
+    int64_t entry = sb_catalog_entry_at(L_EXCHANGES, row);
+    int64_t has = word_load(catalog, entry + L_EXCHANGE_ALTERNATE_AT);
+    bool has_lost_it = has != 0 && sb_row_of(catalog, L_EXCHANGES, has) < 0;
+    bool is_same = word_load(catalog, entry + L_EXCHANGE_KIND_AT) == kind &&
+                   (has == other || has_lost_it);
+    if (!is_same || (replicate != L_REPLICATE_UNSAID &&
+                     word_load(catalog, entry + L_EXCHANGE_REPLICATE_AT) != replicate))
+        return fail(SB_DIFFERENT, "exchange '%s' exists with another %s: declare it so, or delete "
+                    "it first", name, is_same ? "replicate" : "kind or alternate");
+    if (has_lost_it && other) {
+        word_store(catalog, entry + L_EXCHANGE_ALTERNATE_AT, other);
+        sb_catalog_changed(catalog);
+    }
+    return SB_OK;
+}
+
 static int64_t declare_exchange_locked(sb_connection *connection, const char *name, int64_t kind,
                                        const char *alternate, int64_t replicate)
 {
@@ -28,16 +49,8 @@ static int64_t declare_exchange_locked(sb_connection *connection, const char *na
     if (other < 0)
         return other;
     int64_t row = sb_row_find(catalog, L_EXCHANGES, name, (int64_t)strlen(name));
-    if (row >= 0) {
-        int64_t entry = sb_catalog_entry_at(L_EXCHANGES, row);
-        bool is_same = word_load(catalog, entry + L_EXCHANGE_KIND_AT) == kind &&
-                       word_load(catalog, entry + L_EXCHANGE_ALTERNATE_AT) == other;
-        if (is_same && (replicate == L_REPLICATE_UNSAID ||
-                        word_load(catalog, entry + L_EXCHANGE_REPLICATE_AT) == replicate))
-            return SB_OK;
-        return fail(SB_DIFFERENT, "exchange '%s' exists with another %s: declare it so, or delete "
-                    "it first", name, is_same ? "replicate" : "kind or alternate");
-    }
+    if (row >= 0)
+        return declare_exchange_again(connection, row, name, kind, other, replicate);
     if (replicate == L_REPLICATE_UNSAID)
         replicate = replicate_default(connection);
     row = sb_row_free(catalog, L_EXCHANGES);

@@ -140,14 +140,25 @@ void patterns_repair(sb_connection *connection)
     }
 }
 
+/* A row for a pattern.  The last one is for changes of those that are there. */
+static int64_t row_free(sb_connection *connection, bool is_new)
+{
+    int64_t count = 0;
+    for (int64_t row = 0; (row = next_row(connection, row)) >= 0; row++)
+        count++;
+    return is_new && count >= L_SETTINGS_ROWS - 1
+               ? SB_TABLE_FULL
+               : sb_row_free(connection->catalog.memory, L_SETTINGS);
+}
+
 static int64_t put_locked(sb_connection *connection, const char *pattern, const void *page)
 {
     void *catalog = connection->catalog.memory;
-    int64_t former = row_of(connection, pattern, 0), row = sb_row_free(catalog, L_SETTINGS);
+    int64_t former = row_of(connection, pattern, 0), row = row_free(connection, former < 0);
     if (row < 0)
         return fail(row,
                     "vhost '%s' has %d patterns with settings, and can have no more: remove some",
-                    connection->vhost, (int)L_SETTINGS_ROWS);
+                    connection->vhost, (int)L_SETTINGS_ROWS - 1);
     int64_t code = sb_system_allocate(connection->catalog.file,
                                       sb_catalog_entry_at(L_SETTINGS, row), L_SETTINGS_ENTRY_BYTES);
     if (code != SB_OK)

@@ -110,6 +110,7 @@ int64_t commit_gate_passed(sb_connection *connection, int64_t stamp)
 
 void commit_gate_copied(sb_connection *connection)
 {
+    sb_commit_gate_wait(connection); /* there may be many of these, one after the other */
     sb_commit_count(connection->transactions.memory);
     sb_follower_rouse(connection, L_FOLLOWER_JOURNALER);
 }

@@ -36,7 +36,7 @@ struct sb_exchange {
     bool has_let_go; /* of handles of queues that were deleted before it */
     int64_t kept;
     int64_t *found; /* room for the longest route */
-    kept_route *table[TABLE];
+    kept_route **_Atomic table; /* TABLE of them; NULL: it was not used yet, or was deleted */
     pthread_mutex_t mutex;
     sb_exchange *next;
     char name[L_NAME_BYTES_MAX + 1];
@@ -55,12 +55,23 @@ void route_leave(kept_route *route)
 
 static void forget(sb_exchange *exchange)
 {
-    for (int each = 0; each < TABLE; each++) {
-        if (exchange->table[each])
-            route_leave(exchange->table[each]);
-        exchange->table[each] = NULL;
+    kept_route **table = exchange->table;
+    for (int each = 0; table && each < TABLE; each++) {
+        if (table[each])
+            route_leave(table[each]);
+        table[each] = NULL;
     }
     exchange->kept = 0;
+}
+
+/* And the room for them. */
+static void forget_all(sb_exchange *exchange)
+{
+    forget(exchange);
+    free(exchange->table);
+    free(exchange->found);
+    exchange->table = NULL;
+    exchange->found = NULL;
 }
 
 int64_t exchange_close(sb_exchange *exchange)
@@ -70,14 +81,27 @@ int64_t exchange_close(sb_exchange *exchange)
             *at = exchange->next;
             break;
         }
-    forget(exchange);
-    free(exchange->found);
+    forget_all(exchange);
     pthread_mutex_destroy(&exchange->mutex);
     free(exchange);
     return SB_OK;
 }
 
-/* One handle for each: they live as long as the connection. */
+/* Others come only before it, and none goes: no lock is needed to look through them. */
+static void forget_deleted(const sb_exchange *added)
+{
+    void *catalog = added->connection->catalog.memory;
+    for (sb_exchange *each = added->next; each; each = each->next) {
+        if (!each->table || !each->reference ||
+            sb_row_of(catalog, L_EXCHANGES, each->reference) >= 0)
+            continue;
+        pthread_mutex_lock(&each->mutex);
+        forget_all(each);
+        pthread_mutex_unlock(&each->mutex);
+    }
+}
+
+/* One handle for each: they live as long as the connection, and keep nothing of what is deleted. */
 static sb_exchange *handle_of(sb_connection *connection, const char *name, int64_t reference,
                               int64_t kind, routing routes)
 {
@@ -99,6 +123,7 @@ static sb_exchange *handle_of(sb_connection *connection, const char *name, int64
     exchange->next = connection->exchanges;
     connection->exchanges = exchange;
     pthread_mutex_unlock(&connection->mutex);
+    forget_deleted(exchange);
     return exchange;
 }
 
@@ -157,8 +182,9 @@ static uint64_t hash_of(const char *bytes, int64_t length, uint64_t hash)
 static kept_route **place_of(sb_exchange *exchange, const sb_outgoing *message, int64_t properties,
                              uint64_t hash)
 {
+    kept_route **table = exchange->table;
     for (uint64_t at = hash;; at++) {
-        kept_route **place = &exchange->table[at % TABLE], *route = *place;
+        kept_route **place = &table[at % TABLE], *route = *place;
         if (!route)
             return place;
         if (route->hash == hash && route->key_length == message->key_length &&
@@ -205,6 +231,8 @@ static int64_t search(sb_exchange *exchange, const sb_outgoing *message, int64_t
         found[0] = sb_reference_find(catalog, L_QUEUES, message->key, message->key_length);
         if (found[0] < 0)
             found[0] = created(connection, message);
+        if (found[0] < 0 && found[0] != SB_NOT_FOUND)
+            return found[0];
         found[1] = 0;
         return found[0] >= 0;
     }
@@ -307,6 +335,8 @@ static int64_t keep(sb_exchange *exchange, const sb_outgoing *message, int64_t p
 static int64_t route_of(sb_exchange *exchange, const sb_outgoing *message, kept_route **route)
 {
     int64_t generation = sb_catalog_generation(exchange->connection->catalog.memory);
+    if (!exchange->table && !(exchange->table = calloc(TABLE, sizeof *exchange->table)))
+        return fail_system("memory for the routes of an exchange");
     if (generation != exchange->generation || exchange->kept >= ROUTES) {
         forget(exchange);
         exchange->generation = generation;

@@ -56,11 +56,11 @@ def unbind_own(broker: Broker, binding: OwnBinding) -> None:
 def change_own(
     broker: Broker, wanted: Sequence[OwnBinding], ended: Sequence[OwnBinding]
 ) -> dict[OwnBinding, Error]:
-    """All at one moment: who publishes follows what was before, or all of this.  What has failed,
-    and why."""
+    """All at one moment: who publishes follows what was before, or all of this; both, if they are
+    so many that nobody waits for the end.  What has failed, and why."""
     failed: dict[OwnBinding, Error] = {}
     made: dict[OwnBinding, tuple[Any, Any]] = {}
-    for each in (*ended, *wanted):  # first who makes room in the table
+    for each in (*wanted, *ended):  # what has no room in the table is tried once more
         try:
             made[each] = _for_c(each)
         except Error as error:  # told by another broker, and no binding

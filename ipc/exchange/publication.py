@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -151,24 +151,32 @@ class Publication:
 
     def _routed(self) -> list[Any]:
         """Its route as it is now, by which the progress counts from now on."""
-        catalog, route = self._exchange._broker._catalog, list[Any]()
-        known_by = ffi.new("uint64_t *")
-        self._generation = -1
-        while self._generation != catalog.generation:
-            self._generation = catalog.generation
-            lib.sb_exchange_route(self._exchange._exchange, *self._message[2:6], known_by)
-            route = list(self._route())
-        self._progress.route = known_by[0]
+        route: list[Any] | None = None
+        while route is None:
+            self._generation = self._exchange._broker._catalog.generation
+            self._progress.route = known_by = self._known_by()
+            route = self._route(known_by)
         return route
 
-    def _route(self) -> Iterator[Any]:
-        """The queues that its bindings lead to now, as C knows them."""
-        queue = ffi.new("sb_queue **")
+    def _known_by(self) -> int:
+        known_by = ffi.new("uint64_t *")
+        lib.sb_exchange_route(self._exchange._exchange, *self._message[2:6], known_by)
+        return int(known_by[0])
+
+    def _route(self, known_by: int) -> list[Any] | None:
+        """The queues that its bindings lead to, as C knows them; None: others by now.  Whatever
+        else changes in the catalog meanwhile has nothing to do with it."""
+        queues, queue = list[Any](), ffi.new("sb_queue **")
         for each in count():
             code = lib.sb_exchange_full(self._exchange._exchange, *self._message[2:6], each, queue)
-            if code < 0 or queue[0] == ffi.NULL:
-                return
-            yield self._exchange._broker._handles.opened(queue[0])
+            is_end = code < 0 or queue[0] == ffi.NULL
+            if not is_end:
+                queues.append(self._exchange._broker._handles.opened(queue[0]))
+            if self._known_by() != known_by:
+                return None
+            if is_end:
+                break
+        return queues
 
     def _publish(self, timeout_ns: int) -> int:
         exchange, progress = self._exchange._exchange, self._progress

@@ -200,9 +200,9 @@ int64_t sb_subscription_delete(sb_connection *connection, const char *name, int6
         return code;
     int64_t row = row_of(connection, name, full);
     dead_letter_owner(connection, row);
+    bool is_gone = row >= 0 && row_of(connection, name, full) == SB_NOT_FOUND; /* with its owner */
     connection_unlock(connection);
-    if (row < 0)
-        return row;
-    code = sb_delete_queue(connection, full, force);
-    return code;
+    if (row < 0 || is_gone)
+        return row < 0 ? row : SB_OK;
+    return sb_delete_queue(connection, full, force);
 }

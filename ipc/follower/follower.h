@@ -34,6 +34,7 @@ typedef struct following {
     following_row *rows;
     int64_t count, room;
     int64_t generation;  /* of the catalog, when all that it says was followed */
+    int64_t changes;     /* so many have come or gone */
     int64_t *references; /* by row: what is followed there, 0 nothing */
 } following;
 

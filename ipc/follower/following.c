@@ -69,6 +69,7 @@ static int64_t look_for_gone(following *of)
             code = of->user->gone(of->context, row.kept);
         if (leaves && code == SB_OK) {
             of->references[row.queue->reference & L_REFERENCE_INDEX_MASK] = 0;
+            of->changes++;
             atomic_fetch_sub(&row.queue->held, 1);
         } else {
             of->rows[kept++] = row;
@@ -101,6 +102,7 @@ static int64_t follow(following *of, int64_t reference, const char *entry)
         return code;
     }
     of->rows[of->count++] = row;
+    of->changes++;
     of->references[reference & L_REFERENCE_INDEX_MASK] = reference;
     return SB_OK;
 }

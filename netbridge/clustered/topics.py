@@ -100,7 +100,7 @@ class TopicBindings:
 def _together(
     wanted: Iterable[OwnBinding], ended: Iterable[OwnBinding]
 ) -> Iterator[tuple[list[OwnBinding], list[OwnBinding]]]:
-    """Those of an exchange: no message sees one without the others, and goes both ways or none."""
+    """Those of an exchange: a message that sees one without the others goes both ways or none."""
     changes = sorted([*((each, False) for each in wanted), *((each, True) for each in ended)],
                      key=lambda change: change[0].exchange)  # fmt: skip
     for _, of_one in groupby(changes, lambda change: change[0].exchange):

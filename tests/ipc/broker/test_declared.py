@@ -69,6 +69,14 @@ def test_an_exchange_that_is_left_out_is_no_alternate() -> None:
     assert found == [Exchange(b"of here", 0, b"", REPLICATE_ALL), second, kept, binding]
 
 
+def test_one_that_is_there_twice_does_not_stop_a_restart(broker: Broker) -> None:
+    twice = [Exchange(b"news", kind, b"", REPLICATE_UNSAID) for kind in (TOPIC, DIRECT)]
+    declared.declare_all(broker, [*twice, Exchange(b"late", TOPIC, b"", REPLICATE_UNSAID)])
+    assert {each.name: each.kind for each in broker.exchanges()} == {
+        "late": "topic", "news": "topic",
+    }  # fmt: skip
+
+
 def told(broker: Broker, table: int) -> list[declared.Declared]:
     """What the journal would have, of all rows."""
     catalog, row, found = lib.sb_catalog(broker._connection), 0, list[declared.Declared]()

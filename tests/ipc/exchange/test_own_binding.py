@@ -18,9 +18,11 @@ from shmbroker.ipc.exchange.own_binding import (
     own_bindings,
     unbind_own,
 )
+from tests.support.host import PATIENCE
 
 WAY = "$sf.c.n"
 CHANGES = 300
+MANY = 1500
 
 
 def own(queue: str = WAY, key: str = "eu.#", target: int = 7) -> OwnBinding:
@@ -90,11 +92,11 @@ def test_a_subscription_by_name_that_the_cluster_has_bound_is_what_it_was(prices
         assert [message.body for message in audit.browse()] == [b"1"]
 
 
-def test_several_change_at_one_moment(prices: Broker) -> None:
-    """Whoever publishes meanwhile follows what was before, or what is then: one way, not both."""
-    prices.declare_queue("there")
-    former, later = [own("there", f"{n}.#", 7) for n in range(9)], [own("here", "#", 9)]
-    is_over, counts = Event(), set()
+def ways_meanwhile(
+    prices: Broker, former: list[OwnBinding], later: list[OwnBinding], times: int
+) -> set[int]:
+    """How many of them messages have followed that were published while they changed."""
+    begun, is_over, counts = Event(), Event(), set[int]()
 
     def publishes() -> None:
         with shmbroker.connect(f"shm://{prices.vhost}") as broker:
@@ -102,19 +104,39 @@ def test_several_change_at_one_moment(prices: Broker) -> None:
             while not is_over.is_set():
                 with suppress(QueueFull):
                     counts.add(exchange.publish(b"", key="5.x", timeout=0))
+                    begun.set()
 
     change_own(prices, former, [])
     program = Thread(target=publishes)
     program.start()
-    for _ in range(CHANGES):
+    assert begun.wait(PATIENCE)
+    for _ in range(times):
         assert change_own(prices, later, former) == {}
         assert change_own(prices, former, later) == {}
-        for name in ("there", "here"):
-            prices.queue(name).purge()
+        for each in (former[0], later[0]):
+            prices.queue(each.queue).purge()
     is_over.set()
     program.join()
-    assert counts == {1}
     assert own_bindings(prices) == set(former)
+    return counts
+
+
+def test_several_change_at_one_moment(prices: Broker) -> None:
+    """Whoever publishes meanwhile follows what was before, or what is then: one way, not both."""
+    prices.declare_queue("there")
+    former, later = [own("there", f"{n}.#", 7) for n in range(9)], [own("here", "#", 9)]
+    assert ways_meanwhile(prices, former, later, CHANGES) == {1}
+
+
+def test_no_message_is_lost_if_that_takes_long(prices: Broker) -> None:
+    """Nobody waits for the end of it, and follows both rather than none."""
+    for name in ("there", "elsewhere"):
+        prices.declare_queue(name, when_full="drop-oldest")
+    former, later = (
+        [own(name, f"{n}.#", target) for n in range(MANY)]
+        for name, target in (("there", 7), ("elsewhere", 9))
+    )
+    assert ways_meanwhile(prices, former, later, 8) <= {1, 2}
 
 
 def test_those_that_cannot_be_changed_are_told_and_the_others_are(prices: Broker) -> None:

@@ -13,6 +13,7 @@ import pytest
 from shmbroker import Broker, Empty, QueueFull, Unroutable, aio
 from shmbroker.core.codes import DIFFERENT, FULL
 from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.catalog.catalog import Catalog
 from shmbroker.ipc.exchange.publication import Publication
 from tests.support.host import PATIENCE
 
@@ -83,6 +84,25 @@ def test_c_programs_are_told_of_another_route(x: Broker) -> None:
     for _ in range(2):
         assert lib.sb_exchange_go_on(*going) == DIFFERENT
         assert progress.done == 2
+
+
+def test_it_goes_on_whatever_else_changes_meanwhile(
+    x: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where clients come and go all the time."""
+    catalog = lib.sb_catalog(x._connection)
+    changes = iter(range(1000))
+
+    def generation(_of: Catalog) -> int:
+        next(changes)
+        return int(lib.sb_catalog_changed(catalog))
+
+    monkeypatch.setattr(Catalog, "generation", property(generation))
+    publication = stuck(x)
+    x.unbind("x", "a")
+    x.queue("c").purge()
+    assert publication.go_on(0) == 3
+    assert has(x) == {"a": 1, "b": 1, "c": 1, "d": 1}
 
 
 def test_it_passes_over_no_queue_when_one_before_goes(x: Broker) -> None:

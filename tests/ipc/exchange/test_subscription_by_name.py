@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,9 @@ import pytest
 import shmbroker
 from shmbroker import Broker, aio
 from shmbroker.ipc.catalog.catalog import SubscriptionInfo
+from shmbroker.perf.machine.process import Process
 from tests.crash.leaks import blocks
+from tests.support.host import PATIENCE
 from tests.support.killed import victims
 
 AUDIT = {"exchange": "prices", "key": "eu.#"}
@@ -184,6 +188,22 @@ def test_unsubscribe(broker: Broker, other: Broker) -> None:
     broker.unsubscribe("audit", force=True)
     assert not broker.queues()
     assert not broker.bindings()
+
+
+def test_unsubscribe_what_one_has_left_who_was_killed(
+    vhost: str, broker: Broker, tmp_path: Path
+) -> None:
+    def live() -> int:
+        theirs = shmbroker.connect(f"shm://{vhost}")
+        theirs.subscription("audit", **AUDIT)
+        os.kill(os.getpid(), signal.SIGKILL)
+        return 0
+
+    process = Process(live, tmp_path / "errors")
+    assert process.has_ended(PATIENCE)
+    assert process.status == -signal.SIGKILL
+    broker.unsubscribe("audit")  # nobody has repaired anything since
+    assert not broker.queues()
 
 
 def test_they_are_listed(broker: Broker) -> None:

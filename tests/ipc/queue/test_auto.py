@@ -13,7 +13,7 @@ from random import Random
 import pytest
 
 import shmbroker
-from shmbroker import Broker, Empty, NotFound, Unroutable, aio
+from shmbroker import Broker, Empty, InvalidArgument, NotFound, Unroutable, aio
 from shmbroker.core import layout as at
 from tests.conftest import SHM
 from tests.crash.leaks import blocks, live_queues, names
@@ -62,6 +62,20 @@ def test_publishing_through_the_default_exchange_makes_it_too(broker: Broker) ->
         assert exchange.publish(b"x", key=key) == 0
     broker.delete_queue("auto.eu")
     assert exchange.publish(b"y", key="auto.eu") == 1
+
+
+def test_publishing_says_why_it_cannot_be_made(broker: Broker) -> None:
+    exchange = broker.exchange("")
+    broker.settings("auto.#", auto_create=True, when_full="page")
+    why = "nobody writes pages"
+    with pytest.raises(InvalidArgument, match=why):
+        broker.queue("auto.eu")
+    for mandatory in (False, True):
+        with pytest.raises(InvalidArgument, match=why):
+            exchange.publish(b"x", key="auto.eu", mandatory=mandatory)
+    with broker.transaction() as transaction, pytest.raises(InvalidArgument, match=why):
+        transaction.publish(exchange, b"x", key="auto.eu")
+    assert queues(broker) == []
 
 
 def test_who_only_observes_makes_none(broker: Broker, vhost: str) -> None:

@@ -6,11 +6,12 @@ import asyncio
 import mmap
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 import shmbroker
-from shmbroker import Broker, DeclaredDifferently, InvalidArgument, NotFound, aio
+from shmbroker import Broker, DeclaredDifferently, InvalidArgument, NotFound, TooMany, aio
 from shmbroker.core import layout as at
 from tests.conftest import SHM
 from tests.support.victim import KILLS, Confirm, dying
@@ -98,6 +99,18 @@ def test_queues_that_are_there_keep_what_they_have(broker: Broker) -> None:
     broker.remove_settings("orders")
     broker.declare_queue("orders")
     assert given(broker, "orders", "ttl") == (7, "pattern 'orders'")
+
+
+def test_a_declared_none_is_the_same_none_again(broker: Broker) -> None:
+    none: dict[str, Any] = {"redelivery_multiplier": None, "max_scheduled": None}
+    for _ in range(2):
+        broker.declare_queue("orders", **none)
+    broker.declare_queue("orders", redelivery_multiplier=1.0)  # which it is
+    with pytest.raises(DeclaredDifferently, match="redelivery_multiplier is 1, not 2"):
+        broker.declare_queue("orders", redelivery_multiplier=2.0)
+    broker.declare_queue("other", max_scheduled=5)
+    with pytest.raises(DeclaredDifferently, match="max_scheduled is 5, not"):
+        broker.declare_queue("other", **none)
 
 
 def test_where_messages_go_elsewhere_holds_for_queues_that_are_there(broker: Broker) -> None:
@@ -207,6 +220,18 @@ def test_two_of_one_pattern_that_a_death_left_are_one(broker: Broker, vhost: str
     assert given(broker, "orders", "ttl") == (2, "pattern 'orders'")
     broker.remove_settings("orders")
     assert [each.pattern for each in broker.patterns()] == ["x"]
+
+
+def test_when_there_can_be_no_more_they_can_be_changed(broker: Broker) -> None:
+    most = at.SETTINGS_ROWS - 1
+    for number in range(most):
+        broker.settings(f"q.{number}", ttl=1)
+    with pytest.raises(TooMany, match=f"has {most} patterns"):
+        broker.settings("more", ttl=1)
+    broker.settings("q.7", ttl=2)
+    assert broker.declare_queue("q.7").explain()["ttl"].value == 2
+    broker.remove_settings("q.8")
+    broker.settings("more", ttl=1)
 
 
 def test_old_or_new_whenever_one_is_killed(broker: Broker, vhost: str, tmp_path: Path) -> None:
