@@ -187,8 +187,9 @@ class Core(ABC):
 
     @property
     def meet_seconds(self) -> float:
-        """The same after an isolation: links that are lost are made again at intervals."""
-        return max(self.look_seconds, self.options.retry_wait)
+        """The same after an isolation, or where the journal is new: links are made at intervals,
+        and the connection that was tried last may have been lost."""
+        return max(self.look_seconds, self.options.retry_wait, self.options.connect_wait)
 
     # --- what its journal says ----------------------------------------------------------------
 

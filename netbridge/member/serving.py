@@ -353,6 +353,9 @@ class Serving(Replicating):
 
     def _met_another(self, member: str, hello: Hello, now: float) -> None:
         if hello.node != self.node:
+            if hello.serves:
+                theirs, ours = hello.node.hex(), self.node.hex()
+                self.log(Alert.CONFLICT, f"{member} serves node {theirs}, and this one {ours}")
             return
         is_granted = self.granted is not None and self.options.electorate is not None
         if self.is_over(hello.epoch, hello.last):

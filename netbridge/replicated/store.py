@@ -47,6 +47,8 @@ class Marks:
     """This epoch began with nothing, after that."""
     standing: bytes = b""
     """What its journal said when it was emptied, as long as that has nothing again."""
+    is_written: bool = False
+    """Its journal has had something: without a frame it is lost, and not new."""
 
 
 class Store:
@@ -85,7 +87,7 @@ class Store:
                 bytes.fromhex(found["node"]), bool(found["whole"]),
                 None if left is None else (int(left[0]), int(left[1])),
                 int(found.get("drained", 0)), int(found.get("closed", 0)),
-                bytes.fromhex(found.get("standing", "")),
+                bytes.fromhex(found.get("standing", "")), bool(found.get("written", False)),
             )  # fmt: skip
         except (KeyError, TypeError, ValueError) as error:
             raise StoreRefused(f"{self.path / FILE} is damaged: {error}") from None
@@ -102,7 +104,7 @@ class Store:
         content = {
             "node": marks.node.hex(), "whole": marks.is_whole, "left": marks.left,
             "drained": marks.drained, "closed": marks.closed,
-            "standing": marks.standing.hex(),
+            "standing": marks.standing.hex(), "written": marks.is_written,
         }  # fmt: skip
         write_whole(self.path / FILE, content, synced=True)
 
@@ -127,7 +129,7 @@ class Store:
 
     def begun(self, closed: int) -> None:
         """Its journal says again what it is.  `closed`: an epoch without programs, or 0."""
-        self.mark(standing=b"", closed=closed or self.marks.closed)
+        self.mark(standing=b"", closed=closed or self.marks.closed, is_written=True)
 
     # --- its journal --------------------------------------------------------------------------
 
@@ -145,13 +147,24 @@ class Store:
         return self.warm()
 
     def opened(self) -> tuple[Warm, str]:
-        """The same; if its journal cannot be read it is set aside, and why."""
+        """The same, and what is wrong with its journal: one that cannot be read is set aside."""
         try:
-            return self.warm(), ""
+            warm = self.warm()
+            return warm, self._lost(warm)
         except (JournalDamaged, InvalidArgument) as error:
             self.mark(is_whole=False)  # first: who has no journal and is whole is a new member
             saved = set_aside(self.path)  # nobody may have it but this member
             return self.warm(), f"{error}; it is set aside in {saved}"
+
+    def _lost(self, warm: Warm) -> str:
+        """Why it is not new, though its journal has nothing."""
+        marks = self.marks
+        if warm.own is not None:
+            self.mark(is_written=True)
+        elif marks.is_written and marks.is_whole and not marks.standing:
+            self.mark(is_whole=False)  # so that it founds no node
+            return f"what was in {self.journal} is gone: it copies all from whoever serves"
+        return ""
 
     def past(self, warm: Warm) -> tuple[Past, Written]:
         """What a member finds when it starts."""

@@ -37,6 +37,7 @@ from shmbroker.netbridge.simulation.stage import Stage
 from shmbroker.netbridge.simulation.world import World, Wrong
 
 DIAL_SECONDS = 0.1
+CONNECT_SECONDS = 0.3
 DOWN_SECONDS = 0.05, 0.6
 DEATH_SECONDS = 0.0, 0.05
 CHECK_SECONDS = 0.1
@@ -44,6 +45,7 @@ GATEWAY = "gateway"
 """What `network-check` looks for: it is up always, and who is isolated does not reach it."""
 LEASE_SECONDS = 0.6
 CLOCK_RATES = 0.9, 1.1
+NODE_OF_NEWCOMERS = b"O" * 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,8 @@ class Cast:
     """All members run there, and its kernel tells each one of the death of another's process."""
     is_filled: bool = False
     """Disks that fail are full, and take no frames."""
+    newcomers_found: bool = False
+    """Whose host was replaced is preferred as it was before: to itself it is a first start."""
 
     @property
     def needed(self) -> int:
@@ -103,7 +107,7 @@ class Scene(Stage):
         self.watch.logs = self.logs
         self.ledgers: dict[str, dict[Node, Ledger]] = {name: {} for name in self.names_of_voters}
         self.newcomers: set[str] = set()
-        """Whose hosts were replaced: they found no node."""
+        """Whose hosts were replaced: they found no node, or one of their own."""
         self.boots = dict.fromkeys(self.names, 1)
         self.members: dict[str, MemberProcess] = {}
         self.voters: dict[str, VoterProcess] = {}
@@ -148,7 +152,7 @@ class Scene(Stage):
         rank = self.names_of_members.index(name)
         return MemberOptions(
             name,
-            is_preferred=rank == 0 and name not in self.newcomers,
+            is_preferred=rank == 0 and (name not in self.newcomers or cast.newcomers_found),
             members=self.names_of_members,
             electorate=Electorate(known, cast.needed) if cast.voters else None,
             on_partition=CONTINUE_ALONE if cast.splits else STOP_CONFIRMING,
@@ -156,6 +160,7 @@ class Scene(Stage):
             patience=Patience(6, 0.3, 0.5, rank),
             check_for_live=True,
             check_wait=0.5,
+            connect_wait=CONNECT_SECONDS,
             allow_failback=cast.fails_back,
             has_command=cast.has_command,
             retry_wait=0.2,
@@ -184,6 +189,8 @@ class Scene(Stage):
                 host, self.logs[name], self._options(name), f"{name} {self.boots[name]}",
                 self.watch, lambda is_failure: self._ended(host), self._set_aside, self._gives,
             )  # fmt: skip
+            if name in self.newcomers:
+                process.machine.fresh_node = NODE_OF_NEWCOMERS
             self.members[name] = process
         process.begin()
         if name in self.members and self.cast.is_checked:
@@ -346,8 +353,12 @@ class Scene(Stage):
             return
         if self.members[name].machine.has_asked_back:  # it may be the newest before it hears of it
             return
-        self.newcomers.add(name)
         self.ends(self.hosts[name], loses_power=True)
+        self.gets_a_new_disk(name)
+
+    def gets_a_new_disk(self, name: str) -> None:
+        """While it does not run."""
+        self.newcomers.add(name)
         self.disks[name] = Disk(self.world)
         self.logs[name] = Log(self.disks[name])
 

@@ -9,6 +9,7 @@ from random import Random
 from typing import Final
 
 from shmbroker.netbridge.election.voter import Voter
+from shmbroker.netbridge.member.founding import Founding
 from shmbroker.netbridge.member.passive import Passive
 from shmbroker.netbridge.member.serving import Serving
 from shmbroker.netbridge.simulation.fault import Fault
@@ -127,6 +128,16 @@ def restarted_voter(random: Random) -> list[Fault]:
         Fault(at, "half-open", "a", 0.0),
         Fault(again, "power", "v1", 0.05),
         Fault(again, "one-way", "b", 0.4, "v1"),
+    ]
+
+
+def new_disk(random: Random) -> list[Fault]:
+    """Of the preferred member; the other one, which serves, is killed, and both come back."""
+    at = random.uniform(1.6, 2.4)
+    return [
+        Fault(0.8, "hand-over", "a", 0.0, "b"),
+        Fault(at, "replaced", "a", 0.0),
+        Fault(at + random.uniform(0.3, 0.9), "kill", "b", 0.05),
     ]
 
 
@@ -260,5 +271,11 @@ WORLDS: Final = (
         isolated_host,
         seed=1,
         cast=CHECKED,
+    ),
+    SmallWorld(
+        Mutant("founds-beside-a-node", Founding, "_founds", "elif with_node:", "elif False:"),
+        new_disk,
+        seed=7,
+        cast=replace(PAIR, newcomers_found=True),
     ),
 )
