@@ -2,6 +2,7 @@
 
 member      node id; whether the copy is whole; what was written last when it left the in-sync set
 live.lock   locked by who runs; its epoch is looked at before and after each frame is written
+rings       whose they are (own_rings.py)
 journal/    oldreplica.N
 """
 
@@ -24,6 +25,7 @@ from shmbroker.netbridge.member.standing import Past, Position
 from shmbroker.netbridge.member.written import Written, number_of, position_of
 from shmbroker.netbridge.replica.terms import ReplicationTerms
 from shmbroker.netbridge.replica.warm import JOURNAL, Warm, begin_copy, end_copy, set_aside
+from shmbroker.netbridge.replicated.own_rings import OwnRings
 
 FILE: Final = "member"
 LOCK: Final = "live.lock"
@@ -69,6 +71,7 @@ class Store:
             os.close(self._file)
             raise InUse(f"store {self.path} is in use by another broker")
         self._lock = threading.Lock()
+        self._rings = OwnRings(self.path, config.vhost)
         self.marks = self._read()
 
     def _read(self) -> Marks:
@@ -136,10 +139,12 @@ class Store:
     def warm(self) -> Warm:
         """Rings that nobody sees, with all that its journal has."""
         config = self.config
-        return Warm(
+        warm = Warm(
             self.path, config.vhost, node=self.marks.node or bytes(16), arena_bytes=config.arena,
             segment_bytes=config.segment, resync_bytes=self.terms.resync_bytes, group=config.group,
         )  # fmt: skip
+        self._rings.made()
+        return warm
 
     def copied_anew(self) -> Warm:
         """The same, of a journal that has nothing yet."""
@@ -147,7 +152,9 @@ class Store:
         return self.warm()
 
     def opened(self) -> tuple[Warm, str]:
-        """The same, and what is wrong with its journal: one that cannot be read is set aside."""
+        """The first ones of a process, and what is wrong with its journal: one that cannot be read
+        is set aside.  ForeignRings: the vhost of its name is somebody else's."""
+        self._rings.make_way()
         try:
             warm = self.warm()
             return warm, self._lost(warm)
@@ -200,6 +207,7 @@ class Store:
         os.pwrite(self._file, f"{epoch:0{EPOCH_DIGITS}x}".encode(), 0)
 
     def close(self) -> None:
+        self._rings.close()
         os.close(self._file)
 
 
