@@ -31,12 +31,12 @@ class Founding(Claiming):
         self.founds_at = now + self.meet_seconds
         return self.done()
 
-    def goes_on(self, now: float) -> None:
-        """It is isolated no more, and who serves meanwhile is met first."""
+    def goes_on(self, at: float) -> None:
+        """It is isolated no more, and until then it may meet who serves meanwhile."""
         if not self.epoch:
-            self.look_until = now + self.meet_seconds
+            self.look_until = at
         else:
-            self.retry_at = now + self.meet_seconds
+            self.retry_at = at
 
     def _founds(self, fresh_node: bytes, now: float) -> None:
         """Nobody that serves was met."""

@@ -33,6 +33,7 @@ from shmbroker.netbridge.member.action import (
     GoOn,
     Hold,
     Line,
+    LookAround,
     Promote,
     Serve,
     Ship,
@@ -152,10 +153,6 @@ class Acting(Carrier):
 
     def end(self) -> None:
         """The thread ends."""
-
-    def close(self) -> None:
-        """From outside of the thread."""
-        self._worker.close()
 
     def does(self, actions: Iterable[Action]) -> None:
         self._waiting.extend(actions)
@@ -595,6 +592,7 @@ STEPS: dict[type[Any], Callable[[Acting, Any], None]] = {
     Follow: Acting._follow,
     Unfollow: Acting._unfollow,
     Serve: lambda acting, serve: acting.process.serves(acting.machine.node, serve.epoch),
+    LookAround: lambda acting, _: acting.process.looks_around(),
     Drain: Acting._drain,
     StopServing: Acting._stop_serving,
 }

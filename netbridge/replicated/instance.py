@@ -226,6 +226,10 @@ class ReplicatedInstance:
             self.owner.moves(uri)
         self.owner.end(at_once=at_once)
 
+    def looks_around(self) -> None:
+        if self._reaching is not None:
+            self._reaching.again()
+
     def refusal(self, epoch: int, node: bytes, old_live: str) -> str | None:
         why = promotion.refusal(self.config, epoch, node, old_live)
         if why and self.config.on_promote_failure == "continue":

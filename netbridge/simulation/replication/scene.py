@@ -29,7 +29,12 @@ from shmbroker.netbridge.simulation.replication.client import (
 from shmbroker.netbridge.simulation.replication.fault import MEMBERS, VOTERS
 from shmbroker.netbridge.simulation.replication.in_cluster import ClusterMember
 from shmbroker.netbridge.simulation.replication.log import Frame, Log
-from shmbroker.netbridge.simulation.replication.member import MemberProcess, not_in
+from shmbroker.netbridge.simulation.replication.member import (
+    CHECKS,
+    GATEWAY,
+    MemberProcess,
+    not_in,
+)
 from shmbroker.netbridge.simulation.replication.process import Line, Process
 from shmbroker.netbridge.simulation.replication.voter import VoterProcess
 from shmbroker.netbridge.simulation.replication.watch import Watch
@@ -40,9 +45,6 @@ DIAL_SECONDS = 0.1
 CONNECT_SECONDS = 0.3
 DOWN_SECONDS = 0.05, 0.6
 DEATH_SECONDS = 0.0, 0.05
-CHECK_SECONDS = 0.1
-GATEWAY = "gateway"
-"""What `network-check` looks for: it is up always, and who is isolated does not reach it."""
 LEASE_SECONDS = 0.6
 CLOCK_RATES = 0.9, 1.1
 NODE_OF_NEWCOMERS = b"O" * 16
@@ -197,12 +199,14 @@ class Scene(Stage):
             self._look_around(name)
 
     def _look_around(self, name: str) -> None:
-        """Each process of a member does, as long as it runs."""
+        """Each process of a member does, as long as it runs: a miss takes as long as a pause."""
         host, member = self.hosts[name], self.members[name]
-        is_free = self.network.blocked.get((name, GATEWAY), 0.0) <= self.world.now
-        why = "" if is_free else f"it does not reach the {GATEWAY}"
-        member.does(member.machine.isolated(why, host.clock))
-        host.later(CHECK_SECONDS, lambda: self._look_around(name))
+        is_there = self.network.blocked.get((name, GATEWAY), 0.0) <= self.world.now
+        pause = CHECKS.heartbeat_interval
+        seconds = self.world.between(*DELAY_SECONDS) if is_there else pause
+        ended = partial(member.looked, host.clock, is_there=is_there)
+        host.later(seconds, ended)
+        host.later(pause, lambda: self._look_around(name))
 
     def process(self, name: str) -> Process:
         return self.members[name] if name in self.members else self.voters[name]
