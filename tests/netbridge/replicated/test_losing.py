@@ -15,6 +15,7 @@ from shmbroker.ipc.base.errors import DiskFull, Error, SystemRefused
 from shmbroker.ipc.instance import reloading
 from shmbroker.ipc.instance.config.config import FILE as CONFIG
 from shmbroker.ipc.instance.whole import read_whole
+from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.netbridge.member.standing import Position
 from shmbroker.netbridge.replica.applying import Applying
 from shmbroker.netbridge.replica.warm import Warm, saved
@@ -86,6 +87,16 @@ def test_live_stops_gracefully_with_the_replica_in_sync(node: Made) -> None:
     two["b"].becomes("live")
     assert two.bodies("b") == MANY
     assert "handed over" in two["a"].events()
+
+
+def test_a_backup_that_is_stopped_leaves_no_rings(node: Made) -> None:
+    two = node().up()
+    filled(two)
+    assert vhosts.exists(two.vhosts["b"])
+    assert two["b"].stop() == 0
+    assert not vhosts.exists(two.vhosts["b"])
+    two["b"].start()
+    two.says("b", "in sync")
 
 
 def test_stop_no_handover_parks_the_group(node: Made) -> None:
