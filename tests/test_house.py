@@ -144,6 +144,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/replicated/diverged.py": set(),
     "netbridge/replicated/instance.py": {"threading"},
     "netbridge/replicated/ordered.py": set(),
+    "netbridge/replicated/own_rings.py": set(),
     "netbridge/replicated/process.py": {"time"},
     "netbridge/replicated/programs.py": set(),
     "netbridge/replicated/reaching.py": {"socket", "threading", "time"},

@@ -11,6 +11,7 @@ StopShipping(member)
 Follow(member, is_all)            take its frames, sync, answer        took, copied
 Unfollow                          take nothing more
 Serve, StopServing                programs in, programs out
+LookAround                        whether a peer is reached by now     isolated
 """
 
 from __future__ import annotations
@@ -121,6 +122,11 @@ class StopServing:
 
 
 @dataclass(frozen=True, slots=True)
+class LookAround:
+    """Whether it reaches a peer of `network-check` from now on, or none; then `isolated`."""
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     is_failure: bool
     detail: str = ""
@@ -160,5 +166,5 @@ class Line:
 
 Action = (
     Tell | TellVoter | Ask | Promote | Begin | Write | Hold | GoOn | WriteLeft | Ship
-    | StopShipping | Follow | Unfollow | Serve | Drain | StopServing | End | Line
+    | StopShipping | Follow | Unfollow | Serve | Drain | StopServing | LookAround | End | Line
 )  # fmt: skip

@@ -31,7 +31,7 @@ from shmbroker.netbridge.election.question import (
     Renew,
     Renewed,
 )
-from shmbroker.netbridge.member.action import Action, Alert, Line, Tell, TellVoter
+from shmbroker.netbridge.member.action import Action, Alert, Line, LookAround, Tell, TellVoter
 from shmbroker.netbridge.member.options import MemberOptions
 from shmbroker.netbridge.member.said import Hello, Said
 from shmbroker.netbridge.member.standing import FOLLOWING, SERVING, Past, State
@@ -42,6 +42,8 @@ LOOK_SECONDS: Final = 0.3
 """For a partner that serves, where nothing says that it must be waited for longer."""
 RANK_SECONDS: Final = 0.05
 """A backup waits so long for each one that goes before it."""
+NOT_SINCE: Final = "it has lost a link, and reached none of its peers since"
+"""In doubt: it is not known yet whether it is isolated."""
 
 
 class Purpose(Enum):
@@ -180,6 +182,15 @@ class Core(ABC):
         """A person who forces a member knows better."""
         return bool(self.isolation) and not self.is_forced
 
+    def looks_around(self) -> None:
+        """A link is lost: `network-check` says by which end, before one of both goes on alone.
+
+        It has looked last while all was well, or has not missed enough yet.
+        """
+        if self.options.is_checked and self.options.electorate is None and not self.isolation:
+            self.isolation = NOT_SINCE
+            self.does(LookAround())
+
     @property
     def look_seconds(self) -> float:
         """How long a partner that serves may take to be met, at a start."""
@@ -187,8 +198,9 @@ class Core(ABC):
 
     @property
     def meet_seconds(self) -> float:
-        """The same after an isolation: links that are lost are made again at intervals."""
-        return max(self.look_seconds, self.options.retry_wait)
+        """The same after an isolation, or where the journal is new: links are made at intervals,
+        and the connection that was tried last may have been lost."""
+        return max(self.look_seconds, self.options.retry_wait, self.options.connect_wait)
 
     # --- what its journal says ----------------------------------------------------------------
 

@@ -15,13 +15,14 @@ from dataclasses import replace
 
 from shmbroker.netbridge.election.candidate import Electorate
 from shmbroker.netbridge.member.action import Action, Alert, End
-from shmbroker.netbridge.member.core import NEVER
+from shmbroker.netbridge.member.core import NEVER, NOT_SINCE
 from shmbroker.netbridge.member.draining import Draining
 from shmbroker.netbridge.member.options import CONTINUE_ALONE
 from shmbroker.netbridge.member.said import Dropped, Hello, Said
 from shmbroker.netbridge.member.standing import (
     ENDING,
     FOLLOWING,
+    LOOKING,
     SERVING,
     Position,
     Record,
@@ -54,7 +55,10 @@ class Member(Draining):
             self.let_ahead -= {member}
         if self.state in SERVING:
             self.lose_replica(member, "its link is lost", now)
-        elif self.state in FOLLOWING and member == self.live:
+            return self.done()
+        if self.state in FOLLOWING | LOOKING | {State.STARTING}:
+            self.looks_around()
+        if self.state in FOLLOWING and member == self.live:
             self._lost_live(now)
         elif member == self.live:
             self.joins_later(now)
@@ -123,14 +127,18 @@ class Member(Draining):
         if why == self.isolation:
             return self.done()
         former, self.isolation = self.isolation, why
-        self.log(Alert.ISOLATED if why else Alert.REACHES, why)
-        if self.state is State.HELD and self.why == former:
-            if why:
-                self.becomes(State.HELD, why)
-            else:
-                self.goes_on(now)
+        was_in_doubt = former == NOT_SINCE
+        if why or not was_in_doubt:
+            self.log(Alert.ISOLATED if why else Alert.REACHES, why)
+        at = now if was_in_doubt else now + self.meet_seconds
+        is_held = self.state is State.HELD and self.why == former
+        is_about_to = self.state is State.ASKING and self.options.electorate is None
+        if why and (is_held or is_about_to):
+            self.becomes(State.HELD, why)
+        elif is_held:
+            self.goes_on(at)
         elif not why:
-            self.reaches(now)
+            self.reaches(at)
         return self.done()
 
     # --- voters that come and go --------------------------------------------------------------

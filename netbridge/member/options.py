@@ -36,6 +36,8 @@ class MemberOptions:
     """False: `activation = "command"`."""
     retry_wait: float = 2.0
     """`retry-replication-wait`."""
+    connect_wait: float = 0.0
+    """A member that runs has connected by then."""
     sync_timeout: float = 30.0
     """`initial-replication-sync-timeout`."""
     replica_timeout: float = 1.0

@@ -24,8 +24,9 @@ from shmbroker.netbridge.member.action import (
     Unfollow,
     WriteLeft,
 )
-from shmbroker.netbridge.member.claiming import UNANSWERED_MAX, Claiming
+from shmbroker.netbridge.member.claiming import UNANSWERED_MAX
 from shmbroker.netbridge.member.core import NEVER, RANK_SECONDS, Purpose
+from shmbroker.netbridge.member.founding import Founding
 from shmbroker.netbridge.member.options import CONTINUE_ALONE, MemberOptions
 from shmbroker.netbridge.member.said import (
     Accept,
@@ -61,12 +62,11 @@ from shmbroker.netbridge.member.standing import (
 )
 
 
-class Passive(Claiming):
+class Passive(Founding):
     def __init__(
         self, options: MemberOptions, past: Past, *, boot: str, life: str, now: float
     ) -> None:
         super().__init__(options, past, boot=boot, life=life, now=now)
-        self.look_until = NEVER
         self.closing_until = NEVER
         """The live has begun to stop, and has not handed over yet."""
         self.held_by: Grant | None = None
@@ -83,19 +83,11 @@ class Passive(Claiming):
     @abstractmethod
     def begins_anew(self) -> bool: ...
 
-    def start(self, now: float) -> list[Action]:
-        self.look_until = now + self.look_seconds
-        return self.done()
-
     def _start(self, fresh_node: bytes, now: float) -> None:
         """Nobody that serves was met."""
         self.look_until = NEVER
         if not self.epoch and self.is_whole:  # the journal is new
-            if not self.options.is_preferred:
-                self._join_later(State.JOINING, now)
-            elif not self._is_held_back():
-                self.node = fresh_node
-                self._begin(Grant(1, self.me, (Copy(self.me),)))
+            self._founds(fresh_node, now)
         elif not self.is_listed or self.has_left or self.handed_to not in ("", self.me):
             self._join_later(State.JOINING, now)
         elif not self.is_eligible:
@@ -129,7 +121,7 @@ class Passive(Claiming):
     def _hold_in_doubt(self, now: float) -> None:
         why = "" if self.is_eligible else "its host was restarted; "
         why = "it has left in good order; " if self.has_left else why
-        self._is_held(f"{why}waits for {self.awaited} (epoch {self.epoch})")
+        self._is_held(f"{why}{self.waits_for}")
         self.retry_at = now + self.options.retry_wait
         self._compare(now)
 
@@ -195,13 +187,6 @@ class Passive(Claiming):
         self.is_closed |= self.has_drained and self.options.drains
         empties, is_closed = self.has_drained, self.is_closed
         self.does(Begin(grant.epoch, grant.copies, is_forced, empties, is_closed))
-
-    def goes_on(self, now: float) -> None:
-        """It is isolated no more, and who serves meanwhile is met first."""
-        if not self.epoch:
-            self.look_until = now + self.meet_seconds
-        else:
-            self.retry_at = now + self.meet_seconds
 
     def command(self, *, is_forced: bool, now: float) -> list[Action]:
         """`ha activate`, `ha activate --force`, `ha promote`."""
@@ -422,7 +407,7 @@ class Passive(Claiming):
         if self.purpose is Purpose.HAND_BACK:
             return
         if self.purpose is Purpose.START:
-            self._hold(f"waits for {self.awaited} (epoch {self.epoch})")
+            self._hold(self.waits_for)
             self.retry_at = now + self.options.retry_wait
         else:
             self._join_later(State.JOINING, now)
@@ -528,6 +513,7 @@ class Passive(Claiming):
                 self._in_doubt(now)
             self._look(now)
             self._compare(now)
+            self._meets(now)
 
     def _partner_is_live(
         self, member: str, hello: Hello, now: float, *, has_leave: bool

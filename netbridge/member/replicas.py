@@ -452,6 +452,7 @@ class Replicating(Passive):
         if self.state not in SERVING or self.granted is not None or self._gives_way(now):
             return
         self._suspend(f"{member} is lost")
+        self.looks_around()
         self._go_on(now)
 
     def _suspend(self, why: str) -> None:

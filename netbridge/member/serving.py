@@ -123,10 +123,10 @@ class Serving(Replicating):
         self.hands_until = self.goes_on_at = NEVER
         self.live = ""
 
-    def reaches(self, now: float) -> None:
-        """It is isolated no more; who has taken over meanwhile is met before it goes on."""
+    def reaches(self, at: float) -> None:
+        """It is isolated no more; until then it may meet who has taken over meanwhile."""
         if self.state is State.SUSPENDED:
-            self.goes_on_at = now + self.meet_seconds
+            self.goes_on_at = at
 
     def disk_failed(self, now: float) -> None:
         """What cannot write hands over, or ends."""
@@ -353,6 +353,9 @@ class Serving(Replicating):
 
     def _met_another(self, member: str, hello: Hello, now: float) -> None:
         if hello.node != self.node:
+            if hello.serves:
+                theirs, ours = hello.node.hex(), self.node.hex()
+                self.log(Alert.CONFLICT, f"{member} serves node {theirs}, and this one {ours}")
             return
         is_granted = self.granted is not None and self.options.electorate is not None
         if self.is_over(hello.epoch, hello.last):

@@ -33,6 +33,7 @@ from shmbroker.netbridge.member.action import (
     GoOn,
     Hold,
     Line,
+    LookAround,
     Promote,
     Serve,
     Ship,
@@ -108,7 +109,7 @@ class Acting(Carrier):
         self.served: Served | None = None
         past, self.written = store.past(warm)
         self._worker = Worker(thread.call, WORKERS)
-        self._checking = Checking(store, self._worker)
+        self._checking = Checking(self, store, self._worker, process.line)
         self.machine = Member(
             options, past, self._checking.has, boot=boot, life=os.urandom(8).hex(), now=now()
         )
@@ -152,10 +153,6 @@ class Acting(Carrier):
 
     def end(self) -> None:
         """The thread ends."""
-
-    def close(self) -> None:
-        """From outside of the thread."""
-        self._worker.close()
 
     def does(self, actions: Iterable[Action]) -> None:
         self._waiting.extend(actions)
@@ -273,9 +270,9 @@ class Acting(Carrier):
     def member_said(self, member: str, what: Said) -> None:
         heard = lambda: self.does(self.machine.heard(member, what, now()))  # noqa: E731
         if isinstance(what, Join) and what.is_whole and what.last.number and self.served:
-            cut = self._backups.is_cut
+            cut, look_for = self._backups.is_cut, self._checking.look_for
             self._turns.wait(
-                member, lambda go_on: self._checking.look_for(what.last, cut(member), heard, go_on)
+                member, lambda go_on: look_for(member, what, cut(member), heard, go_on)
             )
         elif isinstance(what, InSync):
             self._when_applied(member, heard)  # the list that it is on has come before
@@ -595,6 +592,7 @@ STEPS: dict[type[Any], Callable[[Acting, Any], None]] = {
     Follow: Acting._follow,
     Unfollow: Acting._unfollow,
     Serve: lambda acting, serve: acting.process.serves(acting.machine.node, serve.epoch),
+    LookAround: lambda acting, _: acting.process.looks_around(),
     Drain: Acting._drain,
     StopServing: Acting._stop_serving,
 }

@@ -3,38 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from shmbroker.ipc.journal.history import History
 from shmbroker.netbridge.carrier.worker import Worker
+from shmbroker.netbridge.member.said import Join, NotJoined
 from shmbroker.netbridge.member.standing import Position
 from shmbroker.netbridge.member.written import place_of
 from shmbroker.netbridge.replicated.store import Store
+from shmbroker.netbridge.replicated.talks import Talks
+
+
+class Links(Protocol):
+    """`acting.Acting`."""
+
+    talks: Talks
 
 
 class Checking:
     """Of the network thread."""
 
-    def __init__(self, store: Store, worker: Worker) -> None:
-        self._store, self._worker = store, worker
+    def __init__(
+        self, links: Links, store: Store, worker: Worker, line: Callable[..., None]
+    ) -> None:
+        self._links, self._store, self._worker, self._line = links, store, worker, line
         self._known: tuple[Position, bool] = Position(), False
 
     def look_for(
-        self, last: Position, cut: bool, then: Callable[[], None], go_on: Callable[[], None]
+        self,
+        member: str,
+        join: Join,
+        cut: bool,
+        then: Callable[[], None],
+        go_on: Callable[[], None],
     ) -> None:
-        """What was looked for last is known when `then` is called.
+        """What was looked for last is known when `then` is called.  If it cannot be known this
+        time, the member is to come again: it would copy all for nothing.
 
         `cut`: it counts as not there, since what comes behind it is in no file.
         """
 
         def found(told: bool | Exception) -> None:
-            self._known = last, told is True
-            then()
+            if isinstance(told, Exception):
+                self._line("warning", why=f"where the journal of {member} ends: {told}")
+                self._links.talks.say(member, NotJoined("later", join.stream))
+            else:
+                self._known = join.last, told
+                then()
             go_on()
 
         if cut:
             found(False)
         else:
-            self._worker.do(lambda: self._has(last), found, of="history")
+            self._worker.do(lambda: self._has(join.last), found, of="history")
 
     def _has(self, last: Position) -> bool:
         """By its number, epoch and chain, or one that repeats it."""

@@ -32,6 +32,7 @@ from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.status import RUN, Sign, Status
 from shmbroker.ipc.instance.whole import write_whole
+from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.netbridge.broker.group import OfMembers
 from shmbroker.netbridge.broker.lines import Lines
 from shmbroker.netbridge.broker.network import Given
@@ -226,6 +227,10 @@ class ReplicatedInstance:
             self.owner.moves(uri)
         self.owner.end(at_once=at_once)
 
+    def looks_around(self) -> None:
+        if self._reaching is not None:
+            self._reaching.again()
+
     def refusal(self, epoch: int, node: bytes, old_live: str) -> str | None:
         why = promotion.refusal(self.config, epoch, node, old_live)
         if why and self.config.on_promote_failure == "continue":
@@ -291,6 +296,9 @@ class ReplicatedInstance:
             self._voters.close()
         if self._in_cluster is not None:
             self._in_cluster.members.close()
+        if self._acting.is_passive:  # of its rings, which nobody sees, a start makes others
+            with suppress(Error):
+                vhosts.delete(self.config.vhost, force=True)
         self.owner.end(at_once=True)  # of one that was passive; a live's has ended before
         return 1 if is_failure else 0
 

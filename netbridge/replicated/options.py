@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from shmbroker.ipc.instance.config.config import FILE, Config, ConfigError
 from shmbroker.netbridge.config.colocated import group_of
 from shmbroker.netbridge.config.config import Acceptor, Network
 from shmbroker.netbridge.election.candidate import Electorate, Patience
+from shmbroker.netbridge.link.option import times_of
 from shmbroker.netbridge.member.option import Replication
 from shmbroker.netbridge.member.options import CONTINUE_ALONE, STOP_CONFIRMING, MemberOptions
 from shmbroker.netbridge.replica.terms import ReplicationTerms
 from shmbroker.netbridge.security.credential import Credential, Credentials
 from shmbroker.netbridge.wire.words import ReplicaAck, Role
+
+CONNECT_SECONDS: Final = 1.0
+"""For the pause before an attempt to connect, and the handshake behind it."""
 
 
 def refused(config: Config, why: str) -> ConfigError:
@@ -164,6 +168,7 @@ def member(config: Config, network: Network, electorate: Electorate | None) -> M
         patience=_patience(found, names.index(config.name)),
         check_for_live=found.check_for_live_server,
         check_wait=found.check_for_live_wait,
+        connect_wait=times_of(network.link_defaults).connect_timeout + CONNECT_SECONDS,
         allow_failback=config.allow_failback,
         restart_backup=config.restart_backup,
         has_command=bool(config.on_promote),

@@ -24,6 +24,9 @@ class Process(Protocol):
         """In the worker: returns when programs of other hosts are out.  `uri`: where they are to
         go, if that is known."""
 
+    def looks_around(self) -> None:
+        """Acting is told once more whether this host is isolated (`network-check`)."""
+
     def refusal(self, epoch: int, node: bytes, old_live: str) -> str | None:
         """In the worker: why `on-promote` says no."""
 

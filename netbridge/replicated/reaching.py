@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.plan.uri import Single
+from shmbroker.netbridge.replicated.attempts import Attempts
 
 
 def is_reached(peer: Single, seconds: float) -> bool:
@@ -32,13 +33,17 @@ class Reaching:
         self, peers: Sequence[Single], times: LinkTimes, tell: Callable[[str], None]
     ) -> None:
         """`tell`: why this host is isolated, empty if it is not; from any thread."""
-        self._peers, self._times, self._tell = peers, times, tell
+        self._peers, self._pause, self._tell = peers, times.heartbeat_interval, tell
         self._lock = threading.Lock()
-        self._reached: set[int] = set()
-        self._looked: set[int] = set()
+        self._attempts = Attempts([each.peer for each in peers], times)
         self._is_over = threading.Event()
         for number in range(len(peers)):
             threading.Thread(target=self._look, args=(number,), daemon=True).start()
+
+    def again(self) -> None:
+        """Tell once more, as attempts from now on say."""
+        with self._lock:
+            self._attempts.again(time.monotonic())
 
     def close(self) -> None:
         """Nothing is told any more."""
@@ -46,22 +51,11 @@ class Reaching:
             self._is_over.set()
 
     def _look(self, number: int) -> None:
-        pause, missed = self._times.heartbeat_interval, 0
         while not self._is_over.is_set():
-            due = time.monotonic() + pause
-            missed = 0 if is_reached(self._peers[number], pause) else missed + 1
-            if missed == 0 or missed >= self._times.heartbeat_misses:
-                self._found(number, missed == 0)
-            self._is_over.wait(max(0.0, due - time.monotonic()))
-
-    def _found(self, number: int, is_there: bool) -> None:
-        with self._lock:
-            known = bool(self._reached), len(self._looked)
-            self._looked.add(number)
-            (self._reached.add if is_there else self._reached.discard)(number)
-            if known == (bool(self._reached), len(self._looked)) or self._is_over.is_set():
-                return
-            if self._reached:
-                self._tell("")
-            elif len(self._looked) == len(self._peers):
-                self._tell(f"it reaches none of {', '.join(each.peer for each in self._peers)}")
+            began = time.monotonic()
+            is_there = is_reached(self._peers[number], self._pause)
+            with self._lock:
+                told = self._attempts.ended(number, began, is_there=is_there)
+                if told is not None and not self._is_over.is_set():
+                    self._tell(told)
+            self._is_over.wait(max(0.0, began + self._pause - time.monotonic()))

@@ -2,6 +2,7 @@
 
 member      node id; whether the copy is whole; what was written last when it left the in-sync set
 live.lock   locked by who runs; its epoch is looked at before and after each frame is written
+rings       whose they are (own_rings.py)
 journal/    oldreplica.N
 """
 
@@ -24,6 +25,7 @@ from shmbroker.netbridge.member.standing import Past, Position
 from shmbroker.netbridge.member.written import Written, number_of, position_of
 from shmbroker.netbridge.replica.terms import ReplicationTerms
 from shmbroker.netbridge.replica.warm import JOURNAL, Warm, begin_copy, end_copy, set_aside
+from shmbroker.netbridge.replicated.own_rings import OwnRings
 
 FILE: Final = "member"
 LOCK: Final = "live.lock"
@@ -47,6 +49,8 @@ class Marks:
     """This epoch began with nothing, after that."""
     standing: bytes = b""
     """What its journal said when it was emptied, as long as that has nothing again."""
+    is_written: bool = False
+    """Its journal has had something: without a frame it is lost, and not new."""
 
 
 class Store:
@@ -67,6 +71,7 @@ class Store:
             os.close(self._file)
             raise InUse(f"store {self.path} is in use by another broker")
         self._lock = threading.Lock()
+        self._rings = OwnRings(self.path, config.vhost)
         self.marks = self._read()
 
     def _read(self) -> Marks:
@@ -85,7 +90,7 @@ class Store:
                 bytes.fromhex(found["node"]), bool(found["whole"]),
                 None if left is None else (int(left[0]), int(left[1])),
                 int(found.get("drained", 0)), int(found.get("closed", 0)),
-                bytes.fromhex(found.get("standing", "")),
+                bytes.fromhex(found.get("standing", "")), bool(found.get("written", False)),
             )  # fmt: skip
         except (KeyError, TypeError, ValueError) as error:
             raise StoreRefused(f"{self.path / FILE} is damaged: {error}") from None
@@ -102,7 +107,7 @@ class Store:
         content = {
             "node": marks.node.hex(), "whole": marks.is_whole, "left": marks.left,
             "drained": marks.drained, "closed": marks.closed,
-            "standing": marks.standing.hex(),
+            "standing": marks.standing.hex(), "written": marks.is_written,
         }  # fmt: skip
         write_whole(self.path / FILE, content, synced=True)
 
@@ -127,17 +132,19 @@ class Store:
 
     def begun(self, closed: int) -> None:
         """Its journal says again what it is.  `closed`: an epoch without programs, or 0."""
-        self.mark(standing=b"", closed=closed or self.marks.closed)
+        self.mark(standing=b"", closed=closed or self.marks.closed, is_written=True)
 
     # --- its journal --------------------------------------------------------------------------
 
     def warm(self) -> Warm:
         """Rings that nobody sees, with all that its journal has."""
         config = self.config
-        return Warm(
+        warm = Warm(
             self.path, config.vhost, node=self.marks.node or bytes(16), arena_bytes=config.arena,
             segment_bytes=config.segment, resync_bytes=self.terms.resync_bytes, group=config.group,
         )  # fmt: skip
+        self._rings.made()
+        return warm
 
     def copied_anew(self) -> Warm:
         """The same, of a journal that has nothing yet."""
@@ -145,13 +152,26 @@ class Store:
         return self.warm()
 
     def opened(self) -> tuple[Warm, str]:
-        """The same; if its journal cannot be read it is set aside, and why."""
+        """The first ones of a process, and what is wrong with its journal: one that cannot be read
+        is set aside.  ForeignRings: the vhost of its name is somebody else's."""
+        self._rings.make_way()
         try:
-            return self.warm(), ""
+            warm = self.warm()
+            return warm, self._lost(warm)
         except (JournalDamaged, InvalidArgument) as error:
             self.mark(is_whole=False)  # first: who has no journal and is whole is a new member
             saved = set_aside(self.path)  # nobody may have it but this member
             return self.warm(), f"{error}; it is set aside in {saved}"
+
+    def _lost(self, warm: Warm) -> str:
+        """Why it is not new, though its journal has nothing."""
+        marks = self.marks
+        if warm.own is not None:
+            self.mark(is_written=True)
+        elif marks.is_written and marks.is_whole and not marks.standing:
+            self.mark(is_whole=False)  # so that it founds no node
+            return f"what was in {self.journal} is gone: it copies all from whoever serves"
+        return ""
 
     def past(self, warm: Warm) -> tuple[Past, Written]:
         """What a member finds when it starts."""
@@ -187,6 +207,7 @@ class Store:
         os.pwrite(self._file, f"{epoch:0{EPOCH_DIGITS}x}".encode(), 0)
 
     def close(self) -> None:
+        self._rings.close()
         os.close(self._file)
 
 

@@ -10,6 +10,7 @@ from functools import partial
 from shmbroker.netbridge.election.candidate import Ask
 from shmbroker.netbridge.election.question import Answer, Renewed, Stale
 from shmbroker.netbridge.history.event import Answered, Queue
+from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.member.action import (
     Action,
     Alert,
@@ -20,6 +21,7 @@ from shmbroker.netbridge.member.action import (
     GoOn,
     Hold,
     Line,
+    LookAround,
     Promote,
     Serve,
     Ship,
@@ -36,6 +38,7 @@ from shmbroker.netbridge.member.machine import Member
 from shmbroker.netbridge.member.options import MemberOptions
 from shmbroker.netbridge.member.said import Hello, Join, Said
 from shmbroker.netbridge.member.standing import SERVING, Began, Record
+from shmbroker.netbridge.replicated.attempts import Attempts
 from shmbroker.netbridge.simulation.host import Host
 from shmbroker.netbridge.simulation.network import Message
 from shmbroker.netbridge.simulation.replication.ends import NEVER, Ends
@@ -61,6 +64,9 @@ PROMOTE_SECONDS = 0.001, 0.1
 DRAIN_SECONDS = 0.001, 0.1
 TOGETHER = 8
 """So many messages at most are given away at once."""
+CHECKS = LinkTimes(heartbeat_interval=0.2)
+GATEWAY = "gateway"
+"""What `network-check` looks for: it is up always, and who is isolated does not reach it."""
 LOST_TARGETS = 3
 """In one of so many turns nobody takes them."""
 
@@ -112,6 +118,7 @@ class MemberProcess(Process):
             options, past, log.has, boot=boot, life=f"{host.name} {host.life}", now=host.clock
         )
         self.machine.fresh_node = NODE
+        self.attempts = Attempts([GATEWAY], CHECKS)
         self.rings: Rings | None = None
         self.ends: Ends | None = None
         """As long as it writes its journal, and nobody else may."""
@@ -190,6 +197,12 @@ class MemberProcess(Process):
     def _wake(self) -> None:
         late = self.ends.deadline(self.timeout) if self.ends is not None else NEVER
         self.wake(min(self.machine.deadline, late))
+
+    def looked(self, began: float, *, is_there: bool) -> None:
+        """An attempt to reach the gateway has ended."""
+        told = self.attempts.ended(0, began, is_there=is_there)
+        if told is not None:
+            self.does(self.machine.isolated(told, self.host.clock))
 
     # --- what it does -------------------------------------------------------------------------
 
@@ -273,6 +286,8 @@ class MemberProcess(Process):
                 self.does(self.machine.took(self.log.last, untold))
             self.machine.say_hello()
             self.does(self.machine.done())
+        elif isinstance(action, LookAround):
+            self.attempts.again(self.host.clock)
         elif isinstance(action, End):
             world.tell(f"{self.name}: ends {action.detail}")
             world.at(world.now, lambda: self.ended(action.is_failure))

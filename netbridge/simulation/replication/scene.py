@@ -29,7 +29,12 @@ from shmbroker.netbridge.simulation.replication.client import (
 from shmbroker.netbridge.simulation.replication.fault import MEMBERS, VOTERS
 from shmbroker.netbridge.simulation.replication.in_cluster import ClusterMember
 from shmbroker.netbridge.simulation.replication.log import Frame, Log
-from shmbroker.netbridge.simulation.replication.member import MemberProcess, not_in
+from shmbroker.netbridge.simulation.replication.member import (
+    CHECKS,
+    GATEWAY,
+    MemberProcess,
+    not_in,
+)
 from shmbroker.netbridge.simulation.replication.process import Line, Process
 from shmbroker.netbridge.simulation.replication.voter import VoterProcess
 from shmbroker.netbridge.simulation.replication.watch import Watch
@@ -37,13 +42,12 @@ from shmbroker.netbridge.simulation.stage import Stage
 from shmbroker.netbridge.simulation.world import World, Wrong
 
 DIAL_SECONDS = 0.1
+CONNECT_SECONDS = 0.3
 DOWN_SECONDS = 0.05, 0.6
 DEATH_SECONDS = 0.0, 0.05
-CHECK_SECONDS = 0.1
-GATEWAY = "gateway"
-"""What `network-check` looks for: it is up always, and who is isolated does not reach it."""
 LEASE_SECONDS = 0.6
 CLOCK_RATES = 0.9, 1.1
+NODE_OF_NEWCOMERS = b"O" * 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,8 @@ class Cast:
     """All members run there, and its kernel tells each one of the death of another's process."""
     is_filled: bool = False
     """Disks that fail are full, and take no frames."""
+    newcomers_found: bool = False
+    """Whose host was replaced is preferred as it was before: to itself it is a first start."""
 
     @property
     def needed(self) -> int:
@@ -103,7 +109,7 @@ class Scene(Stage):
         self.watch.logs = self.logs
         self.ledgers: dict[str, dict[Node, Ledger]] = {name: {} for name in self.names_of_voters}
         self.newcomers: set[str] = set()
-        """Whose hosts were replaced: they found no node."""
+        """Whose hosts were replaced: they found no node, or one of their own."""
         self.boots = dict.fromkeys(self.names, 1)
         self.members: dict[str, MemberProcess] = {}
         self.voters: dict[str, VoterProcess] = {}
@@ -148,7 +154,7 @@ class Scene(Stage):
         rank = self.names_of_members.index(name)
         return MemberOptions(
             name,
-            is_preferred=rank == 0 and name not in self.newcomers,
+            is_preferred=rank == 0 and (name not in self.newcomers or cast.newcomers_found),
             members=self.names_of_members,
             electorate=Electorate(known, cast.needed) if cast.voters else None,
             on_partition=CONTINUE_ALONE if cast.splits else STOP_CONFIRMING,
@@ -156,6 +162,7 @@ class Scene(Stage):
             patience=Patience(6, 0.3, 0.5, rank),
             check_for_live=True,
             check_wait=0.5,
+            connect_wait=CONNECT_SECONDS,
             allow_failback=cast.fails_back,
             has_command=cast.has_command,
             retry_wait=0.2,
@@ -184,18 +191,22 @@ class Scene(Stage):
                 host, self.logs[name], self._options(name), f"{name} {self.boots[name]}",
                 self.watch, lambda is_failure: self._ended(host), self._set_aside, self._gives,
             )  # fmt: skip
+            if name in self.newcomers:
+                process.machine.fresh_node = NODE_OF_NEWCOMERS
             self.members[name] = process
         process.begin()
         if name in self.members and self.cast.is_checked:
             self._look_around(name)
 
     def _look_around(self, name: str) -> None:
-        """Each process of a member does, as long as it runs."""
+        """Each process of a member does, as long as it runs: a miss takes as long as a pause."""
         host, member = self.hosts[name], self.members[name]
-        is_free = self.network.blocked.get((name, GATEWAY), 0.0) <= self.world.now
-        why = "" if is_free else f"it does not reach the {GATEWAY}"
-        member.does(member.machine.isolated(why, host.clock))
-        host.later(CHECK_SECONDS, lambda: self._look_around(name))
+        is_there = self.network.blocked.get((name, GATEWAY), 0.0) <= self.world.now
+        pause = CHECKS.heartbeat_interval
+        seconds = self.world.between(*DELAY_SECONDS) if is_there else pause
+        ended = partial(member.looked, host.clock, is_there=is_there)
+        host.later(seconds, ended)
+        host.later(pause, lambda: self._look_around(name))
 
     def process(self, name: str) -> Process:
         return self.members[name] if name in self.members else self.voters[name]
@@ -346,8 +357,12 @@ class Scene(Stage):
             return
         if self.members[name].machine.has_asked_back:  # it may be the newest before it hears of it
             return
-        self.newcomers.add(name)
         self.ends(self.hosts[name], loses_power=True)
+        self.gets_a_new_disk(name)
+
+    def gets_a_new_disk(self, name: str) -> None:
+        """While it does not run."""
+        self.newcomers.add(name)
         self.disks[name] = Disk(self.world)
         self.logs[name] = Log(self.disks[name])
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from shmbroker.netbridge.member.core import NOT_SINCE
 from shmbroker.netbridge.member.standing import State
 from shmbroker.netbridge.replicated.shown import replication_of
 from tests.netbridge.member.group import Group, pair
@@ -77,6 +80,59 @@ def test_force_is_a_persons_word() -> None:
     group.members["b"].does(group.machine("b").command(is_forced=True, now=clock))
     group.reaches("b", State.ALONE)
     assert group.write("b")
+
+
+def guarded_by_a_check(**options: Any) -> Group:
+    """Nobody is asked, whoever is lost is gone on without, and all are well."""
+    group = Group(voters=0, splits=True, changes={"is_checked": True}, fails_back=False, **options)
+    group.starts()
+    for name in group.names_of_members:
+        isolate(group, name, "")
+    group.reaches("a", State.LIVE)
+    group.reaches("b", State.IN_SYNC)
+    return group
+
+
+def test_who_has_lost_a_link_goes_on_alone_when_it_has_reached_a_peer_since() -> None:
+    """The link is lost before so many attempts have failed that its host counts as isolated."""
+    group = guarded_by_a_check()
+    group.parts("a", "b")
+    group.reaches("a", State.SUSPENDED)
+    group.reaches("b", State.HELD)
+    group.rests()
+    assert group.machine("b").why == NOT_SINCE
+    assert (group.machine("a").epoch, group.machine("b").epoch) == (1, 1)
+    isolate(group, "b", "")
+    group.until(lambda: group.state("b") is State.ALONE, 0.2)
+    isolate(group, "a")
+    assert group.write("b")
+    group.heals()
+    isolate(group, "a", "")
+    group.reaches("a", State.IN_SYNC)
+    assert group.serving == ["b"]
+    assert "conflict" not in group.lines()
+
+
+def test_a_live_that_has_reached_a_peer_since_goes_on_without_its_backup() -> None:
+    group = guarded_by_a_check()
+    group.dies("b")
+    group.reaches("a", State.SUSPENDED)
+    isolate(group, "a", "")
+    group.until(lambda: group.state("a") is State.ALONE, 0.2)
+    assert group.machine("a").epoch == 2
+    assert "a: not isolated" not in group.lines().split("suspended")[1]
+
+
+def test_a_backup_that_was_isolated_for_a_moment_meets_the_others_first() -> None:
+    """Also while it compares what it has with another backup."""
+    group = guarded_by_a_check(members=3, max_replicas=2)
+    group.until(lambda: len(group.machine("a").backups) == 2)
+    group.parts("a", "b", "c")
+    group.reaches("b", State.ASKING)
+    isolate(group, "b")
+    isolate(group, "b", "")
+    group.rests(0.3)
+    assert group.state("b") is State.HELD
 
 
 def joining_after_an_isolation(members: int) -> Group:

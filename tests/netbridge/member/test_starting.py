@@ -10,7 +10,7 @@ from shmbroker.netbridge.member.machine import Member
 from shmbroker.netbridge.member.options import CONTINUE_ALONE, MemberOptions
 from shmbroker.netbridge.member.said import Hello, Join
 from shmbroker.netbridge.member.standing import Past, Position, State
-from tests.netbridge.member.group import Group, pair
+from tests.netbridge.member.group import Group, alerts, pair
 
 
 def test_a_fresh_live_founds_a_node_and_serves_in_epoch_1() -> None:
@@ -222,3 +222,77 @@ def test_the_newest_is_lost_for_good_and_a_person_activates_the_other_one() -> N
     group.reaches("a", State.ALONE)
     assert "a: forced epoch 1, then 3" in group.lines()  # 2 was granted to b
     assert group.machine("a").is_forced
+
+
+def with_a_new_disk(group: Group, name: str = "a") -> None:
+    """It is preferred as before, and to itself it starts for the first time."""
+    group.dies(name, power=True)
+    group.gets_a_new_disk(name)
+    group.of_one[name] = {"is_preferred": True}
+
+
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_a_preferred_member_with_a_new_disk_founds_no_node_beside_one_that_is_held(
+    first: str,
+) -> None:
+    group = pair(voters=0, fails_back=False)
+    with_a_new_disk(group)
+    group.dies("b")
+    for name in (first, "b" if first == "a" else "a"):
+        group.returns(name)
+        group.rests(0.2)
+    group.reaches("b", State.HELD)
+    group.reaches("a", State.HELD)
+    group.rests(5.0)
+    assert group.serving == []
+    assert group.machine("a").why == "b has a node (epoch 1), and the journal here is new"
+    why = "waits for a (epoch 1); the journal of a is not of this node any more"
+    assert group.machine("b").why == why
+    assert f"b: held {why}" in group.lines()
+    group.members["b"].does(group.machine("b").command(is_forced=True, now=group.hosts["b"].clock))
+    group.reaches("a", State.IN_SYNC)
+    assert group.serving == ["b"]
+    assert group.machine("a").node == group.machine("b").node
+
+
+def test_a_preferred_member_with_a_new_disk_waits_until_a_live_has_connected() -> None:
+    changes = {"check_for_live": False, "connect_wait": 3.0}
+    group = pair(voters=1, fails_back=False, changes=changes)
+    with_a_new_disk(group)
+    group.reaches("b", State.ALONE)
+    group.parts("a", "b")
+    group.returns("a")
+    group.rests(1.0)
+    assert group.state("a") is State.STARTING
+    group.heals()
+    group.reaches("a", State.IN_SYNC)
+    assert group.serving == ["b"]
+
+
+def test_a_first_start_does_not_wait_longer_than_until_all_are_met() -> None:
+    group = Group(voters=0, changes={"check_for_live": False, "connect_wait": 1000.0})
+    group.starts("a")
+    group.rests()
+    assert group.state("a") is State.STARTING
+    group.returns("b")
+    group.until(lambda: group.state("a") is State.LIVE, 5.0)
+
+
+def test_a_first_start_waits_for_nobody_for_ever() -> None:
+    group = Group(voters=0, changes={"check_for_live": False, "connect_wait": 3.0})
+    group.starts("a")
+    group.rests(2.0)
+    assert group.state("a") is State.STARTING
+    group.rests(2.0)
+    assert group.state("a") is State.ALONE
+
+
+def test_a_live_says_that_another_member_serves_another_node() -> None:
+    past = Past(b"N" * 16, Position(1, "a", 9, 1), (Copy("a"),))
+    options = MemberOptions("a", True, ("a", "b"))
+    machine = Member(options, past, lambda position: True, boot="1", life="1", now=0.0)
+    machine.state = State.ALONE
+    machine.peer_up("b", 0.1)
+    theirs = Hello(b"O" * 16, Position(1, "b", 3, 2), serves=True, epoch=1)
+    assert "conflict" in alerts(machine.heard("b", theirs, 0.1))
+    assert machine.state is State.ALONE

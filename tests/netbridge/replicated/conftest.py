@@ -41,8 +41,9 @@ class Node:
         return self.runs[name]
 
     def up(self) -> Node:
-        self["a"].start().becomes("live")
-        self["b"].start()
+        for name in NAMES:  # who is alone at its first start waits for the other one
+            self[name].start()
+        self["a"].becomes("live")
         self.says("b", "in sync")
         self.says("a", "in sync")
         return self

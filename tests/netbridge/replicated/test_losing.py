@@ -11,12 +11,15 @@ from pathlib import Path
 import pytest
 
 from shmbroker import Queue
-from shmbroker.ipc.base.errors import DiskFull, Error
+from shmbroker.ipc.base.errors import DiskFull, Error, SystemRefused
 from shmbroker.ipc.instance import reloading
 from shmbroker.ipc.instance.config.config import FILE as CONFIG
 from shmbroker.ipc.instance.whole import read_whole
+from shmbroker.ipc.vhost import vhost as vhosts
+from shmbroker.netbridge.member.standing import Position
 from shmbroker.netbridge.replica.applying import Applying
 from shmbroker.netbridge.replica.warm import Warm, saved
+from shmbroker.netbridge.replicated.checking import Checking
 from shmbroker.netbridge.replicated.store import FILE
 from shmbroker.netbridge.wire.words import ReplicaAck
 from tests.netbridge.replicated.conftest import PASSWORD, PATIENCE, Made, Node
@@ -86,6 +89,16 @@ def test_live_stops_gracefully_with_the_replica_in_sync(node: Made) -> None:
     assert "handed over" in two["a"].events()
 
 
+def test_a_backup_that_is_stopped_leaves_no_rings(node: Made) -> None:
+    two = node().up()
+    filled(two)
+    assert vhosts.exists(two.vhosts["b"])
+    assert two["b"].stop() == 0
+    assert not vhosts.exists(two.vhosts["b"])
+    two["b"].start()
+    two.says("b", "in sync")
+
+
 def test_stop_no_handover_parks_the_group(node: Made) -> None:
     two = node().up()
     filled(two)
@@ -106,6 +119,29 @@ def test_a_parked_group_is_activated(node: Made) -> None:
     assert two.orders("b", {"verb": "activate"}) == ""
     two["b"].becomes("live")
     assert two.bodies("b") == MANY
+
+
+def cannot_open_a_file_once() -> None:
+    """In this process: when it looks up where a replica's journal ends."""
+    has = Checking._has
+
+    def refused(checking: Checking, last: Position) -> bool:
+        Checking._has = has  # type: ignore[method-assign]
+        raise SystemRefused("too many open files")
+
+    Checking._has = refused  # type: ignore[method-assign]
+
+
+def test_a_backup_whose_journal_could_not_be_compared_comes_again_and_keeps_it(node: Made) -> None:
+    two = node()
+    two["a"].before = cannot_open_a_file_once
+    filled(two.up())
+    two["b"].kill()
+    two.says("a", "alone")
+    two["b"].start()
+    two.says("b", "in sync")
+    assert saved(two["b"].folder / "data") == []
+    assert "too many open files" in two["a"].why("warning")
 
 
 def tells_nothing_unasked() -> None:

@@ -202,6 +202,25 @@ def test_a_live_that_reaches_no_peer_is_suspended(stage: Stage) -> None:
     assert is_confirmed(two.connected("a"), b"again", PATIENCE)
 
 
+@pytest.mark.parametrize(("goes", "stays"), [("a", "b"), ("b", "a")])
+def test_whose_cable_is_pulled_does_not_go_on_alone(stage: Stage, goes: str, stays: str) -> None:
+    """It loses the other one before it has missed its gateway often enough to be isolated."""
+    two = with_a_gateway(stage)
+    filled(two)
+    stage.rack.isolate(goes)
+    two.says(stays, "alone")
+    assert is_confirmed(two.connected(stays), b"of one", PATIENCE)
+    two.logs(goes, "isolated")
+    stage.rack.heal()
+    for name in NAMES:
+        two.says(name, "in sync")
+    assert two[stays].status.state == "live"
+    assert two.bodies(stays) == [*MANY, b"of one"]
+    assert two[stays].status.epoch == 2
+    assert "conflict" not in (*two["a"].events(), *two["b"].events())
+    assert not list((two[goes].folder / "data").glob("oldreplica.*"))
+
+
 def test_a_backup_that_reaches_no_peer_never_activates(stage: Stage) -> None:
     two = with_a_gateway(stage)
     filled(two)

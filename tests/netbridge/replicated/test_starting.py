@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from dataclasses import replace
 
 import pytest
 
 from shmbroker import Unconfirmed
+from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.netbridge.replicated import options
 from shmbroker.netbridge.replicated.instance import ReplicatedInstance
 from tests.netbridge.replicated.conftest import PATIENCE, Made
@@ -100,6 +102,35 @@ def test_newest_lost_for_good(node: Made) -> None:
     assert (audit["epoch"], audit["then"]) == (1, 2)
     with two.connected("b").queue("orders").get(timeout=PATIENCE) as message:
         assert message.redelivered
+
+
+def test_a_preferred_member_with_a_new_disk_founds_no_node_beside_a_held_one(node: Made) -> None:
+    two = node({**STOP_CONFIRMING, "ha.allow-failback": False}).up()
+    filled(two)
+    two.are_killed("a", "b")
+    vhosts.delete(two.vhosts["a"], force=True)
+    shutil.rmtree(two["a"].folder / "data")
+    two["b"].start()
+    two.says("b", "held: waits for a")
+    two["a"].start()
+    two.says("a", "held: b has a node (epoch 1)")
+    two.says("b", "held: waits for a (epoch 1); the journal of a is not of this node")
+    assert two.orders("b", {"verb": "activate", "force": True, "user": "me"}) == ""
+    two["b"].becomes("live")
+    two.says("a", "in sync")
+    assert two.bodies("b") == MANY
+
+
+def test_a_preferred_member_without_its_journal_is_no_new_one(node: Made) -> None:
+    """Its store says that it had one."""
+    two = node(STOP_CONFIRMING).up()
+    filled(two)
+    two.are_killed("a", "b")
+    shutil.rmtree(two["a"].folder / "data" / "journal")
+    two["a"].start()
+    two.logs("a", "warning")
+    two.says("a", "joining")
+    assert "is gone: it copies all" in two["a"].why("warning")
 
 
 QUICK = STOP_CONFIRMING | {"link-defaults.heartbeat-interval": "300ms"}

@@ -22,7 +22,9 @@ def test_who_dies_while_its_journal_is_set_aside_is_no_new_member(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would begin a node of its own, without what its partner has."""
-    config: Any = SimpleNamespace(store=tmp_path / "data", journal=None, pages=None)
+    config: Any = SimpleNamespace(
+        store=tmp_path / "data", vhost="no-such-vhost", journal=None, pages=None
+    )
 
     def damaged(store: Store) -> None:
         raise JournalDamaged("a journal")

@@ -9,6 +9,7 @@ from random import Random
 from typing import Final
 
 from shmbroker.netbridge.election.voter import Voter
+from shmbroker.netbridge.member.founding import Founding
 from shmbroker.netbridge.member.passive import Passive
 from shmbroker.netbridge.member.serving import Serving
 from shmbroker.netbridge.simulation.fault import Fault
@@ -130,6 +131,16 @@ def restarted_voter(random: Random) -> list[Fault]:
     ]
 
 
+def new_disk(random: Random) -> list[Fault]:
+    """Of the preferred member; the other one, which serves, is killed, and both come back."""
+    at = random.uniform(1.6, 2.4)
+    return [
+        Fault(0.8, "hand-over", "a", 0.0, "b"),
+        Fault(at, "replaced", "a", 0.0),
+        Fault(at + random.uniform(0.3, 0.9), "kill", "b", 0.05),
+    ]
+
+
 def grant_of_another_boot(random: Random) -> list[Fault]:
     """The live goes on without its backup; before its disk has what both had confirmed, its host
     loses power, and it is granted what it was granted."""
@@ -248,17 +259,35 @@ WORLDS: Final = (
             "back-and-nobody-met",
             Serving,
             "goes_on",
-            "self.retry_at = now + self.meet_seconds",
-            "self.retry_at = now",
+            "self.retry_at = at",
+            "self.retry_at = 0.0",
         ),
         isolated_host,
         seed=0,
         cast=CHECKED,
     ),
     SmallWorld(
-        Mutant("back-and-live-at-once", Serving, "reaches", "now + self.meet_seconds", "now"),
+        Mutant("back-and-live-at-once", Serving, "reaches", "= at", "= 0.0"),
         isolated_host,
         seed=1,
         cast=CHECKED,
+    ),
+    SmallWorld(
+        Mutant(
+            "a-link-lost-and-not-looked-around",
+            Serving,
+            "looks_around",
+            "and not self.isolation",
+            "and False",
+        ),
+        isolated_host,
+        seed=0,
+        cast=CHECKED,
+    ),
+    SmallWorld(
+        Mutant("founds-beside-a-node", Founding, "_founds", "elif with_node:", "elif False:"),
+        new_disk,
+        seed=7,
+        cast=replace(PAIR, newcomers_found=True),
     ),
 )

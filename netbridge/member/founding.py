@@ -1,0 +1,82 @@
+"""A member whose journal is new: it founds a node, if it is preferred and nobody has one.
+
+A disk that was lost looks like a first start.  The other members know better: one of them has a
+node, be it live or in doubt.  So the others are met first, or had the time to connect, and whoever
+meets one with a node founds none: it joins that node as soon as somebody serves it.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from shmbroker.netbridge.election.question import Copy, Grant
+from shmbroker.netbridge.member.action import Action, Alert
+from shmbroker.netbridge.member.claiming import Claiming
+from shmbroker.netbridge.member.core import NEVER
+from shmbroker.netbridge.member.standing import State
+
+
+class Founding(Claiming):
+    look_until = NEVER
+    """For whoever serves."""
+    founds_at = NEVER
+    """By then each of the others has connected, if it runs."""
+    awaits_others = False
+
+    @abstractmethod
+    def _join_later(self, state: State, now: float, why: str = "") -> None: ...
+
+    def start(self, now: float) -> list[Action]:
+        self.look_until = now + self.look_seconds
+        self.founds_at = now + self.meet_seconds
+        return self.done()
+
+    def goes_on(self, at: float) -> None:
+        """It is isolated no more, and until then it may meet who serves meanwhile."""
+        if not self.epoch:
+            self.look_until = at
+        else:
+            self.retry_at = at
+
+    def _founds(self, fresh_node: bytes, now: float) -> None:
+        """Nobody that serves was met."""
+        with_node = [member for member, hello in sorted(self.peers.items()) if hello.node]
+        if not self.options.is_preferred:
+            self._join_later(State.JOINING, now)
+        elif with_node:
+            which = with_node[0]
+            epoch = self.peers[which].epoch
+            self._hold(f"{which} has a node (epoch {epoch}), and the journal here is new")
+        elif now < self.founds_at and not self._are_all_here:
+            self.look_until, self.awaits_others = self.founds_at, True
+        elif not self._is_held_back():
+            self.node = fresh_node
+            self._begin(Grant(1, self.me, (Copy(self.me),)))
+
+    @property
+    def _are_all_here(self) -> bool:
+        """False where backups are not known by name: they run at other lives."""
+        others = set(self.options.members) - {self.me}
+        return bool(others) and others <= self.peers.keys()
+
+    def _meets(self, now: float) -> None:
+        """Another member has said what it has."""
+        if self.awaits_others and self._are_all_here:
+            self.awaits_others, self.look_until = False, now
+        is_news = self.why != self.waits_for and not self.isolation
+        if self.state is State.HELD and self._lost_theirs and is_news:
+            self.log(Alert.HELD, self.waits_for)
+            self.becomes(State.HELD, self.waits_for)
+
+    @property
+    def _lost_theirs(self) -> list[str]:
+        """Members on the list that are here, and whose journal is another one, or new."""
+        here = sorted(self.missed & self.peers.keys())
+        return [member for member in here if self.peers[member].node != self.node]
+
+    @property
+    def waits_for(self) -> str:
+        """For people."""
+        why = f"waits for {self.awaited} (epoch {self.epoch})"
+        lost = ", ".join(self._lost_theirs)
+        return f"{why}; the journal of {lost} is not of this node any more" if lost else why
