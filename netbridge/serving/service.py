@@ -32,6 +32,7 @@ from shmbroker.netbridge.remote.sessions import Done, Sessions
 from shmbroker.netbridge.serving.alarms import Alarms
 from shmbroker.netbridge.serving.confirms import Confirms
 from shmbroker.netbridge.serving.orders import CarryOut, Orders
+from shmbroker.netbridge.serving.rejections import Rejections
 from shmbroker.netbridge.serving.requests import Requests
 from shmbroker.netbridge.serving.served import Served
 from shmbroker.netbridge.serving.travelling import Arriving, Leaving
@@ -86,6 +87,7 @@ class Service(Closable):
         self._numbers: dict[End, int] = {}
         self._counter = count(1)
         self.requests = Requests(self)
+        self.rejections = Rejections(self.alarms)
         self.orders = Orders(thread.call, carry_out)
         self._confirms: dict[tuple[int, int], Confirms] = {}
         self.is_deaf = False
