@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from inspect import isawaitable
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,9 @@ def test_what_is_unconfirmed_is_waited_for_again_by_its_error(
         with pytest.raises(Unconfirmed) as first:
             await VERBS[verb](broker, queue)
         with pytest.raises(Unconfirmed) as again:
-            await it(first.value.confirm(timeout=SOON))
+            asked = first.value.confirm(timeout=SOON)
+            assert isawaitable(asked)
+            await asked
 
         async def confirms() -> None:
             await it(again.value.confirm(timeout=PATIENCE))
