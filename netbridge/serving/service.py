@@ -236,7 +236,8 @@ class Service(Closable):
             if end is not None:
                 end.does(end.machine.stop(time.monotonic(), action.why))
         elif session is not None:
-            self._of_session(self._served_of(session, link), action)
+            if session in self._served or not session.is_over:
+                self._of_session(self._served_of(session, link), action)
             if isinstance(action, Over) and action.forgets:
                 self._carry(link, None, [Disconnect("by the program")])
 

@@ -96,3 +96,13 @@ def test_nobody_goes_on_with_the_session_of_another(here: tuple[Site, Programs])
     program.lost()  # its own program finds it again
     program.publish(producer, b"b")
     assert "reattached" in program.events
+
+
+def test_nothing_is_kept_of_one_that_leaves_its_consumer_open(here: tuple[Site, Programs]) -> None:
+    site, programs = here
+    site.broker.declare_queue("q")
+    program = site.program()
+    program.consumer(4, queue="q")
+    program.close()
+    service = programs._service
+    assert service.ask(lambda: list(service._served)) == []
