@@ -319,6 +319,12 @@ class Served:
 
         self.in_worker(command, opened, came)
 
+    def is_back(self) -> None:
+        """Its program is here again: what was not taken while it was away."""
+        for get in tuple(self.gets):
+            if get in self.gets:
+                get.go_on()
+
     def settle(self, command: Command) -> None:
         if command.repeated:
             self._settle_again(command)

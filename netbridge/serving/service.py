@@ -172,6 +172,15 @@ class Service(Closable):
             end.does(end.machine.stop(time.monotonic(), OF_ANOTHER))
             return
         self._does(self._sessions.received(number, frame, time.monotonic()))
+        if isinstance(frame, Attach):
+            self._look(frame.session)
+
+    def _look(self, session: bytes) -> None:
+        """Its program may be here again."""
+        found = self._sessions.by_id.get(session)
+        served = None if found is None else self._served.get(found)
+        if served is not None:
+            served.is_back()
 
     def _may_attach(self, end: End, frame: Attach) -> bool:
         """A session goes on with the rights that it began with: by a link of the same user, for
