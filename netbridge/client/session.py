@@ -147,7 +147,7 @@ class Session:
         link = self.link
         if link is None:
             return ()
-        nodes = link.topology.nodes.values()
+        nodes = tuple(link.topology.nodes.values())  # the network thread learns of others
         return tuple(Member.of(each, link.met.get(each), nodes) for each in link.members)
 
     @property
