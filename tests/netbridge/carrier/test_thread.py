@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 import time
 from concurrent.futures import Future
+from contextlib import suppress
 from queue import SimpleQueue
 
 import pytest
@@ -126,3 +128,21 @@ def test_there_is_one_sleeper_whoever_asks_first(monkeypatch: pytest.MonkeyPatch
         found.append(network.ask(lambda: network.sleeper))
         outbox.join()
         assert found[0] is found[1]
+
+
+def eventfds() -> int:
+    """Of this process."""
+    found = 0
+    for each in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):  # that of the folder itself
+            found += os.readlink(f"/proc/self/fd/{each}") == "anon_inode:[eventfd]"
+    return found
+
+
+def test_one_that_nobody_closes_leaves_no_descriptor_when_it_ends() -> None:
+    before = eventfds()
+    thread = NetworkThread()
+    thread.call(thread.stop)
+    assert thread.wait() == ""
+    assert eventfds() == before
+    thread.close()
