@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
 import threading
 import time
 from concurrent.futures import Future
 from contextlib import suppress
+from pathlib import Path
 from queue import SimpleQueue
 
 import pytest
@@ -133,9 +133,9 @@ def test_there_is_one_sleeper_whoever_asks_first(monkeypatch: pytest.MonkeyPatch
 def eventfds() -> int:
     """Of this process."""
     found = 0
-    for each in os.listdir("/proc/self/fd"):
+    for each in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):  # that of the folder itself
-            found += os.readlink(f"/proc/self/fd/{each}") == "anon_inode:[eventfd]"
+            found += str(each.readlink()) == "anon_inode:[eventfd]"
     return found
 
 
