@@ -165,6 +165,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/serving/orders.py": {"threading"},
     "netbridge/serving/producer.py": {"time"},
     "netbridge/serving/programs.py": set(),
+    "netbridge/serving/rejections.py": {"time"},
     "netbridge/serving/requests.py": set(),
     "netbridge/serving/served.py": set(),
     "netbridge/serving/service.py": {"time"},

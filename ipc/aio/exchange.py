@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from shmbroker.ipc.aio.bell import CONFIRMED, ROOM, Bell
 from shmbroker.ipc.aio.verb import Face, twin
+from shmbroker.ipc.base.errors import Unconfirmed
 from shmbroker.ipc.base.signature import check_names
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.exchange import exchange as sync
@@ -53,14 +54,18 @@ class Exchange(Face, of=sync.Exchange):
         return await self._confirmed(publication, deadline) if publication.is_to_confirm else count
 
     async def _confirmed(self, publication: Publication, deadline: Deadline) -> int:
-        attempt = partial(publication.confirm, 0)
-        for queue, position in publication.receipts():
-            bell = Bell(self._broker._sleeper, queue, position)
-            bell.returned = CONFIRMED - publication.level
+        try:
+            for queue, position in publication.receipts():
+                await self._confirmed_by(publication, queue, position, deadline)
+            return publication.confirm(0)
+        except Unconfirmed as error:
+            error.ask = lambda timeout: self._confirmed(publication, Deadline(nanoseconds(timeout)))
+            raise
 
-            def confirmed(bell: Bell = bell) -> Bell:
-                return bell
-
-            one = partial(publication.confirm_one, queue, position)
-            await self._broker._patience.until_done(one, confirmed, deadline.seconds_left())
-        return attempt()
+    async def _confirmed_by(
+        self, publication: Publication, queue: Any, position: int, deadline: Deadline
+    ) -> None:
+        bell = Bell(self._broker._sleeper, queue, position)
+        bell.returned = CONFIRMED - publication.level
+        attempt = partial(publication.confirm_one, queue, position)
+        await self._broker._patience.until_done(attempt, lambda: bell, deadline.seconds_left())

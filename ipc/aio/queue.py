@@ -146,7 +146,11 @@ class Queue(Taking, Face, of=sync.Queue):
         if not ends:  # at which level nothing is confirmed, or why it cannot be
             attempt = partial(self._sync._confirm_at, self._sync._queue, -1, 0, level=asked)
             naps = self._broker._patience.until_done_by_naps
-            known = await naps(attempt, deadline.seconds_left(), (Unconfirmed,))
+            try:
+                known = await naps(attempt, deadline.seconds_left(), (Unconfirmed,))
+            except Unconfirmed as error:
+                error.ask = lambda timeout: self.confirm(level=level, timeout=timeout)
+                raise
         return level_name(known)
 
     async def _confirm_at(
@@ -160,7 +164,11 @@ class Queue(Taking, Face, of=sync.Queue):
         bell = Bell(self._broker._sleeper, ring, position)
         bell.returned = CONFIRMED - max(level, 0)
         attempt = partial(self._sync._confirm_at, ring, position, 0, number, level)
-        return await self._until_done(attempt, lambda: bell, timeout)
+        try:
+            return await self._until_done(attempt, lambda: bell, timeout)
+        except Unconfirmed as error:
+            error.ask = lambda timeout: self._confirm_at(ring, position, timeout, number, level)
+            raise
 
     producer = begins(sync.Queue.producer, Producer)
     loan = begins(sync.Queue.loan, Loan)

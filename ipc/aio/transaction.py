@@ -77,8 +77,9 @@ class Transaction(Face, of=sync.Transaction):
         while True:
             try:
                 return self._sync.confirm(level=level, timeout=0)
-            except Unconfirmed:
+            except Unconfirmed as error:
                 if end is not None and monotonic() >= end:
+                    error.ask = lambda timeout: self.confirm(level=level, timeout=timeout)
                     raise
             nap = longer(nap)
             await asyncio.sleep(nap)

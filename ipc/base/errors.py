@@ -155,14 +155,18 @@ class Unconfirmed(Error, TimeoutError):
     """
 
     pending: tuple[tuple[str, int], ...] = ()
-    ask: Callable[[Seconds | None], object] | None = None
+    ask: Callable[[Seconds | None], Any] | None = None
     token: object = None
     """Over a link: what `Broker.retry` takes; of publish_many one for all that is unknown."""
 
-    def confirm(self, timeout: Seconds | None = None) -> None:
-        """Wait until it is on disk; Unconfirmed if nobody says so in time."""
-        if self.ask is not None:
-            self.ask(timeout)
+    def confirm(self, timeout: Seconds | None = None) -> Any:
+        """Wait until it is on disk; Unconfirmed if nobody says so in time, or nobody can be asked.
+
+        With asyncio the answer is awaited.
+        """
+        if self.ask is None:
+            raise self
+        return self.ask(timeout)
 
 
 class NotEnoughReplicas(Unconfirmed):

@@ -222,6 +222,9 @@ class NetworkThread(Closable):
             self._is_stopped = True
             self.call(lambda: None)
             self._thread.join()
+        self._close_eventfd()  # in a child of a fork no thread has done so
+
+    def _close_eventfd(self) -> None:
         with self._calling:  # two tasks of a program may close it
             descriptor, self._eventfd = self._eventfd, -1
         if descriptor >= 0:
@@ -297,6 +300,8 @@ class NetworkThread(Closable):
             error.__cause__ = self.failure
             with suppress(InvalidStateError):  # it was answered
                 answer.set_exception(error)
+        if self._broker is None:  # a program that has forgotten it does not close it
+            self._last(self._close_eventfd)
 
     def _last(self, step: Callable[[], object]) -> None:
         """The steps behind it are done whatever it raises; the first error is the failure."""

@@ -12,6 +12,7 @@ from shmbroker.ipc.base.errors import (
     ConnectionClosed,
     DeliveryRevoked,
     Error,
+    QueueFull,
     TransactionRolledBack,
     Unconfirmed,
 )
@@ -86,9 +87,12 @@ class Pending:
             if outcome.token is not None:
                 self.names(error, outcome.token)
             return error
+        error_there = raised(outcome.code, outcome.body)
         if outcome.why is Why.ANSWERED:
-            error_there = raised(outcome.code, outcome.body)
             error_there.published = outcome.value if outcome.code in TEXTS else 0
+            return error_there
+        if isinstance(error_there, QueueFull):  # of a reject: in hand it is no more, as if revoked
+            error_there.code = QueueFull.code
             return error_there
         kind = BY_WHY.get(outcome.why, ConnectionClosed)
         return kind(f"{self.what}: {outcome.why.value}; it was not done")

@@ -149,7 +149,11 @@ class Queue:
     ) -> Any:
         demand_of(level)
         where = None if position is None else checked_position(position)
-        done = await self._operate("confirm", timeout, position=where, level=level)
+        try:
+            done = await self._operate("confirm", timeout, position=where, level=level)
+        except Unconfirmed as error:
+            error.ask = lambda timeout: self.confirm(position, level=level, timeout=timeout)
+            raise
         return done.level.value
 
     @twin(local.Queue.request)

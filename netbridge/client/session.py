@@ -147,7 +147,7 @@ class Session:
         link = self.link
         if link is None:
             return ()
-        nodes = link.topology.nodes.values()
+        nodes = tuple(link.topology.nodes.values())  # the network thread learns of others
         return tuple(Member.of(each, link.met.get(each), nodes) for each in link.members)
 
     @property
@@ -278,17 +278,23 @@ class Session:
                 f"{what}: {len(body):,} bytes are more than goes over a link at once, which is "
                 f"{self.message_bytes_max:,}; a program on the broker's host may send them"
             )
-        waits_ns = nanoseconds(waits)
-        limit = self.options.call_timeout
-        timeout = NEVER if waits_ns < 0 or limit == NO_LIMIT else waits_ns / 1e9 + limit
         call = Call(0, verb, target, value, count, body, demand, generation=generation)
         call.settles, call.many, call.place = settles, many, place
-        call.wait_ms = NO_LIMIT if waits_ns < 0 else -(-waits_ns // NS_PER_MS)
+        call.wait_ms, timeout = self._patience(waits)
         pending = Pending(self, what, count)
         pending.takes = verb is Verb.GET
         pending.opens = target if verb in STANDING else 0
-        self._soon(partial(self._call, pending, call, None if waits_ns == 0 else timeout))
+        self._soon(partial(self._call, pending, call, timeout))
         return pending
+
+    def _patience(self, waits: Seconds | None) -> tuple[int, float | None]:
+        """So many ms the broker may wait, and so many seconds we do; None: as for what waits for
+        nothing."""
+        waits_ns = nanoseconds(waits)
+        limit = self.options.call_timeout
+        timeout = NEVER if waits_ns < 0 or limit == NO_LIMIT else waits_ns / 1e9 + limit
+        wait_ms = NO_LIMIT if waits_ns < 0 else -(-waits_ns // NS_PER_MS)
+        return wait_ms, None if waits_ns == 0 else timeout
 
     def _call(self, pending: Pending, call: Call, timeout: float | None) -> None:
         if pending.is_refused:
@@ -350,18 +356,21 @@ class Session:
         """For Unconfirmed.confirm."""
 
         def ask(timeout: Seconds | None) -> object:
-            asked = self.retry(token, what)
-            return finished(_result(asked)) if self.way.is_blocking else asked
+            asked = _result(self.retry(token, what, *self._patience(timeout)))
+            return finished(asked) if self.way.is_blocking else asked
 
         return ask
 
-    def retry(self, token: Token, what: str) -> Several:
-        """All of it at once, in its order."""
+    def retry(
+        self, token: Token, what: str, wait_ms: int | None = None, timeout: float | None = None
+    ) -> Several:
+        """All of it at once, in its order.  `wait_ms`: for so long the broker may wait; None: for
+        as long as the first time."""
         each = (replace(token, behind=()), *token.behind)
-        many = Many()
-        return Several([self._retry(one, what, many) for one in each])
+        begin = partial(self._client.retry, many=Many(), wait_ms=wait_ms, timeout=timeout)
+        return Several([self._retry(one, what, begin) for one in each])
 
-    def _retry(self, token: Token, what: str, many: Many) -> Pending:
+    def _retry(self, token: Token, what: str, begin: Callable[..., list[Action]]) -> Pending:
         pending = Pending(self, what, token.count)
 
         def again() -> None:
@@ -369,7 +378,7 @@ class Session:
                 return
             pending.id = self._client.next_id()
             self._pending[pending.id] = pending
-            self._does(self._client.retry(token, pending.id, time.monotonic(), many))
+            self._does(begin(token, pending.id, time.monotonic()))
 
         self._soon(again)
         return pending

@@ -30,7 +30,7 @@ from shmbroker.ipc.queue.batch import several
 from shmbroker.ipc.schedule.scheduled import When
 from shmbroker.ipc.transaction import queue as local_queue
 from shmbroker.ipc.transaction import transaction as local
-from shmbroker.netbridge.client.delivery import DONE, Message
+from shmbroker.netbridge.client.delivery import Message
 from shmbroker.netbridge.client.exchange import Exchange
 from shmbroker.netbridge.client.not_local import refused
 from shmbroker.netbridge.client.producing import demand_of
@@ -173,13 +173,11 @@ class Transaction:
         self._has_ended = True
 
     def _has_failed(self, error: Error) -> None:
-        """Nothing has happened, and its messages were given back.  What only publishes may be tried
+        """Nothing has happened, and its messages come again.  What only publishes may be tried
         again, under another number."""
         if self._acked or isinstance(error, TransactionRolledBack):
             self._failure = error
-        for message in self._acked:
-            message._dealt = DONE[Verb.GIVE_BACK]
-        self._acked.clear()
+        self._give_back()
         self._deliveries = []
         self._number = next(self._session.transactions)
         if self._operations:
@@ -193,10 +191,15 @@ class Transaction:
         if self._operations:
             with suppress(ConnectionClosed):
                 self._session.no_work(self._number)
+        self._give_back()
+
+    def _give_back(self) -> None:
+        """What was acknowledged.  The broker has done so only if it was asked to commit."""
         for message in self._acked:
             message._dealt = ""
             with suppress(Error):
                 message._settle(Verb.GIVE_BACK)
+        self._acked.clear()
 
     def __len__(self) -> int:
         return len(self._operations)

@@ -28,7 +28,8 @@ Fields of the maps, by verb; `->` is the result.
     get              target: to leave it; count: at most; queue, selector -> code: how many,
                      value: first delivery, records
     ack, give-back,  value: first delivery, count; queue and, for a later session, lists: positions,
-    reject           published (when each was)
+    reject           published (when each was).  A reject that finds no room for the dead has the
+                     code REVOKED, as it is in hand no more, and the body of a QueueFull
     browse           count: at most; queue, position, unconfirmed, scheduled, selector -> code: how
                      many, value: where to go on, records; code 0: that is all
     commit           value: number of the transaction; a list of [queue or exchange, name, records],

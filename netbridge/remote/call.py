@@ -69,6 +69,13 @@ class Call:
     place: Place | None = None
     """Of a subscription: its body is said anew by it."""
 
+    def again(self, id: int, wait_ms: int | None) -> Call:
+        """The same one, of which nobody knows what became of it; None: it waits as long."""
+        same = Call(id, self.verb, self.target, self.value, self.count, self.body, self.demand)
+        same.wait_ms = self.wait_ms if wait_ms is None else wait_ms
+        same.repeated, same.node = True, self.node
+        return same
+
     @property
     def was_sent(self) -> bool:
         return self.number != UNSENT

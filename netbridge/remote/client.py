@@ -188,8 +188,9 @@ class Client:
         return self._done()
 
     def retry(
-        self, token: Token, id: int, now: float, many: Many | None = None
-    ) -> list[Action]:
+        self, token: Token, id: int, now: float, many: Many | None = None,
+        wait_ms: int | None = None, timeout: float | None = None,
+    ) -> list[Action]:  # fmt: skip
         """Publish what may have been published: once, whatever had become of it."""
         first, told = self.doubt.of(token), self.doubt.known.get(token)
         on_its_way = first and self.calls.on_its_way(first)
@@ -199,13 +200,11 @@ class Client:
             return self._done()
         if on_its_way:  # to send it twice could have it refused, and done
             on_its_way.id = id
-            self.calls.wait_again(on_its_way, now + self._patience(None))
+            self.calls.wait_again(on_its_way, now + self._patience(timeout))
             return self._done()
-        again = Call(id, first.verb, first.target, first.value, first.count, first.body)
-        again.demand, again.wait_ms = first.demand, first.wait_ms
+        again = first.again(id, wait_ms)
         again.many = many
-        again.repeated, again.node = True, first.node
-        return self.call(again, now)
+        return self.call(again, now, timeout)
 
     def work(self, number: int, deliveries: list[int] | None = None, generation: int = 0) -> None:
         """Something was done in a transaction since its last commit; 0: in this session."""

@@ -172,6 +172,7 @@ class Session:
             self._did.append(GiveBack(tuple(self.in_hand)))
         self.in_hand.clear()
         self.pending.clear()
+        self.flows.clear()
         self._did.append(Over(forgets))
 
     # --- what comes ---------------------------------------------------------------------------

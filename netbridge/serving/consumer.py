@@ -127,11 +127,13 @@ class Get:
         self._alarm: Alarm | None = None
 
     def go_on(self) -> None:
+        """While its program is away it takes nothing: others have it."""
+        is_here = self._served.session.is_attached
         most, limit = max(1, self._command.count), self._served.session.limits.message_bytes
         try:
             portions = take(self._queue, self._selection, most, BATCH_BYTES, limit)
             with closing(portions):
-                taken = next(portions, None)
+                taken = next(portions, None) if is_here else None
             if taken is None and self._until <= time.monotonic():
                 raise error_for(EMPTY, f"taking from queue {self._queue.name!r}")
         except Error as error:
@@ -142,7 +144,10 @@ class Get:
             self.close()
             self._served.took(self._command, taken)
             return
-        self._news.watch(self.go_on)
+        if is_here:
+            self._news.watch(self.go_on)
+        else:
+            self._news.pass_on()
         if self._alarm is None:
             self._alarm = self._served.service.alarms.at(self._until, self.go_on)
 

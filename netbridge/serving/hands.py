@@ -10,19 +10,22 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from shmbroker.core.codes import OK
+from shmbroker.core.codes import FULL, OK, REVOKED
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.queue.queue import Queue
 
 
 class Batch(Protocol):
-    """Messages that were delivered together; each call says how many of them were ours still."""
+    """Messages that were delivered together."""
 
-    def ack(self, start: int, count: int) -> int: ...
+    def ack(self, start: int, count: int) -> int:
+        """How many of them were ours still."""
 
-    def give_back(self, start: int, count: int) -> int: ...
+    def give_back(self, start: int, count: int) -> int:
+        """How many of them were ours still."""
 
-    def reject(self, start: int, count: int) -> int: ...
+    def reject(self, start: int, count: int) -> list[int]:
+        """The code of each: OK, or FULL if there was no room, and it went back."""
 
 
 @dataclass(slots=True)
@@ -47,14 +50,18 @@ class TakenBatch:
 
     def give_back(self, start: int, count: int) -> int:
         """The first first: somebody may wait for them."""
-        return self._each(lib.sb_give_back, start, count)
+        queue, end = self.queue._queue, start + count
+        return [lib.sb_give_back(queue, self.at(each)) for each in range(start, end)].count(OK)
 
-    def reject(self, start: int, count: int) -> int:
-        return self._each(lib.sb_reject, start, count)
-
-    def _each(self, settle: Callable[[Any, Any], int], start: int, count: int) -> int:
-        codes = [settle(self.queue._queue, self.at(each)) for each in range(start, start + count)]
-        return codes.count(OK)
+    def reject(self, start: int, count: int) -> list[int]:
+        """Once there is no room, nobody waits for it again."""
+        codes: list[int] = []
+        for each in range(start, start + count):
+            if FULL in codes:
+                codes.append(FULL if self.give_back(each, 1) else REVOKED)
+            else:
+                codes.append(lib.sb_reject(self.queue._queue, self.at(each)))
+        return codes
 
 
 @dataclass(slots=True)
@@ -93,6 +100,14 @@ class Hands:
             ours += how(hand.batch, start, length)
             self.dealt_with(hand, length)
         return ours
+
+    def reject(self, first: int, count: int) -> list[int]:
+        """The code of each."""
+        codes: list[int] = []
+        for hand, start, length in list(self.stretches(first, count)):
+            codes += hand.batch.reject(start, length)
+            self.dealt_with(hand, length)
+        return codes
 
     def give_back(self, deliveries: Iterable[int]) -> None:
         """In the order in which they were taken."""

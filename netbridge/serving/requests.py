@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 from shmbroker.core.codes import NO_REPLY
 from shmbroker.core.layout import FAIL
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.base.errors import Error, InvalidArgument, NoReply, QueueFull, error_for
+from shmbroker.ipc.base.errors import (
+    Empty,
+    Error,
+    InvalidArgument,
+    NoReply,
+    QueueFull,
+    error_for,
+)
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.message.properties import pack
 from shmbroker.ipc.queue.queue import Queue
@@ -78,6 +85,11 @@ class Request:
             self._ticket = None
 
 
+def _is_usable(broker: Broker, replies: Queue) -> bool:
+    """Nobody has deleted it, and it is of the node that we are now."""
+    return lib.sb_published(replies._queue) >= 0 and is_of_this_node(broker, replies.name)
+
+
 class Requests:
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -91,7 +103,7 @@ class Requests:
     def opened(self) -> None:
         """Of the worker: there is a queue for replies."""
         broker, latest = self._service.broker, self._next or self._replies
-        if latest is not None and is_of_this_node(broker, latest.name):
+        if latest is not None and _is_usable(broker, latest):
             return
         made = broker.temporary_queue(slots=SLOTS, max_deliveries=None, when_full="drop-oldest")
         if self._replies is None:
@@ -163,11 +175,16 @@ class Requests:
 
     def _rung(self) -> None:
         self._ticket = None
-        assert self._replies is not None
+        replies = self._replies
+        assert replies is not None
         message = ffi.new("sb_message[]", 1)
         try:
-            while lib.sb_get_many(self._replies._queue, message, 1, 0) == 1:
-                self._came(self._replies, message)
+            while (code := lib.sb_get_many(replies._queue, message, 1, 0)) == 1:
+                self._came(replies, message)
+            error = replies._error(code, "waiting for replies in")
+            if not isinstance(error, Empty):  # it was deleted: the next who asks makes another
+                for correlation in tuple(self._waiting):
+                    self._failed(correlation, error)
         finally:
             self._watch()
 

@@ -319,15 +319,27 @@ class Served:
 
         self.in_worker(command, opened, came)
 
+    def is_back(self) -> None:
+        """Its program is here again: what was not taken while it was away."""
+        for get in tuple(self.gets):
+            if get in self.gets:
+                get.go_on()
+
     def settle(self, command: Command) -> None:
         if command.repeated:
             self._settle_again(command)
             return
-        how = {Verb.ACK: _ack, Verb.GIVE_BACK: _give_back, Verb.REJECT: _reject}[command.verb]
+        how = _ack if command.verb is Verb.ACK else _give_back
         if self.hands.settle(how, command.value, command.count) == command.count:
             self.done(command)
         else:
             self.refuse(command, error_for(REVOKED, "settling deliveries"))
+
+    def reject(self, command: Command) -> None:
+        if command.repeated:
+            self._settle_again(command)
+        else:
+            self.service.rejections.reject(self, command)
 
     def _settle_again(self, command: Command) -> None:
         """What a former session was given, and has settled perhaps: by its place.  If the queue was
@@ -514,10 +526,6 @@ def _give_back(batch: Batch, start: int, count: int) -> int:
     return batch.give_back(start, count)
 
 
-def _reject(batch: Batch, start: int, count: int) -> int:
-    return batch.reject(start, count)
-
-
 def _is_another(queue: Queue, position: int, published: int | None) -> bool:
     """The message there, than the one that was published then; None: not told, by a program of an
     earlier version."""
@@ -545,7 +553,7 @@ VERBS: dict[Verb, Callable[[Served, Command], None]] = {
     Verb.GET: Served.get,
     Verb.ACK: Served.settle,
     Verb.GIVE_BACK: Served.settle,
-    Verb.REJECT: Served.settle,
+    Verb.REJECT: Served.reject,
     Verb.COMMIT: Served.commit,
     Verb.TEMPORARY_QUEUE: Served.temporary_queue,
     Verb.LEAVE: Served.leave,

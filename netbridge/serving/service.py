@@ -32,6 +32,7 @@ from shmbroker.netbridge.remote.sessions import Done, Sessions
 from shmbroker.netbridge.serving.alarms import Alarms
 from shmbroker.netbridge.serving.confirms import Confirms
 from shmbroker.netbridge.serving.orders import CarryOut, Orders
+from shmbroker.netbridge.serving.rejections import Rejections
 from shmbroker.netbridge.serving.requests import Requests
 from shmbroker.netbridge.serving.served import Served
 from shmbroker.netbridge.serving.travelling import Arriving, Leaving
@@ -86,6 +87,7 @@ class Service(Closable):
         self._numbers: dict[End, int] = {}
         self._counter = count(1)
         self.requests = Requests(self)
+        self.rejections = Rejections(self.alarms)
         self.orders = Orders(thread.call, carry_out)
         self._confirms: dict[tuple[int, int], Confirms] = {}
         self.is_deaf = False
@@ -170,6 +172,15 @@ class Service(Closable):
             end.does(end.machine.stop(time.monotonic(), OF_ANOTHER))
             return
         self._does(self._sessions.received(number, frame, time.monotonic()))
+        if isinstance(frame, Attach):
+            self._look(frame.session)
+
+    def _look(self, session: bytes) -> None:
+        """Its program may be here again."""
+        found = self._sessions.by_id.get(session)
+        served = None if found is None else self._served.get(found)
+        if served is not None:
+            served.is_back()
 
     def _may_attach(self, end: End, frame: Attach) -> bool:
         """A session goes on with the rights that it began with: by a link of the same user, for
@@ -234,7 +245,8 @@ class Service(Closable):
             if end is not None:
                 end.does(end.machine.stop(time.monotonic(), action.why))
         elif session is not None:
-            self._of_session(self._served_of(session, link), action)
+            if session in self._served or not session.is_over:
+                self._of_session(self._served_of(session, link), action)
             if isinstance(action, Over) and action.forgets:
                 self._carry(link, None, [Disconnect("by the program")])
 

@@ -49,7 +49,10 @@ class ShownBatch:
         self._watcher.seen(self._positions[start : start + count])
         return count
 
-    give_back = reject = ack
+    give_back = ack
+
+    def reject(self, start: int, count: int) -> list[int]:
+        return [OK] * self.ack(start, count)
 
 
 class Watcher:

@@ -6,6 +6,8 @@ import math
 import threading
 import time
 from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
 from queue import SimpleQueue
 
 import pytest
@@ -126,3 +128,21 @@ def test_there_is_one_sleeper_whoever_asks_first(monkeypatch: pytest.MonkeyPatch
         found.append(network.ask(lambda: network.sleeper))
         outbox.join()
         assert found[0] is found[1]
+
+
+def eventfds() -> int:
+    """Of this process."""
+    found = 0
+    for each in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # that of the folder itself
+            found += str(each.readlink()) == "anon_inode:[eventfd]"
+    return found
+
+
+def test_one_that_nobody_closes_leaves_no_descriptor_when_it_ends() -> None:
+    before = eventfds()
+    thread = NetworkThread()
+    thread.call(thread.stop)
+    assert thread.wait() == ""
+    assert eventfds() == before
+    thread.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,47 @@ from shmbroker import NoReply, Unconfirmed
 from tests.ipc.queue.test_balanced import balanced
 from tests.support.client_api import PATIENCE, Api, beside, it, result
 from tests.support.host import journaling
+
+SOON = 0.05
+
+
+async def _publish(broker: Any, queue: Any) -> None:
+    await it(queue.publish(b"1", timeout=SOON))
+
+
+async def _publish_many(broker: Any, queue: Any) -> None:
+    await it(queue.publish_many([b"1"], timeout=SOON))
+
+
+async def _publish_through_an_exchange(broker: Any, queue: Any) -> None:
+    exchange = await it(broker.declare_exchange("x", "fanout"))
+    await it(broker.bind("x", "q"))
+    await it(exchange.publish(b"1", confirm="disk", timeout=SOON))
+
+
+async def _schedule(broker: Any, queue: Any) -> None:
+    await it(queue.publish(b"1", deliver_after=3600, timeout=SOON))
+
+
+async def _commit(broker: Any, queue: Any) -> None:
+    transaction = broker.transaction()
+    transaction.publish(queue, b"1")
+    await it(transaction.commit(timeout=SOON))
+
+
+async def _confirm(broker: Any, queue: Any) -> None:
+    await it(queue.publish(b"1", confirm="shm"))
+    await it(queue.confirm(timeout=SOON))
+
+
+VERBS: dict[str, Callable[[Any, Any], Awaitable[None]]] = {
+    "publish": _publish,
+    "publish-many": _publish_many,
+    "exchange": _publish_through_an_exchange,
+    "schedule": _schedule,
+    "commit": _commit,
+    "confirm": _confirm,
+}
 
 
 def test_a_durable_queue_that_never_had_a_message_is_not_waited_for(
@@ -63,3 +106,33 @@ def test_what_went_to_another_node_is_waited_for(api: Api, tmp_path: Path) -> No
             assert await it(queue.confirm(level="disk", timeout=PATIENCE)) == "disk"
 
     api.run(ask)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_what_is_unconfirmed_is_waited_for_again_by_its_error(
+    api: Api, tmp_path: Path, verb: str
+) -> None:
+    async def ask(api: Api, broker: Any) -> None:
+        queue = await it(broker.declare_queue("q", durable=True))
+        with pytest.raises(Unconfirmed) as first:
+            await VERBS[verb](broker, queue)
+        with pytest.raises(Unconfirmed) as again:
+            asked = first.value.confirm(timeout=SOON)
+            assert isawaitable(asked)
+            await asked
+
+        async def confirms() -> None:
+            await it(again.value.confirm(timeout=PATIENCE))
+
+        confirming = beside(api, confirms())
+        with journaling(api.vhost, tmp_path / "journal"):
+            await result(confirming)
+
+    api.run(ask)
+
+
+def test_an_error_that_can_ask_nobody_is_raised_again() -> None:
+    error = Unconfirmed("nobody knows")
+    with pytest.raises(Unconfirmed) as again:
+        error.confirm()
+    assert again.value is error

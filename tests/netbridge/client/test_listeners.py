@@ -12,6 +12,9 @@ import pytest
 
 import shmbroker
 from shmbroker import ConnectionClosed, InvalidArgument
+from shmbroker.netbridge.client import member
+from shmbroker.netbridge.plan.text import heard
+from shmbroker.netbridge.remote.topology import Node
 from tests.support.serving import Site
 
 LOGIN = {"user": "site", "password": "correct horse battery"}
@@ -150,3 +153,18 @@ def test_an_error_between_a_call_and_its_end_leaves_nobody_waiting(broker: Any) 
             session._thread.ask(lambda: waits.set() if session._pending else None)
         session._thread.call(forgets)
         assert isinstance(receives.exception(PATIENCE), shmbroker.Error)
+
+
+def test_the_topology_is_told_while_the_network_thread_learns_of_a_node(
+    broker: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = broker._session.link.topology.nodes
+    nodes[b"a" * 16] = node = Node(b"a" * 16, 0, "a", "tcp://a")
+
+    def learns(uri: str) -> Any:
+        nodes[b"b" * 16] = node
+        return heard(uri)
+
+    monkeypatch.setattr(member, "heard", learns)
+    assert len(broker.topology()) == 1
+    assert len(nodes) == 2

@@ -130,6 +130,26 @@ def test_a_transaction_of_a_session_that_is_gone_was_rolled_back(mortal: Any) ->
         queue.publish(b"the session stays usable")
 
 
+def test_what_such_a_transaction_has_taken_in_the_next_session_comes_again(mortal: Any) -> None:
+    broker, told = connected(mortal)
+    with broker:
+        queue, answers = broker.declare_queue("q"), broker.declare_queue("answers")
+        queue.publish(b"taken")
+        with pytest.raises(TransactionRolledBack), broker.transaction() as transaction:
+            transaction.publish(answers, b"of the first session")
+            mortal.process.kill()
+            mortal.begin()
+            while told.get(timeout=PATIENCE) != "failover-completed":
+                pass
+            message = transaction.queue(queue).get(timeout=PATIENCE)
+            message.ack()
+        assert not message.is_in_hand
+        again = queue.get(timeout=PATIENCE)
+        assert (again.body, again.deliveries) == (b"taken", 1)
+        again.ack()
+        assert (queue.statistics().taken, answers.statistics().depth) == (0, 0)
+
+
 def test_after_the_deadline_every_call_ends(mortal: Any) -> None:
     broker, told = connected(mortal, reconnect_deadline="3s")
     with broker:

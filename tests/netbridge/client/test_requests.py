@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from shmbroker import NoReply, QueueFull
-from tests.support.client_api import Api, it
+import shmbroker
+from shmbroker import Broker, NoReply, NotFound, Queue, QueueFull
+from tests.support.client_api import PATIENCE, Api, it
+from tests.support.serving import Site
 
 
 def test_a_request_that_nobody_answers_is_taken_back(api: Api) -> None:
@@ -37,3 +40,32 @@ def test_a_request_that_finds_no_room_is_none(api: Api) -> None:
             assert (await it(queue.statistics())).depth == 2
 
     api.run(program)
+
+
+def deletes_the_replies(broker: Broker) -> None:
+    (name,) = [each.name for each in broker.queues() if each.name.startswith("tmp.")]
+    broker.delete_queue(name, force=True)
+
+
+def test_requests_go_on_when_somebody_has_deleted_the_queue_of_their_replies(served: Site) -> None:
+    """It is one for all programs over links; whoever waits for a reply in it is told."""
+    server = served.broker.declare_queue("q")
+    uri = f"tcp://site:correct horse battery@127.0.0.1:{served.port}"
+    with shmbroker.connect(uri) as broker, ThreadPoolExecutor() as threads:
+        queue: Queue = broker.queue("q")
+
+        def answered() -> None:
+            asking = threads.submit(queue.request, b"?", timeout=PATIENCE)
+            with server.get(timeout=PATIENCE) as message:
+                message.reply(b"!")
+            assert asking.result(PATIENCE).body == b"!"
+
+        answered()
+        deletes_the_replies(served.broker)
+        answered()
+        waiting = threads.submit(queue.request, b"?", timeout=PATIENCE)
+        server.receive(timeout=PATIENCE)
+        deletes_the_replies(served.broker)
+        with pytest.raises(NotFound):
+            waiting.result(PATIENCE)
+        answered()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shmbroker.core.codes import ENDED, FULL, REVOKED
+from shmbroker.core.codes import ENDED, FULL, REVOKED, UNCONFIRMED
 from shmbroker.netbridge.remote.client import Client
 from shmbroker.netbridge.remote.fate import WHEN_SENT
 from shmbroker.netbridge.remote.options import Mode
@@ -124,6 +124,17 @@ def test_publish_sent_and_given_up_is_unknown_with_a_token(mode: Mode) -> None:
     assert (again.verb, again.value, again.body) == (Verb.PUBLISH, 1, b"x")
     of.answer(again)
     assert told(of, number).end is End.OK
+
+
+def test_what_is_unconfirmed_is_asked_again_for_as_long_as_its_program_says() -> None:
+    of = opened(AUTOMATIC)
+    call = of.call(Verb.PUBLISH, target=PRODUCER, body=b"x", wait_ms=60_000)
+    of.answer(of.performed[-1], UNCONFIRMED)
+    token = told(of, call).token
+    assert token is not None
+    of.does(of.client.retry(token, of.client.next_id(), of.now, wait_ms=50, timeout=1.0))
+    assert (of.performed[-1].repeated, of.performed[-1].wait_ms) == (True, 50)
+    assert of.client.deadline == of.now + 1.0
 
 
 def test_publish_sent_that_waits_again_and_is_given_up_is_unknown_not_failed() -> None:

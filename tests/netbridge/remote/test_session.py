@@ -220,6 +220,13 @@ def test_closing_in_good_order_comes_behind_all_calls() -> None:
     assert not of.sessions.by_id
 
 
+def test_a_session_that_is_over_wants_nothing_for_a_consumer_that_is_open() -> None:
+    of = consuming()
+    of.does(of.client.close(0.0))
+    assert of.client.phase is Phase.CLOSED
+    assert of.broker_did[-1] == Over(True)
+
+
 # --- deliveries -----------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,10 +10,12 @@ import pytest
 
 import shmbroker
 from shmbroker import NotFound
+from shmbroker.netbridge.remote.body import asked
+from shmbroker.netbridge.serving.consumer import Get
 from shmbroker.netbridge.serving.programs import BY_OPERATOR, Programs
 from shmbroker.netbridge.serving.service import OF_ANOTHER
 from shmbroker.netbridge.wire.words import Role, Verb
-from tests.support.program import Program
+from tests.support.program import PATIENCE, Program, bodies
 from tests.support.serving import SITE, Site
 
 BODY = b"x" * 10_000
@@ -95,4 +98,41 @@ def test_nobody_goes_on_with_the_session_of_another(here: tuple[Site, Programs])
     assert [row["role"] for row in programs.listed()] == ["client"]
     program.lost()  # its own program finds it again
     program.publish(producer, b"b")
+    assert "reattached" in program.events
+
+
+def test_nothing_is_kept_of_one_that_leaves_its_consumer_open(here: tuple[Site, Programs]) -> None:
+    site, programs = here
+    site.broker.declare_queue("q")
+    program = site.program()
+    program.consumer(4, queue="q")
+    program.close()
+    service = programs._service
+    assert service.ask(lambda: list(service._served)) == []
+
+
+def test_a_get_takes_nothing_while_its_program_is_away(
+    here: tuple[Site, Programs], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, programs = here
+    queue = site.broker.declare_queue("q")
+    program, has_looked = site.program(), threading.Event()
+    go_on = Get.go_on
+
+    def goes_on(self: Get) -> None:
+        go_on(self)
+        has_looked.set()
+
+    monkeypatch.setattr(Get, "go_on", goes_on)
+    call = program.begin(Verb.GET, wait_ms=-1, body=asked(queue="q"))
+    program.until(has_looked.is_set)
+    program.cut()
+    program.until(lambda: not programs.listed()[0]["attached"])
+    has_looked.clear()
+    queue.publish(b"for others")
+    assert has_looked.wait(PATIENCE)
+    assert queue.receive(timeout=0) == b"for others"
+    queue.publish(b"for it")
+    program.lost()  # and it comes again
+    assert bodies(program.outcome(call).body) == [b"for it"]
     assert "reattached" in program.events
