@@ -96,7 +96,7 @@ class Loop:
         """Reads the configuration again."""
         self.network: ordering.Networked | None = None
         """Where it listens, and what it ships while it is live."""
-        self.orders = ordering.Orders(config.folder)
+        self.orders = ordering.Orders(config.folder, self.log)
         self.told_epoch = -1
         """Of the live of which the network was told."""
         self.why = ""

@@ -217,6 +217,7 @@ def reload(folder: Path) -> None:
 
 @contextmanager
 def _locked(place: Path) -> Iterator[None]:
+    trust.check_folder(place.parent)  # its broker could not read what we write
     trust.make_folder(place.parent)
     lock = trust.opened(place, os.O_RDWR | os.O_CREAT)
     try:

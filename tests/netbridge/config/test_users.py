@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from shmbroker import InvalidArgument, NotFound
+from shmbroker import InvalidArgument, NotFound, Untrusted
 from shmbroker.cli.users import Here
 from shmbroker.ipc.instance.config import masking
 from shmbroker.ipc.instance.config.config import ConfigError, toml_value
 from shmbroker.ipc.instance.config.edit import Edit
 from shmbroker.ipc.instance.log import Log
+from shmbroker.ipc.instance.status import RUN
 from shmbroker.ipc.instance.whole import write_text
 from shmbroker.netbridge.broker.operators import Operators
 from shmbroker.netbridge.config import config
 from shmbroker.netbridge.config import users as module
 from shmbroker.netbridge.config.users import Change, LastAdmin, Users
 from shmbroker.netbridge.serving.orders import USERS
+from tests.support.other_user import OTHER
 
 FILE = """\
 # of the shop
@@ -275,3 +278,14 @@ def test_a_change_that_fails_is_in_the_log_over_a_link(blocked: Blocked) -> None
     with pytest.raises(NotFound):
         operators.carry_out(given | {"name": "nobody", "roles": ["client"]})
     assert blocked.audit == [("user password", "olga", True)]
+
+
+def test_whoever_is_not_the_user_of_the_broker_changes_nothing(users: Users) -> None:
+    """Root, say: the broker could not read it."""
+    run = users.folder / RUN
+    run.mkdir()
+    os.chown(run, OTHER, OTHER)
+    with pytest.raises(Untrusted, match=f"user {OTHER}"):
+        users.remove("shop")
+    assert text(users) == FILE
+    assert not list(run.iterdir())
