@@ -15,8 +15,8 @@ A passive instance first waits to be announced, one at a time.  Who is announced
 lock, except a backup whose live was stopped in good order, or never was: that one rests until the
 record says that somebody is live again.  So nobody takes the lock only to let it go, over and over.
 
-What has been decided about an epoch is kept: a backup whose command said no rests until there is a
-later one.
+What has been decided about an epoch is kept: a backup whose command said no waits for nothing until
+there is a later one, so that another backup is announced.
 """
 
 from __future__ import annotations
@@ -84,6 +84,8 @@ class Machine:
         self.asked_epoch = -1
         self.refused_epoch = -1
         """The command said no to replacing the live of this one."""
+        self.sits_out = False
+        """Until there is a later one: another backup is to be announced."""
 
     # --- becoming live ------------------------------------------------------------------------
 
@@ -115,7 +117,12 @@ class Machine:
 
     def recorded(self, record: Record) -> Actions:
         """This is what the record says now."""
-        if self.state != State.PASSIVE or not self.is_announced:
+        if self.state != State.PASSIVE:
+            return
+        if self.sits_out and record.epoch > self.refused_epoch:
+            self.sits_out = False
+            yield from self._queue_up()
+        if not self.is_announced:
             return
         if self._asks_back(record):
             self.asked_epoch = record.epoch
@@ -155,10 +162,11 @@ class Machine:
             yield Action.GO_LIVE
             return
         self.refused_epoch = record.epoch
+        self.state = State.PASSIVE
+        self.sits_out = True
         self.is_announced = False
         yield Action.RELEASE_LIVE
         yield Action.RELEASE_ANNOUNCED
-        yield from self._queue_up()
 
     def went_live(self, *, drains: bool = False) -> Actions:
         """`drains`: a backup gives all that is here to another node, and waits again."""

@@ -217,6 +217,20 @@ def test_a_command_may_say_no(make: Make) -> None:
     assert backup.events().count("promoting") == 1, "it was not asked again and again"
 
 
+def test_the_next_backup_takes_over_when_a_command_has_said_no(make: Make) -> None:
+    """However late it comes to that: whoever has said no is not announced before it."""
+    live = make("a").start().becomes("live")
+    refuses = is_announced(make("b", "backup", on_promote=["/bin/sh", "-c", "exit 3"]).start())
+    takes = make("c", "backup").start().becomes("passive")
+    assert takes.process is not None
+    takes.process.stop()
+    live.kill()
+    eventually(lambda: "on-promote refused" in refuses.events())
+    refuses.becomes("passive")
+    takes.process.go_on()
+    takes.becomes("live")
+
+
 def test_a_command_that_says_yes_knows_what_it_is_about(make: Make, vhost: str) -> None:
     live = make("a").start().becomes("live")
     said = live.folder / "said"
