@@ -293,10 +293,11 @@ class SqlLock(LiveLock):
                     self._lose(place, "it could not be renewed in time")
 
     def _look(self, table: LeaseTable) -> None:
-        before, self._seen = self._seen, table.look()
-        self._seen_at = now()
-        if not self._seen.keys() >= set(PLACES):
+        seen = table.look()
+        if not seen.keys() >= set(PLACES):
             raise self.address.failed(f"its table {table.table} has lost the rows of this store")
+        before, self._seen = self._seen, seen
+        self._seen_at = now()
         told = {place: replace(seen, left=0) for place, seen in self._seen.items()}
         if told != {place: replace(seen, left=0) for place, seen in before.items()}:
             self._tell(News.CHANGED)

@@ -397,6 +397,30 @@ def test_a_database_that_says_nothing_is_not_waited_for(make: Make, postgres: Po
     next_news(lock, News.REACHABLE)
 
 
+def test_rows_that_are_gone_for_a_while_are_found_again(
+    make: Make, sql: psycopg.Connection[tuple[object, ...]]
+) -> None:
+    """Somebody restores the table, say."""
+    one, two = make(), make(sql_renew="50ms", sql_expiration="1h")
+    assert one.try_live()
+    one.write(Record(1, LIVE))
+    waits = in_background(two.wait_live)
+    columns = "node, place, holder, until, epoch, told"
+    rows = sql.execute(
+        f"DELETE FROM shmbroker_lease WHERE node = %s RETURNING {columns}", [node_of(one)]
+    ).fetchall()
+    assert "has lost the rows" in next_news(two, News.UNREACHABLE).why
+    with sql.transaction(), sql.cursor() as cursor:
+        cursor.executemany(
+            f"INSERT INTO shmbroker_lease ({columns}) VALUES (%s, %s, %s, %s, %s, %s)", rows
+        )
+    next_news(two, News.REACHABLE)
+    assert two.record() == Record(1, LIVE)
+    assert not waits.is_set()
+    one.release_live()
+    assert waits.wait(PATIENCE_SECONDS)
+
+
 # --- what is refused ------------------------------------------------------------------------------
 
 
