@@ -357,7 +357,7 @@ class SqlLock(LiveLock):
 
     def _connection(self, *, moved: bool = False) -> LeaseTable:
         """A new one, to a database that knows this store."""
-        sql, known = self.config.sql, self.file.read().epoch
+        sql, known = self.config.sql, self.file.read()
         database = Database(self.address)
         try:
             table = LeaseTable(
@@ -366,8 +366,8 @@ class SqlLock(LiveLock):
             table.open()
             found = table.look().get(LIVE)
             told = found.epoch if found is not None else 0
-            if told < known and not moved:
-                raise self._refused(told, known)
+            if told < known.epoch and not moved:
+                raise self._refused(told, known.epoch)
             table.make(known)
         except BaseException:
             database.close()

@@ -5,6 +5,7 @@ What does not depend on time is in test_pair.py, for both kinds of lock.
 
 from __future__ import annotations
 
+import shutil
 import signal
 import threading
 from collections.abc import Callable
@@ -14,7 +15,11 @@ import pytest
 
 import shmbroker
 from shmbroker.ipc.instance import status
+from shmbroker.ipc.instance.backup import take
+from shmbroker.ipc.instance.config.config import load
 from shmbroker.ipc.instance.lock.sql_lock import SqlLock
+from shmbroker.ipc.instance.restoration import restore
+from shmbroker.ipc.vhost import vhost as vhosts
 from tests.ipc.instance.conftest import Make, leased
 from tests.ipc.instance.test_pair import bodies, eventually, is_announced, put
 from tests.support.postgres import PASSWORD, Postgres
@@ -224,6 +229,27 @@ def test_a_store_that_others_lock_in_another_way_is_refused(make: Make, locked: 
     assert 'has lock = "sql", and store.lock is "file"' in live.errors()
     live.start(moved=True).becomes("live")
     assert live.status.epoch == 2
+
+
+def test_a_restored_store_does_not_go_on_with_the_rings_of_before(
+    make: Make, vhost: str, tmp_path: Path
+) -> None:
+    """What was purged since is what somebody wants back."""
+    live = make("a").start().becomes("live")
+    put(vhost, b"1")
+    take(load(live.folder), tmp_path / "backup", None, print)
+    with shmbroker.connect(f"shm://{vhost}") as broker:
+        broker.queue("orders").purge()
+    live.stop()
+    shutil.move(tmp_path / "store" / "journal", tmp_path / "lost")
+    restore(load(live.folder), tmp_path / "backup", new_node=False)
+    assert live.start().ends() == 1
+    assert "shmbroker run DIR --moved" in live.why("failed")
+    assert live.start(moved=True).ends() == 1
+    assert f"shmbroker vhost delete {vhost}" in live.why("failed")
+    vhosts.delete(vhost)
+    live.start().becomes("live")
+    assert bodies(vhost) == [b"1"]
 
 
 def test_epochs_only_grow_while_the_role_goes_to_and_fro(make: Make, vhost: str) -> None:
