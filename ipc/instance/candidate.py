@@ -164,16 +164,18 @@ class Candidate(Loop):
         config, node = self.config, self.store.node
         self._in_background(
             lambda: promotion.refusal(config, former.epoch + 1, node, former.instance),
-            self._answered,
+            partial(self._answered, former.epoch),
         )
 
-    def _answered(self, refusal: str | None) -> None:
-        if self.machine.state != State.PROMOTING:
-            return
+    def _answered(self, about: int, refusal: str | None) -> None:
+        """`about`: the epoch of the live that it was asked about."""
+        found = self.lock.record()
+        if self.machine.state != State.PROMOTING or found.epoch != about:
+            return  # the lease was lost meanwhile
         goes_on = refusal is None or self.config.on_promote_failure == "continue"
         if refusal:
             self.log.write("on-promote failed" if goes_on else "on-promote refused", why=refusal)
-        self._do(self.machine.answered(goes_on, self.lock.record()))
+        self._do(self.machine.answered(goes_on, found))
         if not goes_on:
             self._detach()
 
@@ -185,6 +187,6 @@ class Candidate(Loop):
             self._fail(str(error))
 
     def _lost(self, why: str) -> None:
-        if self.machine.state in (State.RESTORING, State.LIVE):
+        if self.machine.state in (State.PROMOTING, State.RESTORING, State.LIVE):
             self.log.write("lost the lease", epoch=self.epoch, why=why)
         self._do(self.machine.lost())

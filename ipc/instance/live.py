@@ -72,6 +72,8 @@ class Live(Candidate):
         self._later(again)
 
     def _take_over(self) -> None:
+        if not self.lock.is_held:  # before anything is touched that another live has
+            raise Replaced("the lease on being live ran out before it took over")
         self.store.check_place(self.lock.fence)
         formats.check_journal(self.store.journal)  # who was live may be of a later version
         former = self.lock.record()

@@ -8,6 +8,7 @@
     LIVE         --stopped, or failback-->            HANDING_OVER
     HANDING_OVER --all is written-->                  STOPPED, or PASSIVE after a failback
     LIVE         --its lease has run out-->           HANDING_OVER, and then PASSIVE
+    PROMOTING    --its lease has run out-->           PASSIVE
     LIVE         --a backup that drains-->            HANDING_OVER, and then PASSIVE
     any          --it cannot go on-->                 FAILED
 
@@ -216,6 +217,11 @@ class Machine:
 
     def lost(self) -> Actions:
         """The lease on being live has run out: nothing is written and confirmed any more."""
+        if self.state == State.PROMOTING:
+            self.is_announced = False
+            yield Action.RELEASE_LIVE
+            yield Action.RELEASE_ANNOUNCED
+            yield from self._queue_up()
         is_news = self.state in (State.RESTORING, State.LIVE)
         self.is_lost |= is_news or self.state == State.HANDING_OVER
         if is_news:

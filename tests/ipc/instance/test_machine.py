@@ -235,6 +235,17 @@ def test_a_lease_that_runs_out_while_it_takes_over() -> None:
     assert after(machine.handed_over()) == [Action.RELEASE_LIVE, Action.WAIT_ANNOUNCED]
 
 
+def test_a_lease_that_runs_out_while_the_command_runs() -> None:
+    machine = Machine(Options("backup", has_command=True))
+    after(machine.start(), machine.announced(Record(1, LIVE)))
+    assert after(machine.locked(Record(1, LIVE))) == [Action.ASK_COMMAND]
+    assert after(machine.lost()) == [
+        Action.RELEASE_LIVE, Action.RELEASE_ANNOUNCED, Action.WAIT_ANNOUNCED,
+    ]  # fmt: skip
+    assert machine.state == State.PASSIVE
+    assert after(machine.announced(Record(2, LIVE))) == [Action.PREPARE, Action.WAIT_LIVE]
+
+
 def test_who_is_announced_no_more_queues_up_again() -> None:
     machine = Machine(Options("backup"))
     after(machine.start(), machine.announced(Record(1, LIVE)))

@@ -5,19 +5,26 @@ What does not depend on time is in test_pair.py, for both kinds of lock.
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import shmbroker
+from shmbroker.ipc.base.errors import Replaced
 from shmbroker.ipc.instance import status
 from shmbroker.ipc.instance.backup import take
 from shmbroker.ipc.instance.config.config import load
+from shmbroker.ipc.instance.live import Live
+from shmbroker.ipc.instance.lock.record import LIVE, Record
 from shmbroker.ipc.instance.lock.sql_lock import SqlLock
+from shmbroker.ipc.instance.machine import Machine, Options, State
 from shmbroker.ipc.instance.restoration import restore
 from shmbroker.ipc.vhost import vhost as vhosts
 from tests.ipc.instance.conftest import Make, leased
@@ -152,6 +159,48 @@ def test_without_its_database_a_live_ends_in_time_and_comes_back(
         eventually(lambda run=each: run.events().count("database reachable") == 1)  # type: ignore[misc]
         assert each.events().count("database unreachable") == 1, "once, not for each try"
     assert live.events().count("lost the lease") == 1
+
+
+def test_a_backup_whose_lease_runs_out_while_its_command_runs_does_not_take_over(
+    make: Make, postgres: Postgres, tmp_path: Path
+) -> None:
+    """Somebody else may be live by then: it waits again, and asks again."""
+    blocks = tmp_path / "blocks"
+    os.mkfifo(blocks)
+    command = ["/bin/sh", "-c", f"mkdir {tmp_path}/asked && cat {blocks}; true"]
+    live = make("a").start().becomes("live")
+    backup = make("b", "backup", on_promote=command, on_promote_timeout="60s").start()
+    is_announced(backup)
+    live.kill()
+    backup.becomes("promoting")
+    postgres.pause()
+    try:
+        backup.becomes("passive")
+    finally:
+        postgres.go_on()
+    assert backup.events().count("lost the lease") == 1
+    backup.becomes("live")
+    assert backup.events().count("promoting") == 2
+    blocks.write_text("")
+    assert backup.stop() == 0
+
+
+def test_who_has_no_lease_any_more_touches_nothing_of_the_next_live() -> None:
+    live: Any = SimpleNamespace(lock=SimpleNamespace(is_held=False))
+    with pytest.raises(Replaced, match="before it took over"):
+        Live._take_over(live)
+
+
+def test_a_command_that_was_asked_about_a_former_live_says_nothing_about_the_next_one() -> None:
+    machine = Machine(Options("backup", has_command=True))
+    former = Record(2, LIVE)
+    for step in (machine.start(), machine.announced(former), machine.locked(former)):
+        list(step)
+    backup: Any = SimpleNamespace(
+        machine=machine, lock=SimpleNamespace(record=lambda: former)
+    )
+    Live._answered(backup, 1, None)
+    assert machine.state == State.PROMOTING
 
 
 def test_a_live_goes_on_while_its_database_is_restarted(
