@@ -194,9 +194,9 @@ class SqlLock(LiveLock):
             try:
                 if not self._asked().write(record):
                     raise Replaced("the lease on being live is not ours any more")
+                self._look(self._asked())
             except DatabaseFailed as error:
                 raise Replaced(f"nobody can be told who is live: {error}") from None
-            self._look(self._asked())
             if not self.is_held:
                 raise Replaced("the lease on being live has run out")
             self.file.write(record)

@@ -375,6 +375,21 @@ def test_while_the_database_is_gone_it_says_so_once_and_ends_in_time(
     assert lock.try_live()
 
 
+def test_a_database_that_fails_behind_a_record_is_as_one_that_fails_before(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = make()
+    assert lock.try_live()
+
+    def fails() -> dict[str, lease_table.Seen]:
+        raise lock.address.failed("it has ended")
+
+    with lock._talking:
+        monkeypatch.setattr(lock._asked(), "look", fails)
+        with pytest.raises(Replaced, match="it has ended"):
+            lock.write(Record(1, LIVE))
+
+
 def test_a_short_restart_of_the_database_is_not_felt(make: Make, postgres: Postgres) -> None:
     lock = make(sql_renew="100ms", sql_expiration="1h")
     assert lock.try_live()
