@@ -32,6 +32,10 @@ from shmbroker.ipc.paging.pager import Pager
 LIVE_ONLY: Final = "live-only"
 
 
+class StoppedTwice(Error):
+    """What was restored until then is no whole: the next live does it anew."""
+
+
 class Live(Candidate):
     """From taking over until others may."""
 
@@ -41,6 +45,8 @@ class Live(Candidate):
         except Replaced as error:
             self._ended(error)
             return
+        except StoppedTwice:
+            return  # both are in the inbox: the second one ends it at once
         except (Error, OSError) as error:
             if not full_disk.is_full(error):
                 raise
@@ -162,6 +168,8 @@ class Live(Candidate):
         self.lock.write(record)
 
     def _restored_so_far(self, done: int, size: int) -> None:
+        if self.stops > 1:
+            raise StoppedTwice("it was stopped twice while it restored")
         assert self.beat is not None
         self.beat.begin(self.epoch)
         if self.progress is not None:

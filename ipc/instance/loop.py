@@ -102,6 +102,8 @@ class Loop:
         self.why = ""
         self.epoch = 0
         self.is_ready = False
+        self.stops = 0
+        """Signals to stop: counted where they come, as the deciding thread may be restoring."""
         self.inbox: SimpleQueue[Callable[[], object]] = SimpleQueue()
         self.broker: Broker | None = None
         self.journaler: Journaler | None = None
@@ -379,6 +381,7 @@ class Loop:
         self._written(place / RUN / ordering.ANSWER, lambda: ordering.answered(place, *done))
 
     def _signalled(self) -> None:
+        self.stops += 1
         self.inbox.put(lambda: self._do(self.machine.stop()))
 
     def fails(self, why: str) -> None:
