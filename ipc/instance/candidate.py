@@ -149,7 +149,7 @@ class Candidate(Loop):
             if not self.journaler.is_prepared:
                 self._later(lambda: self._ask_when_ready(epoch), PREPARED_SECONDS)
                 return
-            self.lock.ask_failback(epoch)
+            is_asked = self.lock.ask_failback(epoch)
         except (DiskFull, OSError) as error:
             if not full_disk.is_full(error):
                 raise
@@ -157,7 +157,10 @@ class Candidate(Loop):
             self._later(lambda: self._ask_when_ready(epoch))
             return
         self._has_room("failback")
-        self.log.write("asked for the role back")
+        if is_asked:
+            self.log.write("asked for the role back")
+        else:  # the database is gone for now, and we may be announced when it is back
+            self._later(lambda: self._ask_when_ready(epoch))
 
     def _ask_command(self) -> None:
         former = self.lock.record()

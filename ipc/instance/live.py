@@ -57,9 +57,9 @@ class Live(Candidate):
         if self.network is not None:
             self.told_epoch, drains = -1, self.network.drains
             self.network.begin(self.store.node, self.epoch)
+        self.lock.failback_done()  # before anybody else is announced, who may ask at once
         self._do(self.machine.went_live(drains=drains))
         listed.make_in_background(self.config, self.log)
-        self.lock.failback_done()
         self._lock_changed()
 
     def _go_live_later(self, why: str) -> None:

@@ -132,7 +132,7 @@ class Machine:
             yield from self._wait_live()
 
     def _asks_back(self, record: Record) -> bool:
-        """For the role, of the one who is live; once."""
+        """For the role, of the one who is live; once, while it is announced."""
         asks = self.is_original and self.options.allow_failback
         return asks and record.calls_for_backup and record.epoch > self.asked_epoch
 
@@ -231,6 +231,7 @@ class Machine:
         """The lease on being announced has run out."""
         was_announced, self.is_announced = self.is_announced, False
         if was_announced and self.state == State.PASSIVE:
+            self.asked_epoch = -1  # whoever asks has to be announced as long as it takes
             yield from self._queue_up()
 
     def handed_over(self, *, is_drained: bool = True) -> Actions:

@@ -201,9 +201,10 @@ class SqlLock(LiveLock):
                 raise Replaced("the lease on being live has run out")
             self.file.write(record)
 
-    def ask_failback(self, epoch: int) -> None:
-        with self._asking(), suppress(DatabaseFailed):  # then we are not announced for long, either
-            self._asked().ask_failback(epoch)
+    def ask_failback(self, epoch: int) -> bool:
+        with self._asking(), suppress(DatabaseFailed):
+            return self._asked().ask_failback(epoch)
+        return False
 
     def is_failback_asked(self, epoch: int) -> bool:
         return self.another_is_announced and self._seen[ANNOUNCED].epoch == epoch

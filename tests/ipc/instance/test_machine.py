@@ -137,6 +137,15 @@ def test_failback() -> None:
     assert after(original.locked(Record(2, HANDED_OVER))) == [Action.GO_LIVE]
 
 
+def test_an_original_that_is_announced_anew_asks_anew() -> None:
+    """With its lease ran out what it had asked for: whoever asks is announced."""
+    machine = Machine(Options("live"))
+    after(machine.start(), machine.tried(False, Record(2, LIVE)))
+    after(machine.announced(Record(2, LIVE)))
+    assert after(machine.unannounced()) == [Action.WAIT_ANNOUNCED]
+    assert after(machine.announced(Record(2, LIVE))) == [Action.PREPARE, Action.ASK_FAILBACK]
+
+
 def test_who_does_not_restart_ends_after_a_failback() -> None:
     machine = Machine(Options("backup", restart_backup=False))
     after(machine.start(), machine.announced(Record(1, LIVE)), machine.locked(Record(1, LIVE)))

@@ -259,10 +259,10 @@ def test_failback_is_asked_by_who_is_announced(make: Make) -> None:
     live, original, other = make(), make(), make()
     assert live.try_live()
     live.write(Record(3, LIVE))
-    other.ask_failback(3)
+    assert not other.ask_failback(3)
     assert not live.is_failback_asked(3)
     original.wait_announced()
-    original.ask_failback(3)
+    assert original.ask_failback(3)
     while not live.is_failback_asked(3):
         next_news(live, News.CHANGED)
     assert not live.is_failback_asked(4)
