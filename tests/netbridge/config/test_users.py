@@ -294,7 +294,7 @@ def test_whoever_is_not_the_user_of_the_broker_changes_nothing(users: Users) -> 
     run.mkdir()
     os.chown(run, OTHER, OTHER)
     with pytest.raises(Untrusted, match=f"user {OTHER}"):
-        users.remove("shop")
+        users.change("shop", Change(password=GOOD))
     assert text(users) == FILE
     assert not list(run.iterdir())
 
