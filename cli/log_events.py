@@ -124,7 +124,8 @@ NETWORK: Final = (
 CONSOLE: Final = (
     Event("console", "The console listens at `url`."),
     Event("console ended", "It does so no more."),
-    Event("console failed", "It could not start: `why`; the broker goes on.", "what `why` says"),
+    Event("console failed", "It could not start, or has failed: `why`; the broker goes on.",
+          "what `why` says"),
     Event("console reloaded", "It has read its part of the configuration again."),
     Event("console reload refused", "That has an error; nothing changed.", "correct it"),
     Event("console warning", "A warning of its web server."),

@@ -7,7 +7,6 @@ listens where it did.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -20,9 +19,10 @@ from pathlib import Path
 from typing import Final
 
 from shmbroker.cli.console.server import RELOAD, running
-from shmbroker.ipc.base.errors import SystemRefused
+from shmbroker.ipc.base.errors import Error, SystemRefused
 from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.instance import status
+from shmbroker.ipc.instance.config.config import toml_value
 from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.readable import is_readable
 from shmbroker.netbridge.broker.hosted import PROGRAM
@@ -86,6 +86,11 @@ def _reads_again(folder: Path) -> None:
         os.close(file)
 
 
+def set_by(flags: Mapping[str, object]) -> list[str]:
+    """What `--set` is to be given for the same again.  ConfigError."""
+    return [f"{key}={toml_value(each)}" for key, each in flags.items()]
+
+
 class Supervised:
     def __init__(self, folder: Path, flags: Mapping[str, object], log: Log) -> None:
         """`flags`: those that the broker was started with."""
@@ -120,22 +125,28 @@ class Supervised:
             process.wait()
 
     def _run(self) -> None:
-        pause = PAUSE
-        while self._has_failed() and not self._ends.wait(pause):
+        pause, said = PAUSE, ""
+        while why := self._failure():
+            if why != said:
+                self._log.write("console failed", why=why)
+            said = why
+            if self._ends.wait(pause):
+                return
             pause = min(2 * pause, PAUSE_MAX)
 
-    def _has_failed(self) -> bool:
-        """When it has ended."""
+    def _failure(self) -> str:
+        """When it has ended; nothing, if it was to."""
         try:
             process = self._begun()
-        except OSError as error:  # no memory, no process or no file is left, for now
-            self._log.write("console failed", why=told(error))
-            return True
-        return process is not None and process.wait() != 0
+        except (Error, OSError) as error:  # no memory, no process or no file is left, for now
+            return told(error)
+        code = 0 if process is None else process.wait()
+        if code == 0 or self._ends.is_set():
+            return ""
+        return f"it ended with {code}; this may say why: shmbroker console run {self._folder}"
 
     def _begun(self) -> subprocess.Popen[bytes] | None:
-        words = [f"{key}={json.dumps(each)}" for key, each in self._flags.items()]
-        settings = [word for each in words for word in ("--set", each)]
+        settings = [word for each in set_by(self._flags) for word in ("--set", each)]
         with self._lock:
             if self._ends.is_set():
                 return None

@@ -103,8 +103,7 @@ def shown(folder: Path, *, asks: bool) -> dict[str, tuple[dict[str, Any], float]
     run = folder / RUN
     there = [part for part in PARTS if (run / part).exists()]
     for noun in dict.fromkeys(PARTS[part] for part in there) if asks else ():
-        wanted = {"noun": noun, "verb": "show"}
-        ordering.asked(folder, wanted, ASKED_SECONDS, waits=False)
+        ordering.asked_to_show(folder, noun, ASKED_SECONDS, waits=False)
     found = {}
     for part in there:
         told = read_whole(run / part, trust.seen_files())

@@ -149,7 +149,7 @@ class Candidate(Loop):
             if not self.journaler.is_prepared:
                 self._later(lambda: self._ask_when_ready(epoch), PREPARED_SECONDS)
                 return
-            self.lock.ask_failback(epoch)
+            is_asked = self.lock.ask_failback(epoch)
         except (DiskFull, OSError) as error:
             if not full_disk.is_full(error):
                 raise
@@ -157,23 +157,28 @@ class Candidate(Loop):
             self._later(lambda: self._ask_when_ready(epoch))
             return
         self._has_room("failback")
-        self.log.write("asked for the role back")
+        if is_asked:
+            self.log.write("asked for the role back")
+        else:  # the database is gone for now, and we may be announced when it is back
+            self._later(lambda: self._ask_when_ready(epoch))
 
     def _ask_command(self) -> None:
         former = self.lock.record()
         config, node = self.config, self.store.node
         self._in_background(
             lambda: promotion.refusal(config, former.epoch + 1, node, former.instance),
-            self._answered,
+            partial(self._answered, former.epoch),
         )
 
-    def _answered(self, refusal: str | None) -> None:
-        if self.machine.state != State.PROMOTING:
-            return
+    def _answered(self, about: int, refusal: str | None) -> None:
+        """`about`: the epoch of the live that it was asked about."""
+        found = self.lock.record()
+        if self.machine.state != State.PROMOTING or found.epoch != about:
+            return  # the lease was lost meanwhile
         goes_on = refusal is None or self.config.on_promote_failure == "continue"
         if refusal:
             self.log.write("on-promote failed" if goes_on else "on-promote refused", why=refusal)
-        self._do(self.machine.answered(goes_on, self.lock.record()))
+        self._do(self.machine.answered(goes_on, found))
         if not goes_on:
             self._detach()
 
@@ -185,6 +190,6 @@ class Candidate(Loop):
             self._fail(str(error))
 
     def _lost(self, why: str) -> None:
-        if self.machine.state in (State.RESTORING, State.LIVE):
+        if self.machine.state in (State.PROMOTING, State.RESTORING, State.LIVE):
             self.log.write("lost the lease", epoch=self.epoch, why=why)
         self._do(self.machine.lost())

@@ -42,14 +42,15 @@ class Instance(Live):
         self.inbox.put(lambda: self._do(self.machine.start()))
         while self.machine.state not in LAST_STATES:
             self._guarded(self.inbox.get())
-        has_failed = self.left is not None and not self.left.is_whole
-        self.why = self.left.why if self.left is not None and has_failed else self.why
-        return 0 if self.machine.state == State.STOPPED and not has_failed else 1
+        has_left = self.left is None or self.left.is_whole
+        return 0 if self.machine.state == State.STOPPED and has_left else 1
 
     def _act(self, action: Action) -> None:
         ACTIONS[action](self)
 
     def _end(self) -> None:
+        if self.machine.state == State.STOPPED and self.left is not None:
+            self.why = self.left.why or self.why
         self._show()
         if self.network is not None:  # of one that was passive; a live's has ended before
             self.network.end(at_once=True)

@@ -40,6 +40,10 @@ class Left:
     """Of what is still here."""
 
 
+UNSEEN: Final = Left(is_whole=False, why=STOPPED)
+"""Until it was looked at."""
+
+
 def that_go(broker: Broker) -> Iterator[Queue]:
     """Queues whose messages belong to nobody here: those towards other nodes are not among them.
 

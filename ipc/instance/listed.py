@@ -15,7 +15,6 @@ from shmbroker.ipc.connection.broker import Broker, connect
 from shmbroker.ipc.instance import patterned
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.log import Log
-from shmbroker.ipc.instance.status import RUN
 from shmbroker.ipc.vhost import vhost as vhosts
 
 _GIVEN: SimpleQueue[tuple[Config, Log]] = SimpleQueue()
@@ -25,7 +24,7 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 def make_in_background(config: Config, log: Log) -> None:
-    if config.queues or config.settings or (config.folder / RUN / patterned.FILE).exists():
+    if config.queues or config.settings or (config.store / patterned.FILE).exists():
         _GIVEN.put((config, log))
         threading.Thread(target=_make_next, name="queues", daemon=True).start()
 
@@ -57,7 +56,7 @@ def _make(config: Config, log: Log) -> None:
 def _put(broker: Broker, config: Config, log: Log) -> None:
     """A pattern that is refused keeps no queue from being made."""
     try:
-        for pattern in patterned.put(broker, config.settings, config.folder / RUN):
+        for pattern in patterned.put(broker, config.settings, config.store):
             log.write("settings", pattern=pattern, settings=dict(config.settings.get(pattern, {})))
     except ConnectionClosed:
         raise

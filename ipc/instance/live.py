@@ -32,6 +32,10 @@ from shmbroker.ipc.paging.pager import Pager
 LIVE_ONLY: Final = "live-only"
 
 
+class StoppedTwice(Error):
+    """What was restored until then is no whole: the next live does it anew."""
+
+
 class Live(Candidate):
     """From taking over until others may."""
 
@@ -41,6 +45,8 @@ class Live(Candidate):
         except Replaced as error:
             self._ended(error)
             return
+        except StoppedTwice:
+            return  # both are in the inbox: the second one ends it at once
         except (Error, OSError) as error:
             if not full_disk.is_full(error):
                 raise
@@ -51,9 +57,9 @@ class Live(Candidate):
         if self.network is not None:
             self.told_epoch, drains = -1, self.network.drains
             self.network.begin(self.store.node, self.epoch)
+        self.lock.failback_done()  # before anybody else is announced, who may ask at once
         self._do(self.machine.went_live(drains=drains))
         listed.make_in_background(self.config, self.log)
-        self.lock.failback_done()
         self._lock_changed()
 
     def _go_live_later(self, why: str) -> None:
@@ -72,6 +78,8 @@ class Live(Candidate):
         self._later(again)
 
     def _take_over(self) -> None:
+        if not self.lock.is_held:  # before anything is touched that another live has
+            raise Replaced("the lease on being live ran out before it took over")
         self.store.check_place(self.lock.fence)
         formats.check_journal(self.store.journal)  # who was live may be of a later version
         former = self.lock.record()
@@ -160,6 +168,8 @@ class Live(Candidate):
         self.lock.write(record)
 
     def _restored_so_far(self, done: int, size: int) -> None:
+        if self.stops > 1:
+            raise StoppedTwice("it was stopped twice while it restored")
         assert self.beat is not None
         self.beat.begin(self.epoch)
         if self.progress is not None:
@@ -227,7 +237,7 @@ class Live(Candidate):
     def _let_go(self) -> None:
         """Write what is there, and leave the vhost."""
         journaler, pager, broker = self.journaler, self.pager, self.broker
-        self._give_away()
+        is_given_away = self._give_away()
         if self.network is not None:  # while there is somebody who confirms
             if self.machine.is_failing_back and not self.machine.is_lost:
                 self.network.gives_back()
@@ -246,7 +256,7 @@ class Live(Candidate):
             pager.close()
         if self.beat is not None:
             self.beat.end()
-        if self.left is not None and self.left.is_whole and broker is not None:
+        if is_given_away and broker is not None:
             why = leaving.left_behind(broker)
             self.left = leaving.Left(not why, why)
         if broker is not None:
@@ -270,17 +280,24 @@ class Live(Candidate):
         if machine.is_for_another and self.left is None:
             self._say(record.HANDED_OVER)
 
-    def _give_away(self) -> None:
+    def _give_away(self) -> bool:
+        """Whether it was.  What is still here then is looked at when nobody publishes any more;
+        who is stopped at once before that is not known to have nothing."""
         machine = self.machine
         gives = machine.is_stopping or machine.is_draining
-        if machine.state == State.HANDING_OVER and gives and not machine.is_lost:
-            if self.network is not None:
-                self.left = self.network.gives_away(self._parts)  # until then what _parts says
+        if machine.state != State.HANDING_OVER or not gives or machine.is_lost:
+            return False
+        if self.network is None:
+            return False
+        given = self.network.gives_away(self._parts)  # until then what _parts says
+        is_given_away = given is not None and given.is_whole
+        self.left = leaving.UNSEEN if is_given_away else given
+        return is_given_away
 
     def _parts(self, to: str, ours: Broker) -> None:
         """Programs go; what serves others here goes on."""
         assert self.broker is not None
-        self.left = leaving.Left(is_whole=False, why=leaving.STOPPED)
+        self.left = leaving.UNSEEN
         moving.departs(self.config.vhost, to, self.broker, ours)
 
     def _has_left(self, left: leaving.Left) -> None:

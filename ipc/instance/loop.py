@@ -96,12 +96,14 @@ class Loop:
         """Reads the configuration again."""
         self.network: ordering.Networked | None = None
         """Where it listens, and what it ships while it is live."""
-        self.orders = ordering.Orders(config.folder)
+        self.orders = ordering.Orders(config.folder, self.log)
         self.told_epoch = -1
         """Of the live of which the network was told."""
         self.why = ""
         self.epoch = 0
         self.is_ready = False
+        self.stops = 0
+        """Signals to stop: counted where they come, as the deciding thread may be restoring."""
         self.inbox: SimpleQueue[Callable[[], object]] = SimpleQueue()
         self.broker: Broker | None = None
         self.journaler: Journaler | None = None
@@ -379,6 +381,7 @@ class Loop:
         self._written(place / RUN / ordering.ANSWER, lambda: ordering.answered(place, *done))
 
     def _signalled(self) -> None:
+        self.stops += 1
         self.inbox.put(lambda: self._do(self.machine.stop()))
 
     def fails(self, why: str) -> None:

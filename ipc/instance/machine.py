@@ -8,6 +8,7 @@
     LIVE         --stopped, or failback-->            HANDING_OVER
     HANDING_OVER --all is written-->                  STOPPED, or PASSIVE after a failback
     LIVE         --its lease has run out-->           HANDING_OVER, and then PASSIVE
+    PROMOTING    --its lease has run out-->           PASSIVE
     LIVE         --a backup that drains-->            HANDING_OVER, and then PASSIVE
     any          --it cannot go on-->                 FAILED
 
@@ -15,8 +16,8 @@ A passive instance first waits to be announced, one at a time.  Who is announced
 lock, except a backup whose live was stopped in good order, or never was: that one rests until the
 record says that somebody is live again.  So nobody takes the lock only to let it go, over and over.
 
-What has been decided about an epoch is kept: a backup whose command said no rests until there is a
-later one.
+What has been decided about an epoch is kept: a backup whose command said no waits for nothing until
+there is a later one, so that another backup is announced.
 """
 
 from __future__ import annotations
@@ -84,6 +85,8 @@ class Machine:
         self.asked_epoch = -1
         self.refused_epoch = -1
         """The command said no to replacing the live of this one."""
+        self.sits_out = False
+        """Until there is a later one: another backup is to be announced."""
 
     # --- becoming live ------------------------------------------------------------------------
 
@@ -115,7 +118,12 @@ class Machine:
 
     def recorded(self, record: Record) -> Actions:
         """This is what the record says now."""
-        if self.state != State.PASSIVE or not self.is_announced:
+        if self.state != State.PASSIVE:
+            return
+        if self.sits_out and record.epoch > self.refused_epoch:
+            self.sits_out = False
+            yield from self._queue_up()
+        if not self.is_announced:
             return
         if self._asks_back(record):
             self.asked_epoch = record.epoch
@@ -124,7 +132,7 @@ class Machine:
             yield from self._wait_live()
 
     def _asks_back(self, record: Record) -> bool:
-        """For the role, of the one who is live; once."""
+        """For the role, of the one who is live; once, while it is announced."""
         asks = self.is_original and self.options.allow_failback
         return asks and record.calls_for_backup and record.epoch > self.asked_epoch
 
@@ -155,10 +163,11 @@ class Machine:
             yield Action.GO_LIVE
             return
         self.refused_epoch = record.epoch
+        self.state = State.PASSIVE
+        self.sits_out = True
         self.is_announced = False
         yield Action.RELEASE_LIVE
         yield Action.RELEASE_ANNOUNCED
-        yield from self._queue_up()
 
     def went_live(self, *, drains: bool = False) -> Actions:
         """`drains`: a backup gives all that is here to another node, and waits again."""
@@ -208,6 +217,11 @@ class Machine:
 
     def lost(self) -> Actions:
         """The lease on being live has run out: nothing is written and confirmed any more."""
+        if self.state == State.PROMOTING:
+            self.is_announced = False
+            yield Action.RELEASE_LIVE
+            yield Action.RELEASE_ANNOUNCED
+            yield from self._queue_up()
         is_news = self.state in (State.RESTORING, State.LIVE)
         self.is_lost |= is_news or self.state == State.HANDING_OVER
         if is_news:
@@ -217,6 +231,7 @@ class Machine:
         """The lease on being announced has run out."""
         was_announced, self.is_announced = self.is_announced, False
         if was_announced and self.state == State.PASSIVE:
+            self.asked_epoch = -1  # whoever asks has to be announced as long as it takes
             yield from self._queue_up()
 
     def handed_over(self, *, is_drained: bool = True) -> Actions:

@@ -18,8 +18,11 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from shmbroker.ipc.base import trust
+from shmbroker.ipc.base.errors import Error, Untrusted
+from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.instance import status
 from shmbroker.ipc.instance.leaving import Left
+from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.moving import Parts
 from shmbroker.ipc.instance.status import RUN
 from shmbroker.ipc.instance.watch import Watch
@@ -79,9 +82,14 @@ def asked(
     return exchanged(folder, (ORDER, ANSWER, SIGNAL), wanted, timeout, waits=waits)
 
 
-def asked_to_show(folder: Path, noun: str, seconds: float = SHOWN_SECONDS) -> bool:
-    """Whether it answers; if it hangs, what it has shown last stays."""
-    return asked(folder, {"noun": noun, "verb": "show"}, seconds) is not None
+def asked_to_show(
+    folder: Path, noun: str, seconds: float = SHOWN_SECONDS, *, waits: bool = True
+) -> bool:
+    """Whether it answers; if it hangs, or is another user's, what it has shown last stays."""
+    try:
+        return asked(folder, {"noun": noun, "verb": "show"}, seconds, waits=waits) is not None
+    except Untrusted:
+        return False
 
 
 def shown(folder: Path, file: str) -> dict[str, Any]:
@@ -93,9 +101,13 @@ def exchanged(
     folder: Path, by: tuple[str, str, signal.Signals], wanted: Mapping[str, object], timeout: float,
     *, waits: bool = True,
 ) -> dict[str, Any] | None:  # fmt: skip
-    """`by`: the files of what is wanted and of its answer, and the signal that tells of it."""
+    """`by`: the files of what is wanted and of its answer, and the signal that tells of it.
+
+    Untrusted: the broker is another user's, and could not read what we, or root, leave there.
+    """
     question, answered_in, tells = by
     run = folder / RUN
+    trust.check_folder(run)
     number = secrets.token_hex(8)
     with _alone(run, timeout if waits else 0) as is_alone:
         if not is_alone:
@@ -148,18 +160,28 @@ class Orders:
     place then.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, log: Log) -> None:
         self._place = folder / RUN / ORDER
+        self._log = log
         self._last: object = None
         """The id."""
 
     def next(self) -> dict[str, Any] | None:
         """None: there is no other one than the last."""
-        order = read_whole(self._place)
-        if order.get("id") == self._last:
+        order = read_asked(self._place, self._log)
+        if order.get("id") in (None, self._last):
             return None
-        self._last = order.get("id")
+        self._last = order["id"]
         return order
+
+
+def read_asked(place: Path, log: Log) -> dict[str, Any]:
+    """Empty if it cannot be read: what somebody has left in run/ ends no broker."""
+    try:
+        return read_whole(place)
+    except (Error, OSError) as error:
+        log.write("warning", why=told(error))
+        return {}
 
 
 def answered(folder: Path, order: Mapping[str, Any], why: str, said: str = "") -> None:

@@ -1,7 +1,7 @@
 """The settings of queues that a configuration gives by pattern: a live puts them into its vhost.
 
-What a program has set for the same pattern wins.  A file in run/ has what was put last: what is
-still as it says is the configuration's, and changes with it.
+What a program has set for the same pattern wins.  A file in the store has what was put last, by
+whichever instance was live: what is still as it says is the configuration's, and changes with it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Patterns = Mapping[str, Mapping[str, Any]]
 """Settings, by pattern."""
 
 
-def put(broker: Broker, wanted: Patterns, folder: Path) -> list[str]:
-    """Patterns of which something changed.  `folder`: run/."""
-    place = folder / FILE
+def put(broker: Broker, wanted: Patterns, store: Path) -> list[str]:
+    """Patterns of which something changed."""
+    place = store / FILE
     last = read_whole(place)
     if not wanted and not last:
         return []

@@ -18,7 +18,6 @@ from shmbroker.ipc.instance import ordering
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.status import RUN
-from shmbroker.ipc.instance.whole import read_whole
 
 ASKED: Final = "reload.asked"
 ANSWER: Final = "reload"
@@ -37,7 +36,7 @@ def again(
 ) -> tuple[Config, dict[str, Any]]:
     """The configuration from now on, and the answer.  An error in it changes nothing."""
     # before the configuration, which was changed before its id was written
-    number = read_whole(config.folder / RUN / ASKED).get("id")
+    number = ordering.read_asked(config.folder / RUN / ASKED, log).get("id")
     try:
         found = reload(config)
     except (Error, OSError) as error:

@@ -23,6 +23,7 @@ from shmbroker.ipc.instance.whole import check_is_file, read_whole, write_whole
 
 RUN: Final = "run"
 DOWN: Final = "not running"
+STARTING: Final = "starting"
 
 
 class NotRunning(Error):
@@ -45,7 +46,7 @@ def read(folder: Path) -> Status:
     found = told(read_whole(folder / RUN / "status", trust.seen_files()))
     if is_running(folder):
         is_of_before = found.process is None or not found.process.may_run
-        return Status("starting") if is_of_before else found
+        return Status(STARTING) if is_of_before else found
     ended = found.state in ("stopped", "failed")
     state = found.state if ended else DOWN
     return replace(found, state=state, is_announced=False, process=None)
@@ -89,6 +90,22 @@ def wait_for(folder: Path, state: str, timeout: float | None) -> Status | None:
             if left is not None and left <= 0:
                 return None
             if found.state == "failed" and (has_run or found != first):
+                return None
+            watch.wait(left)
+        return found
+    finally:
+        watch.close()
+
+
+def begun(folder: Path, timeout: float) -> Status | None:
+    """As soon as one that runs, or starts, says which process it is: from then on it hears orders.
+    None if it does not in time; not running if it ends before."""
+    ends_at = time.monotonic() + timeout
+    trust.make_folder(folder / RUN)
+    watch = Watch(folder / RUN)
+    try:
+        while (found := read(folder)).state == STARTING and found.process is None:
+            if (left := ends_at - time.monotonic()) <= 0:
                 return None
             watch.wait(left)
         return found

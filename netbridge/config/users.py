@@ -199,16 +199,21 @@ class Users:
                 if edit.text != before:
                     _write({place: before})
                 if isinstance(error, NoAnswer):
-                    reloading.asked(self.folder, 0.0)  # it may have read what was taken back
+                    with suppress(status.NotRunning):  # it may have read what was taken back
+                        reloading.asked(self.folder, 0.0)
                 raise
             _write({each: None for each, text in files.items() if text is None})
 
 
 def reload(folder: Path) -> None:
-    """Of the broker in a folder, if it runs.  An Error says why it does not take the change."""
-    if status.read(folder).process is None:
+    """Of the broker in a folder, if it runs.  An Error says why it does not take the change.
+
+    One that is starting has read what was there before, and hears of this as soon as it can.
+    """
+    found = status.begun(folder, RELOAD_SECONDS)
+    if found is not None and found.process is None:
         return
-    answer = reloading.asked(folder, RELOAD_SECONDS)
+    answer = None if found is None else reloading.asked(folder, RELOAD_SECONDS)
     if answer is None:
         raise NoAnswer(f"the broker in {folder} does not answer: nothing was changed")
     if why := answer.get("why"):
@@ -217,6 +222,7 @@ def reload(folder: Path) -> None:
 
 @contextmanager
 def _locked(place: Path) -> Iterator[None]:
+    trust.check_folder(place.parent)  # its broker could not read what we write
     trust.make_folder(place.parent)
     lock = trust.opened(place, os.O_RDWR | os.O_CREAT)
     try:

@@ -80,7 +80,7 @@ class ReplicatedInstance:
         self._lines = Lines(self.log.write, lambda: now())
         self._inbox: SimpleQueue[Callable[[], int | None]] = SimpleQueue()
         self._shown: Status | None = None
-        self._orders = ordering.Orders(config.folder)
+        self._orders = ordering.Orders(config.folder, self.log)
         self._said = ""
         """Of replication, in the log."""
         self._told = ""

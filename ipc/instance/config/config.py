@@ -364,10 +364,15 @@ def toml_value(value: object) -> str:
     """JSON's text, numbers, booleans and lists of text are TOML's, unless it is in ASCII: TOML has
     no pairs of surrogates.  Its objects are not.  ConfigError: no file can have it."""
     if isinstance(value, Mapping):
-        return (
-            "{ " + ", ".join(f"{key} = {toml_value(each)}" for key, each in value.items()) + " }"
-        )
+        pairs = (f"{_key(each)} = {toml_value(value[each])}" for each in value)
+        return "{ " + ", ".join(pairs) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(toml_value, value)) + "]"
     text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if not is_unicode(text):
         raise ConfigError(f"{value!r:.200} is no UTF-8, as all that stands in a file of TOML")
     return text
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name, re.A) else toml_value(name)

@@ -73,8 +73,9 @@ class FileLock(LiveLock):
     def write(self, record: Record) -> None:
         self.file.write(record)
 
-    def ask_failback(self, epoch: int) -> None:
+    def ask_failback(self, epoch: int) -> bool:
         write_whole(self.store / FAILBACK, {"epoch": epoch})
+        return True
 
     def is_failback_asked(self, epoch: int) -> bool:
         try:

@@ -34,7 +34,9 @@ CREATE TABLE IF NOT EXISTS {table} (
     in_sync text NOT NULL DEFAULT '', PRIMARY KEY (node, place))
 """
 ROW: Final = "INSERT INTO {table} (node, place, epoch) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
-RAISE: Final = "UPDATE {table} SET epoch = $2 WHERE node = $1 AND place = 'live' AND epoch < $2"
+RAISE: Final = """
+UPDATE {table} SET epoch = $2, told = $3 WHERE node = $1 AND place = 'live' AND epoch < $2
+"""
 LOOK: Final = """
 SELECT place, holder, greatest(extract(epoch FROM until - clock_timestamp()), 0), epoch, told
 FROM {table} WHERE node = $1 ORDER BY place
@@ -121,11 +123,12 @@ class LeaseTable:
         self._ask(f'LISTEN "{self.channel}"')
         make_table(self._ask, self.table)
 
-    def make(self, epoch: int) -> None:
-        """The rows of this store, as of one that knows this epoch."""
+    def make(self, known: Record) -> None:
+        """The rows of this store, as of one whose live.lock knows this.  What is told of an earlier
+        epoch is of other rings: the store was restored since, or the database was."""
         for place in PLACES:
-            self._ask(ROW, self.node, place, epoch if place == LIVE else 0)
-        self._ask(RAISE, self.node, epoch)
+            self._ask(ROW, self.node, place, known.epoch if place == LIVE else 0)
+        self._ask(RAISE, self.node, known.epoch, known.told)
 
     def look(self) -> dict[str, Seen]:
         return {

@@ -86,8 +86,8 @@ class LiveLock(ABC):
         """Kept when it returns.  Only for who is live; Replaced if that is over."""
 
     @abstractmethod
-    def ask_failback(self, epoch: int) -> None:
-        """Of the one who is live by this epoch.  Only for who is announced."""
+    def ask_failback(self, epoch: int) -> bool:
+        """Of the one who is live by this epoch.  Only for who is announced.  False: not for now."""
 
     @abstractmethod
     def is_failback_asked(self, epoch: int) -> bool:

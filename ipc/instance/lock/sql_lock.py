@@ -194,16 +194,17 @@ class SqlLock(LiveLock):
             try:
                 if not self._asked().write(record):
                     raise Replaced("the lease on being live is not ours any more")
+                self._look(self._asked())
             except DatabaseFailed as error:
                 raise Replaced(f"nobody can be told who is live: {error}") from None
-            self._look(self._asked())
             if not self.is_held:
                 raise Replaced("the lease on being live has run out")
             self.file.write(record)
 
-    def ask_failback(self, epoch: int) -> None:
-        with self._asking(), suppress(DatabaseFailed):  # then we are not announced for long, either
-            self._asked().ask_failback(epoch)
+    def ask_failback(self, epoch: int) -> bool:
+        with self._asking(), suppress(DatabaseFailed):
+            return self._asked().ask_failback(epoch)
+        return False
 
     def is_failback_asked(self, epoch: int) -> bool:
         return self.another_is_announced and self._seen[ANNOUNCED].epoch == epoch
@@ -293,10 +294,11 @@ class SqlLock(LiveLock):
                     self._lose(place, "it could not be renewed in time")
 
     def _look(self, table: LeaseTable) -> None:
-        before, self._seen = self._seen, table.look()
-        self._seen_at = now()
-        if not self._seen.keys() >= set(PLACES):
+        seen = table.look()
+        if not seen.keys() >= set(PLACES):
             raise self.address.failed(f"its table {table.table} has lost the rows of this store")
+        before, self._seen = self._seen, seen
+        self._seen_at = now()
         told = {place: replace(seen, left=0) for place, seen in self._seen.items()}
         if told != {place: replace(seen, left=0) for place, seen in before.items()}:
             self._tell(News.CHANGED)
@@ -356,7 +358,7 @@ class SqlLock(LiveLock):
 
     def _connection(self, *, moved: bool = False) -> LeaseTable:
         """A new one, to a database that knows this store."""
-        sql, known = self.config.sql, self.file.read().epoch
+        sql, known = self.config.sql, self.file.read()
         database = Database(self.address)
         try:
             table = LeaseTable(
@@ -365,8 +367,8 @@ class SqlLock(LiveLock):
             table.open()
             found = table.look().get(LIVE)
             told = found.epoch if found is not None else 0
-            if told < known and not moved:
-                raise self._refused(told, known)
+            if told < known.epoch and not moved:
+                raise self._refused(told, known.epoch)
             table.make(known)
         except BaseException:
             database.close()

@@ -9,16 +9,18 @@ import signal
 import subprocess
 import threading
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
 
 from shmbroker.cli.console import supervised
 from shmbroker.cli.console.server import running
-from shmbroker.cli.console.supervised import Supervised
+from shmbroker.cli.console.supervised import Supervised, set_by
+from shmbroker.cli.instance import setting_of
 from shmbroker.ipc.instance.log import Log
 from shmbroker.netbridge.config.config import load
-from tests.cli.command import eventually
+from tests.cli.command import PATIENCE_SECONDS, eventually
 from tests.cli.console.conftest import Site
 from tests.cli.console.visitor import Visitor, refused
 from tests.cli.test_instance import becomes
@@ -106,6 +108,42 @@ def test_it_is_begun_again_if_there_was_no_room_for_its_process(
     assert [each["why"] for each in own_site.lines("console failed")] == [
         "the system: Resource temporarily unavailable"
     ]
+
+
+def test_one_that_cannot_start_is_told_of_once(
+    own_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begins, tries = subprocess.Popen, SimpleQueue[None]()
+
+    def begins_counted(*words: Any, **options: Any) -> subprocess.Popen[bytes]:
+        tries.put(None)
+        return begins(*words, **options)
+
+    monkeypatch.setattr(supervised, "PAUSE", 0.01)
+    config, _ = load(own_site.folder)
+    beside = Supervised(own_site.folder, {"no.such": 1}, Log(config.log, config.name))
+    with monkeypatch.context() as patched:
+        patched.setattr(subprocess, "Popen", begins_counted)
+        beside.begin()
+        for _ in range(3):
+            tries.get(timeout=PATIENCE_SECONDS)
+    beside.end()
+    [line] = own_site.lines("console failed")
+    assert f"shmbroker console run {own_site.folder}" in line["why"]
+
+
+def test_it_is_given_what_the_broker_was_given() -> None:
+    flags: dict[str, object] = {
+        "sql.password": {"env": "PW"},
+        "credentials.apps.accept-also": [{"file": "former"}],
+        "ha.role": "backup",
+        "instance.name": "caf\u00e9 \U0001f980",
+        "instance.queues": ["a", "b"],
+        "queues.of": {"orders.#": {"ttl": 5}},
+        "ha.allow-failback": False,
+        "console.listen": "[::1]:0",
+    }
+    assert dict(map(setting_of, set_by(flags))) == flags
 
 
 def test_there_is_one_for_each_instance(own_site: Site) -> None:

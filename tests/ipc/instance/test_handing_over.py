@@ -20,6 +20,7 @@ from shmbroker.ipc.instance.lock.record import Record
 from shmbroker.ipc.instance.lock.sql_lock import SqlLock
 from shmbroker.ipc.paging.pager import Pager
 from tests.ipc.instance.conftest import Make
+from tests.ipc.instance.test_pair import eventually, is_announced
 from tests.support.runs import PATIENCE_SECONDS, Run
 
 READY = ["pages end", "nothing is ready", "says handed over"]
@@ -136,3 +137,28 @@ def test_who_dies_or_hangs_before_its_last_frame_is_replaced(
     lock: LiveLock = backup.lock()
     assert lock.record().epoch == 2
     lock.close()
+
+
+def test_a_question_of_before_is_removed_before_anybody_else_can_ask(make: Make) -> None:
+    """It has one name: who removes it later removes that of the next one who is announced."""
+    live, backup = make("a").start().becomes("live"), make("b", "backup")
+    steps = backup.folder / "steps"
+
+    def noted(step: str) -> Callable[..., object]:
+        def note(*_: object) -> None:
+            with steps.open("a") as file:
+                file.write(f"{step}\n")
+
+        return note
+
+    def watched() -> None:
+        for lock in (FileLock, SqlLock):
+            before(lock, "failback_done", noted("removed"))
+            before(lock, "release_announced", noted("the next one is announced"))
+
+    backup.before = watched
+    is_announced(backup.start())
+    live.kill()
+    backup.becomes("live")
+    eventually(lambda: len(steps.read_text().splitlines()) == 2)
+    assert steps.read_text().splitlines() == ["removed", "the next one is announced"]

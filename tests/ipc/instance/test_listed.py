@@ -16,7 +16,6 @@ import shmbroker
 from shmbroker.ipc.instance import listed
 from shmbroker.ipc.instance.config.config import configured
 from shmbroker.ipc.instance.log import Log
-from shmbroker.ipc.instance.status import RUN
 
 
 def test_one_that_cannot_be_made_stops_no_other(vhost: str, tmp_path: Path) -> None:
@@ -34,7 +33,7 @@ def test_one_that_cannot_be_made_stops_no_other(vhost: str, tmp_path: Path) -> N
 
 def test_settings_by_pattern_change_with_the_configuration(vhost: str, tmp_path: Path) -> None:
     config = configured(tmp_path, {"instance.vhost": vhost})
-    (tmp_path / RUN).mkdir()
+    config.store.mkdir()
 
     def put(**settings: Any) -> dict[str, dict[str, Any]]:
         wanted = {pattern.replace("_", "."): each for pattern, each in settings.items()}
@@ -59,6 +58,21 @@ def test_settings_by_pattern_change_with_the_configuration(vhost: str, tmp_path:
         assert put().keys() == {"b", "own"}
 
 
+def test_settings_by_pattern_change_with_the_configuration_of_whoever_is_live_next(
+    vhost: str, tmp_path: Path
+) -> None:
+    """Its file was changed before it took over the vhost."""
+    log, store = Log(tmp_path / "log", "a"), tmp_path / "store"
+    store.mkdir()
+    with shmbroker.connect(f"shm://{vhost}", create=True) as broker:
+        for name, delay in (("one", 3.0), ("two", 5.0), ("one", 7.0)):
+            given = {"instance.vhost": vhost, "store.path": str(store)}
+            config = configured(tmp_path / name, given)
+            settings = {"orders": {"redistribution_delay": delay}}
+            listed._make(replace(config, settings=settings), log)
+            assert [each.settings for each in broker.patterns()] == [settings["orders"]]
+
+
 def test_a_pattern_that_is_refused_keeps_no_queue_from_being_made(
     vhost: str, tmp_path: Path
 ) -> None:
@@ -66,7 +80,7 @@ def test_a_pattern_that_is_refused_keeps_no_queue_from_being_made(
         configured(tmp_path, {"instance.vhost": vhost}), queues=("orders",),
         settings={"orders": {"confirm_replicas": 99}},
     )  # fmt: skip
-    (tmp_path / RUN).mkdir()
+    config.store.mkdir()
     with shmbroker.connect(f"shm://{vhost}", create=True) as broker:
         listed._make(config, Log(tmp_path / "log", "a"))
         assert [each.name for each in broker.queues()] == ["orders"]
@@ -85,7 +99,7 @@ def test_what_was_read_last_is_carried_out_last(
 
     monkeypatch.setattr(listed, "threading", SimpleNamespace(Thread=thread))
     config, log = configured(tmp_path, {"instance.vhost": vhost}), Log(tmp_path / "log", "a")
-    (tmp_path / RUN).mkdir()
+    config.store.mkdir()
     with shmbroker.connect(f"shm://{vhost}", create=True) as broker:
         for ttl in (60, 30):
             listed.make_in_background(replace(config, settings={"orders": {"ttl": ttl}}), log)

@@ -7,12 +7,20 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from shmbroker.ipc.instance import creation, ordering, status
+import pytest
+
+from shmbroker.ipc.base.errors import Untrusted
+from shmbroker.ipc.instance import creation, ordering, process, reloading, status
 from shmbroker.ipc.instance.instance import Instance
 from shmbroker.ipc.instance.whole import write_whole
+from tests.ipc.instance.conftest import Make
+from tests.ipc.instance.test_pair import eventually
+from tests.support.other_user import OTHER
+from tests.support.runs import PATIENCE_SECONDS, Run
 from tests.support.stopped import stop
 
 ORDERS = """
@@ -72,3 +80,39 @@ def test_who_gives_an_order_and_stands_still_holds_up_nobody_for_ever(tmp_path: 
         finally:
             other.kill()
     sign.close()
+
+
+def test_who_is_not_the_user_of_the_broker_orders_nothing_and_leaves_nothing(
+    tmp_path: Path,
+) -> None:
+    """Root, say: the broker could not read it."""
+    sign = status.Sign(tmp_path)
+    sign.show(status.Status("live", process=process.this()))
+    run = tmp_path / status.RUN
+    for path in (run, run / "status"):
+        os.chown(path, OTHER, OTHER)
+    there = set(run.iterdir())
+    assert not ordering.asked_to_show(tmp_path, "programs", 0)
+    with pytest.raises(Untrusted, match=f"user {OTHER}"):
+        reloading.asked(tmp_path, 0)
+    assert set(run.iterdir()) == there
+    sign.close()
+
+
+def is_told(run: Run, path: Path) -> bool:
+    return any(str(path) in line.get("why", "") for line in run.said())
+
+
+@pytest.mark.parametrize("locked", ["file"], indirect=True)
+def test_what_cannot_be_read_in_run_ends_no_broker(make: Make) -> None:
+    run = make("a").start().becomes("live")
+    asked = {ordering.ORDER: ordering.SIGNAL, reloading.ASKED: signal.SIGHUP}
+    for name, tells in asked.items():
+        path = run.folder / status.RUN / name
+        write_whole(path, {"id": "1"})
+        os.chown(path, OTHER, OTHER)
+        status.signalled(run.folder, tells, 0)
+        eventually(partial(is_told, run, path))
+    assert reloading.asked(run.folder, PATIENCE_SECONDS) is not None
+    assert ordering.asked_to_show(run.folder, "programs", PATIENCE_SECONDS)
+    assert run.stop() == 0

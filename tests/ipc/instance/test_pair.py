@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import socket
 import threading
 import time
@@ -15,11 +16,13 @@ import pytest
 
 import shmbroker
 from shmbroker.ipc.broker.journaler import begin_restoring
+from shmbroker.ipc.broker.restoring import Progress, Restoring
 from shmbroker.ipc.instance import status
 from shmbroker.ipc.instance.config.config import load
 from shmbroker.ipc.instance.instance import Instance
 from shmbroker.ipc.instance.lock import record
 from shmbroker.ipc.instance.lock.file_lock import FileLock
+from shmbroker.ipc.journal.replay import Replay
 from shmbroker.ipc.vhost import vhost as vhosts
 from tests.ipc.instance.conftest import Make
 from tests.support.runs import PATIENCE_SECONDS, Run, Settings
@@ -202,6 +205,37 @@ def test_a_copied_store_is_refused(make: Make) -> None:
     live.start(moved=True).becomes("live")
 
 
+def restores_for_ever() -> None:
+    def replay(restoring: Restoring, replay: Replay, progress: Progress) -> None:
+        while True:
+            progress(0, 1)
+
+    setattr(Restoring, "replay", replay)  # noqa: B010  # mypy knows that it is another one
+
+
+def test_a_second_stop_ends_one_that_restores_and_the_next_start_has_everything(
+    make: Make, vhost: str
+) -> None:
+    run = make("a").start().becomes("live")
+    put(vhost, b"1", b"2")
+    run.stop()
+    vhosts.delete(vhost)
+    run.before = restores_for_ever
+    process = run.start().becomes("restoring").process
+    assert process is not None
+
+    def is_stopped() -> bool:  # again: two signals that come at once are one
+        process.send(signal.SIGTERM)
+        return process.has_ended(0.1)
+
+    eventually(is_stopped)
+    assert run.ends() == 0
+    assert run.status.state == "stopped"
+    run.before = lambda: None
+    run.start().becomes("live")
+    assert bodies(vhost) == [b"1", b"2"]
+
+
 # --- what is asked before -------------------------------------------------------------------------
 
 
@@ -215,6 +249,20 @@ def test_a_command_may_say_no(make: Make) -> None:
     assert backup.why("on-promote refused") == "it ended with 3"
     live.start().becomes("live")
     assert backup.events().count("promoting") == 1, "it was not asked again and again"
+
+
+def test_the_next_backup_takes_over_when_a_command_has_said_no(make: Make) -> None:
+    """However late it comes to that: whoever has said no is not announced before it."""
+    live = make("a").start().becomes("live")
+    refuses = is_announced(make("b", "backup", on_promote=["/bin/sh", "-c", "exit 3"]).start())
+    takes = make("c", "backup").start().becomes("passive")
+    assert takes.process is not None
+    takes.process.stop()
+    live.kill()
+    eventually(lambda: "on-promote refused" in refuses.events())
+    refuses.becomes("passive")
+    takes.process.go_on()
+    takes.becomes("live")
 
 
 def test_a_command_that_says_yes_knows_what_it_is_about(make: Make, vhost: str) -> None:

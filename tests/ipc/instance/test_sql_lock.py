@@ -259,10 +259,10 @@ def test_failback_is_asked_by_who_is_announced(make: Make) -> None:
     live, original, other = make(), make(), make()
     assert live.try_live()
     live.write(Record(3, LIVE))
-    other.ask_failback(3)
+    assert not other.ask_failback(3)
     assert not live.is_failback_asked(3)
     original.wait_announced()
-    original.ask_failback(3)
+    assert original.ask_failback(3)
     while not live.is_failback_asked(3):
         next_news(live, News.CHANGED)
     assert not live.is_failback_asked(4)
@@ -375,6 +375,21 @@ def test_while_the_database_is_gone_it_says_so_once_and_ends_in_time(
     assert lock.try_live()
 
 
+def test_a_database_that_fails_behind_a_record_is_as_one_that_fails_before(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = make()
+    assert lock.try_live()
+
+    def fails() -> dict[str, lease_table.Seen]:
+        raise lock.address.failed("it has ended")
+
+    with lock._talking:
+        monkeypatch.setattr(lock._asked(), "look", fails)
+        with pytest.raises(Replaced, match="it has ended"):
+            lock.write(Record(1, LIVE))
+
+
 def test_a_short_restart_of_the_database_is_not_felt(make: Make, postgres: Postgres) -> None:
     lock = make(sql_renew="100ms", sql_expiration="1h")
     assert lock.try_live()
@@ -395,6 +410,30 @@ def test_a_database_that_says_nothing_is_not_waited_for(make: Make, postgres: Po
     finally:
         postgres.go_on()
     next_news(lock, News.REACHABLE)
+
+
+def test_rows_that_are_gone_for_a_while_are_found_again(
+    make: Make, sql: psycopg.Connection[tuple[object, ...]]
+) -> None:
+    """Somebody restores the table, say."""
+    one, two = make(), make(sql_renew="50ms", sql_expiration="1h")
+    assert one.try_live()
+    one.write(Record(1, LIVE))
+    waits = in_background(two.wait_live)
+    columns = "node, place, holder, until, epoch, told"
+    rows = sql.execute(
+        f"DELETE FROM shmbroker_lease WHERE node = %s RETURNING {columns}", [node_of(one)]
+    ).fetchall()
+    assert "has lost the rows" in next_news(two, News.UNREACHABLE).why
+    with sql.transaction(), sql.cursor() as cursor:
+        cursor.executemany(
+            f"INSERT INTO shmbroker_lease ({columns}) VALUES (%s, %s, %s, %s, %s, %s)", rows
+        )
+    next_news(two, News.REACHABLE)
+    assert two.record() == Record(1, LIVE)
+    assert not waits.is_set()
+    sql.execute("UPDATE shmbroker_lease SET holder = NULL WHERE node = %s", [node_of(one)])
+    assert waits.wait(PATIENCE_SECONDS)
 
 
 # --- what is refused ------------------------------------------------------------------------------

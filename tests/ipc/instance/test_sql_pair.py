@@ -5,16 +5,29 @@ What does not depend on time is in test_pair.py, for both kinds of lock.
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import threading
 from collections.abc import Callable
+from itertools import chain, repeat
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import shmbroker
+from shmbroker.ipc.base.errors import Replaced
 from shmbroker.ipc.instance import status
+from shmbroker.ipc.instance.backup import take
+from shmbroker.ipc.instance.config.config import load
+from shmbroker.ipc.instance.live import Live
+from shmbroker.ipc.instance.lock.record import LIVE, Record
 from shmbroker.ipc.instance.lock.sql_lock import SqlLock
+from shmbroker.ipc.instance.machine import Machine, Options, State
+from shmbroker.ipc.instance.restoration import restore
+from shmbroker.ipc.vhost import vhost as vhosts
 from tests.ipc.instance.conftest import Make, leased
 from tests.ipc.instance.test_pair import bodies, eventually, is_announced, put
 from tests.support.postgres import PASSWORD, Postgres
@@ -149,6 +162,47 @@ def test_without_its_database_a_live_ends_in_time_and_comes_back(
     assert live.events().count("lost the lease") == 1
 
 
+def test_a_backup_whose_lease_runs_out_while_its_command_runs_does_not_take_over(
+    make: Make, postgres: Postgres, tmp_path: Path
+) -> None:
+    """Somebody else may be live by then: it waits again, and asks again."""
+    blocks = tmp_path / "blocks"
+    os.mkfifo(blocks)
+    command = ["/bin/sh", "-c", f"mkdir {tmp_path}/asked && cat {blocks}; true"]
+    live = make("a").start().becomes("live")
+    backup = make("b", "backup", on_promote=command, on_promote_timeout="60s").start()
+    is_announced(backup)
+    live.kill()
+    backup.becomes("promoting")
+    postgres.pause()
+    try:
+        backup.becomes("passive")
+    finally:
+        postgres.go_on()
+    assert "lost the lease" in backup.events()
+    backup.becomes("live")
+    blocks.write_text("")
+    assert backup.stop() == 0
+
+
+def test_who_has_no_lease_any_more_touches_nothing_of_the_next_live() -> None:
+    live: Any = SimpleNamespace(lock=SimpleNamespace(is_held=False))
+    with pytest.raises(Replaced, match="before it took over"):
+        Live._take_over(live)
+
+
+def test_a_command_that_was_asked_about_a_former_live_says_nothing_about_the_next_one() -> None:
+    machine = Machine(Options("backup", has_command=True))
+    former = Record(2, LIVE)
+    for step in (machine.start(), machine.announced(former), machine.locked(former)):
+        list(step)
+    backup: Any = SimpleNamespace(
+        machine=machine, lock=SimpleNamespace(record=lambda: former)
+    )
+    Live._answered(backup, 1, None)
+    assert machine.state == State.PROMOTING
+
+
 def test_a_live_goes_on_while_its_database_is_restarted(
     make: Make, postgres: Postgres, locked: Settings, publisher: Callable[[], Publisher]
 ) -> None:
@@ -224,6 +278,47 @@ def test_a_store_that_others_lock_in_another_way_is_refused(make: Make, locked: 
     assert 'has lock = "sql", and store.lock is "file"' in live.errors()
     live.start(moved=True).becomes("live")
     assert live.status.epoch == 2
+
+
+def answers_the_second_time() -> None:
+    """As a database that is restarted just now."""
+    asks, tries = SqlLock.ask_failback, chain((False,), repeat(True))
+
+    def ask(lock: SqlLock, epoch: int) -> bool:
+        return asks(lock, epoch) if next(tries) else False
+
+    setattr(SqlLock, "ask_failback", ask)  # noqa: B010  # mypy knows that it is another one
+
+
+def test_an_original_asks_for_its_role_until_the_database_has_heard_of_it(make: Make) -> None:
+    live = make("a").start().becomes("live")
+    backup = is_announced(make("b", "backup").start())
+    live.kill()
+    backup.becomes("live")
+    live.before = answers_the_second_time
+    live.start().becomes("live")
+    assert "asked for the role back" in live.events()
+
+
+def test_a_restored_store_does_not_go_on_with_the_rings_of_before(
+    make: Make, vhost: str, tmp_path: Path
+) -> None:
+    """What was purged since is what somebody wants back."""
+    live = make("a").start().becomes("live")
+    put(vhost, b"1")
+    take(load(live.folder), tmp_path / "backup", None, print)
+    with shmbroker.connect(f"shm://{vhost}") as broker:
+        broker.queue("orders").purge()
+    live.stop()
+    shutil.move(tmp_path / "store" / "journal", tmp_path / "lost")
+    restore(load(live.folder), tmp_path / "backup", new_node=False)
+    assert live.start().ends() == 1
+    assert "shmbroker run DIR --moved" in live.why("failed")
+    assert live.start(moved=True).ends() == 1
+    assert f"shmbroker vhost delete {vhost}" in live.why("failed")
+    vhosts.delete(vhost)
+    live.start().becomes("live")
+    assert bodies(vhost) == [b"1"]
 
 
 def test_epochs_only_grow_while_the_role_goes_to_and_fro(make: Make, vhost: str) -> None:

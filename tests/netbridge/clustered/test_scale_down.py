@@ -13,6 +13,7 @@ import pytest
 
 import shmbroker
 from shmbroker import Broker, Empty, Error, Moved, NotFound, Queue
+from shmbroker.ipc.broker.journaler import Journaler
 from shmbroker.ipc.instance import status
 from shmbroker.ipc.instance.watch import Watch
 from shmbroker.ipc.instance.whole import read_whole
@@ -184,6 +185,11 @@ def test_what_waits_for_a_broker_of_no_cluster_stays(cluster: Cluster, name: str
     assert line["why"] == f"waits for another broker: 1 in queue {name!r}"
 
     cluster["west"].start().becomes("live")
+    still_has(cluster, name)
+
+
+def still_has(cluster: Cluster, name: str) -> None:
+    """West, what waits in this queue."""
     with at(cluster, "west") as west:
 
         def found() -> list[bytes]:  # the queue of a bridge goes back to where it came from
@@ -313,6 +319,32 @@ def test_a_second_stop_ends_it_at_once(cluster: Cluster) -> None:
         names = [each.name for each in west.queues() if each.name.startswith(("$sf.", "orders"))]
         found_here = [body for name in names for body in bodies(west.queue(name))]
     assert sorted(map(int, kept + found_here)) == list(range(300))
+
+
+def test_a_second_stop_when_everything_has_gone_keeps_what_waits_for_others(
+    cluster: Cluster,
+) -> None:
+    """What is still here is looked at when the journal is written, and that takes a while."""
+    name = "$bridge.one.orders"
+    cluster.add("east", **HOPS).start().becomes("live")
+    run = cluster.add("west", **TO_EAST)
+    run.before = is_never_quiet
+    run.start().becomes("live")
+    cluster.sees("west", "east")
+    with at(cluster, "west") as west:
+        west.declare_queue("orders", durable=True).publish(b"moved")
+        west.declare_queue(name, durable=True).publish(b"waits")
+    status.signalled(run.folder, signal.SIGTERM, 0)
+    until_shown(cluster, lambda told: told.get("state") == "done")
+    assert run.stop() == 1, cluster.story()
+    assert run.status.why == "it was stopped before everything was moved"
+    run.before = lambda: None
+    run.start().becomes("live")
+    still_has(cluster, name)
+
+
+def is_never_quiet() -> None:
+    Journaler.quiet = lambda journaler: threading.Event().wait()  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize("victim", ["east", "west"])

@@ -4,24 +4,35 @@ from __future__ import annotations
 
 import errno
 import json
+import multiprocessing
+import os
+import threading
 import tomllib
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from shmbroker import InvalidArgument, NotFound
+from shmbroker import InvalidArgument, NotFound, Untrusted
 from shmbroker.cli.users import Here
+from shmbroker.ipc.instance import status
 from shmbroker.ipc.instance.config import masking
-from shmbroker.ipc.instance.config.config import ConfigError, toml_value
+from shmbroker.ipc.instance.config.config import Config, ConfigError, toml_value
 from shmbroker.ipc.instance.config.edit import Edit
 from shmbroker.ipc.instance.log import Log
+from shmbroker.ipc.instance.status import RUN
+from shmbroker.ipc.instance.store import Store
 from shmbroker.ipc.instance.whole import write_text
 from shmbroker.netbridge.broker.operators import Operators
 from shmbroker.netbridge.config import config
 from shmbroker.netbridge.config import users as module
 from shmbroker.netbridge.config.users import Change, LastAdmin, Users
 from shmbroker.netbridge.serving.orders import USERS
+from tests.cli.command import eventually
+from tests.conftest import vhost_for_a_while
+from tests.support.other_user import OTHER
+from tests.support.runs import Run
 
 FILE = """\
 # of the shop
@@ -275,3 +286,46 @@ def test_a_change_that_fails_is_in_the_log_over_a_link(blocked: Blocked) -> None
     with pytest.raises(NotFound):
         operators.carry_out(given | {"name": "nobody", "roles": ["client"]})
     assert blocked.audit == [("user password", "olga", True)]
+
+
+def test_whoever_is_not_the_user_of_the_broker_changes_nothing(users: Users) -> None:
+    """Root, say: the broker could not read it."""
+    run = users.folder / RUN
+    run.mkdir()
+    os.chown(run, OTHER, OTHER)
+    with pytest.raises(Untrusted, match=f"user {OTHER}"):
+        users.change("shop", Change(password=GOOD))
+    assert text(users) == FILE
+    assert not list(run.iterdir())
+
+
+def test_a_broker_that_is_starting_hears_of_a_change_before_it_is_said_to_be_done(
+    tmp_path: Path,
+) -> None:
+    """It has read its file, and cannot be asked yet."""
+    goes_on, real = multiprocessing.Event(), Store.of
+
+    def later(config: Config, *, moved: bool = False) -> Store:
+        goes_on.wait()
+        return real(config, moved=moved)
+
+    with vhost_for_a_while() as vhost:
+        logins = {f"credentials.{name}.password": GOOD for name in ("olga", "shop")}
+        roles = {f"credentials.{name}.role": "client" for name in ("olga", "shop")}
+        run = Run(tmp_path / "a", vhost, "live", {**logins, **roles})
+        run.before = partial(setattr, Store, "of", later)
+        run.start()
+        try:
+            eventually(lambda: status.is_running(run.folder))
+            users = Users(run.folder, module.reload)
+            removing = threading.Thread(target=users.remove, args=("olga",))
+            removing.start()
+            removing.join(0.3)
+            assert removing.is_alive()
+            goes_on.set()
+            removing.join()
+            assert "reloaded" in run.events()
+            assert run.becomes("live").stop() == 0
+        finally:
+            goes_on.set()
+            run.kill()
