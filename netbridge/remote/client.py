@@ -32,7 +32,7 @@ from shmbroker.netbridge.remote.broken import SessionBroken
 from shmbroker.netbridge.remote.call import MADE_AGAIN, NEVER, OF_DELIVERIES, STANDING, Call, Many
 from shmbroker.netbridge.remote.calls import Calls
 from shmbroker.netbridge.remote.doubt import Doubt
-from shmbroker.netbridge.remote.fate import Fate, remade_at
+from shmbroker.netbridge.remote.fate import Fate, may_be_done, remade_at
 from shmbroker.netbridge.remote.moving import Moving
 from shmbroker.netbridge.remote.options import NO_LIMIT, Mode, SessionOptions
 from shmbroker.netbridge.remote.outcome import End, Outcome, Token, Why
@@ -43,7 +43,7 @@ from shmbroker.netbridge.remote.producing import Producing
 from shmbroker.netbridge.remote.standing import made_again
 from shmbroker.netbridge.remote.travelling import Travelling
 from shmbroker.netbridge.remote.voided import Voided
-from shmbroker.netbridge.wire.frame import Attach, Attached, Command, Delivery, Frame, Result, Seen
+from shmbroker.netbridge.wire.frame import Attach, Attached, Delivery, Frame, Result, Seen
 from shmbroker.netbridge.wire.words import Level, Verb
 
 WAITING_MEMORY: Final = 64 << 20
@@ -175,8 +175,9 @@ class Client:
             call.full_at = now + call.wait_ms / 1000
         if (many := call.many) is not None:
             call.is_behind, many.has_begun = many.has_begun, True
-            if many.failed is not None:
-                self.finish(call, many.failed)
+            if (failed := many.failed) is not None:
+                is_new = not call.repeated
+                self.finish(call, failed if is_new else self.doubt.given_up(call, failed.why))
                 return self._done()
         self._call(call, now)
         return self._done()
@@ -232,7 +233,7 @@ class Client:
         if call.verb in OF_DELIVERIES and not self._may_settle(call):
             return
         if self.phase in OVER:
-            self.finish(call, Outcome(End.FAILED, Why.CLOSED))
+            self.finish(call, self.doubt.given_up(call, Why.CLOSED))
             return
         if call.verb is Verb.LEAVE:
             self._leave(call.target)
@@ -258,9 +259,14 @@ class Client:
         return True
 
     def _leave(self, target: int) -> None:
-        self.standing.pop(target, None)
+        """A producer of which something is unknown stays one of the sessions to come."""
         self.consumers.pop(target, None)
-        self.producers.pop(target, None)
+        producing = self.producers.get(target)
+        if producing is not None:
+            producing.is_open = False
+        if producing is None or not (producing.unknown or self.calls.is_said_again(target)):
+            self.standing.pop(target, None)
+            self.producers.pop(target, None)
 
     # --- connecting ---------------------------------------------------------------------------
 
@@ -431,21 +437,9 @@ class Client:
         return producing.may_publish(call)
 
     def _say_call(self, call: Call) -> None:
-        command = Command(
-            number=call.number,
-            verb=Verb.PUBLISH_BEHIND if call.is_behind else call.verb,
-            target=call.generation if call.verb in OF_DELIVERIES else call.target,
-            value=call.value,
-            count=call.count,
-            demand=call.demand,
-            wait_ms=call.wait_left(self.now),
-            repeated=call.repeated,
-            seen=self.seen,
-            more=False,
-            body=call.body,
-        )
         self.unsaid = 0
         call.node = call.node or self.node
+        command = call.command(self.seen, self.now)
         self.did += map(Say, parted(command, self.options.frame_bytes))
 
     def _say(self, frame: Frame) -> None:
@@ -550,6 +544,7 @@ class Client:
         if call.verb is Verb.PRODUCER and not call.is_abandoned:
             producing = self.producers.setdefault(call.target, Producing())
             producing.next = max(producing.next, frame.value + 1)
+            producing.is_open = True
         elif call.verb is Verb.CONSUMER and not call.is_abandoned:
             flow = Prefetched(call.target, call.value, self.options.prefetch_bytes)
             flow = self.consumers.setdefault(call.target, flow)
@@ -590,6 +585,8 @@ class Client:
             self._dealt_with(call.settles)  # the broker has given them back
             if frame.code == ENDED:  # it has no mark: another node need not have it
                 why = Why.ROLLED_BACK if call.node == self.node else Why.CLOSED
+        elif may_be_done(call, self.node, self.producers.get(call.target)):
+            why = Why.CLOSED
         answer = frame.code, frame.value, Level.SHM, frame.body
         if frame.code == UNCONFIRMED or why is Why.CLOSED:
             outcome = Outcome(End.UNKNOWN, why, *answer, self.doubt.begin(call))
