@@ -135,8 +135,9 @@ class ProgramLink(Link):
             return
         for each in told:
             self.epochs[each.id] = max(each.epoch, self.epochs.get(each.id, 0))
+        is_news = self.topology.take(told)
         self._speaker.learns(told)
-        if self.topology.take(told):
+        if is_news:
             self._given = self._given or self._plan.listed
             self._offer(was_read=False)
 
