@@ -40,7 +40,7 @@ from shmbroker.netbridge.remote.parts import Assembly, parted
 from shmbroker.netbridge.remote.phase import OVER, RECOVERING, Phase
 from shmbroker.netbridge.remote.prefetched import Prefetched
 from shmbroker.netbridge.remote.producing import Producing
-from shmbroker.netbridge.remote.standing import made_again
+from shmbroker.netbridge.remote.standing import made_again, opened
 from shmbroker.netbridge.remote.travelling import Travelling
 from shmbroker.netbridge.remote.voided import Voided
 from shmbroker.netbridge.wire.frame import Attach, Attached, Delivery, Frame, Result, Seen
@@ -540,17 +540,7 @@ class Client:
     def _made(self, call: Call, frame: Result, now: float) -> None:
         """What follows from an answer that is ok."""
         if call.verb in STANDING and not call.is_abandoned:
-            self.standing[call.target] = call
-        if call.verb is Verb.PRODUCER and not call.is_abandoned:
-            producing = self.producers.setdefault(call.target, Producing())
-            producing.next = max(producing.next, frame.value + 1)
-            producing.is_open = True
-        elif call.verb is Verb.CONSUMER and not call.is_abandoned:
-            flow = Prefetched(call.target, call.value, self.options.prefetch_bytes)
-            flow = self.consumers.setdefault(call.target, flow)
-            self._say(flow.telling())
-            if call.place is not None:
-                call.place.opened(frame.body)
+            opened(self, call, frame)
         elif call.verb is Verb.COMMIT:
             self._dealt_with(call.settles)
         elif call.verb is Verb.DECLARE and call.is_internal and self.moving.has_found():

@@ -15,6 +15,7 @@ import pytest
 
 import shmbroker
 from shmbroker import DeliveryRevoked
+from shmbroker.ipc.request.return_address import say_node
 from shmbroker.ipc.sink.sink import Sink
 from shmbroker.netbridge.client import queue as module
 from shmbroker.netbridge.serving.destination import origin_of
@@ -96,6 +97,19 @@ def test_what_was_deleted_does_not_come_again(site: tuple[Site, Service]) -> Non
         assert [each.name for each in broker.subscriptions()] == ["kept"]
         names = {each.name for each in broker.queues()}
         assert [each.name in names for each in temporary] == [False, True]
+
+
+def test_a_temporary_queue_keeps_its_name_at_another_node(site: tuple[Site, Service]) -> None:
+    served, service = site
+    say_node(served.broker, "town", b"e" * 16)
+    with connected(served) as broker:
+        replies = broker.temporary_queue(slots=16)
+        for node in (b"w" * 16, b"n" * 16):
+            say_node(served.broker, "town", node)
+            made_again(service, broker)
+            replies.publish(b"a reply")
+            assert replies.receive(timeout=PATIENCE) == b"a reply"
+        assert [each.name for each in broker.queues()] == [replies.name]
 
 
 def test_a_producer_that_could_not_be_made_again_is_opened_with_the_next_message(
