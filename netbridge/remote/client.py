@@ -31,6 +31,7 @@ from shmbroker.netbridge.remote.body import raised, why_ended
 from shmbroker.netbridge.remote.broken import SessionBroken
 from shmbroker.netbridge.remote.call import MADE_AGAIN, NEVER, OF_DELIVERIES, STANDING, Call, Many
 from shmbroker.netbridge.remote.calls import Calls
+from shmbroker.netbridge.remote.closing import Closing
 from shmbroker.netbridge.remote.doubt import Doubt
 from shmbroker.netbridge.remote.fate import Fate, may_be_done, remade_at
 from shmbroker.netbridge.remote.moving import Moving
@@ -76,7 +77,7 @@ class Client:
         self.travelling = Travelling(self)
         self.assembly = Assembly(options.message_bytes)
         self.unsaid = 0
-        self.moving = Moving(self)
+        self.moving, self.closing = Moving(self), Closing(self)
         self.now = 0.0
         """When something was called, or has come, or was due."""
         self.did: list[Action] = []
@@ -148,20 +149,21 @@ class Client:
             self.gives_up(Event.FAILOVER_FAILED, "reconnect-deadline")
         for call in self.calls.late(now):
             self.voided.abandon(call, Why.LATE)
+        self.closing.look(now)
         self.moving.look(now)
         return self._done()
 
     @property
     def deadline(self) -> float:
         until = self.until if self.phase in RECOVERING else NEVER
-        return min(until, self.calls.deadline, self.moving.due)
+        return min(until, self.calls.deadline, self.moving.due, self.closing.due)
 
     def close(self, now: float) -> list[Action]:
         """In good order, behind all that was called before."""
         if self.phase in OVER:
             self.phase = Phase.CLOSED
         else:
-            self.voided.takes_no_more()
+            self.closing.begin(now)
             self._call(Call(self.next_id(), Verb.END, is_internal=True), now)
         return self._done()
 
@@ -232,7 +234,7 @@ class Client:
             return
         if call.verb in OF_DELIVERIES and not self._may_settle(call):
             return
-        if self.phase in OVER:
+        if self.phase in OVER or self.closing.refuses(call):
             self.finish(call, self.doubt.given_up(call, Why.CLOSED))
             return
         if call.verb is Verb.LEAVE:
@@ -372,6 +374,7 @@ class Client:
         if self.phase is not Phase.REMAKING or self._is_making:
             return
         self.phase = Phase.UP
+        self.closing.hears(self.now)
         self.until = NEVER
         self.did.append(StopConnecting())
         if self.is_recovering:
@@ -500,6 +503,7 @@ class Client:
         call = self.calls.answered(frame.call)
         if call is None:
             raise SessionBroken(f"{frame.call} is answered, and was not asked")
+        self.closing.hears(now)
         if call.verb is Verb.GET and frame.code > OK and self.moving.is_leaving:
             self.calls.put(call)
             return
