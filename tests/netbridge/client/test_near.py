@@ -19,9 +19,13 @@ from shmbroker import ConnectionClosed, NotLocal, Unconfirmed
 from shmbroker.ipc.instance.moving import moves
 from shmbroker.ipc.instance.process import memory
 from shmbroker.netbridge.remote.topology import Node
+from shmbroker.netbridge.security.credential import Credential
+from shmbroker.netbridge.security.curve import public_of
+from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.serving.audience import Audience
+from shmbroker.netbridge.wire.words import OF_PROGRAMS
 from tests.conftest import vhost_for_a_while
-from tests.support.serving import Site
+from tests.support.serving import KEY, Site
 
 LOGIN: dict[str, Any] = {"user": "site", "password": "correct horse battery"}
 PATIENCE = 60.0
@@ -255,6 +259,27 @@ def test_who_takes_is_told_that_the_program_closes_or_drains(two: list[Site]) ->
                 getattr(broker, verb)()
                 with pytest.raises(ConnectionClosed):
                     taking.result(PATIENCE)
+
+
+def test_a_member_that_is_told_of_has_the_key_of_who_tells(two: list[Site]) -> None:
+    """Of a user whose password is not that of the acceptor's key."""
+    first, second = two
+    password = "another correct horse"
+    for each in two:
+        each.of = Credential("olga", "olga", tuple(OF_PROGRAMS), (Stretched("olga", password),))
+    where = [f"tcp://127.0.0.1:{each.port}" for each in two]
+    with ExitStack() as serving, second.served():
+        audience = serving.enter_context(first.served())
+        audience.tell([Node(NODE, 0, "broker", where[0], (where[1],))])
+        key = public_of(KEY.listening).hex()
+        uri = f"failover:({where[0]}?key={key})?startup-max-reconnect-attempts=-1"
+        with shmbroker.connect(uri, user="olga", password=password) as broker:
+            queue = broker.declare_queue("q")
+            becomes(lambda: len(broker.topology()) == 2)
+            second.broker.declare_queue("q")
+            serving.close()
+            queue.publish(b"there", timeout=PATIENCE)
+            assert second.broker.queue("q").receive(timeout=60) == b"there"
 
 
 def test_what_is_opened_while_the_place_changes_is_of_where_it_was_opened(
