@@ -9,7 +9,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -35,7 +34,7 @@ from shmbroker.netbridge.plan.plan import Plan
 from shmbroker.netbridge.plan.plans import REFUSED_RETRY, Draft, drafts
 from shmbroker.netbridge.plan.terms import Owner
 from shmbroker.netbridge.plan.text import heard, parse
-from shmbroker.netbridge.plan.uri import Member, Single
+from shmbroker.netbridge.plan.uri import PIN, Member, Single
 from shmbroker.netbridge.security.credential import Credential, Credentials, KeyPair
 from shmbroker.netbridge.security.curve import new_pair, public_of
 from shmbroker.netbridge.security.proof import CHALLENGE_BYTES, Channel, NearEnd
@@ -338,7 +337,7 @@ class Link(Closable):
             self._connection = None
             self._passive[connection.member] = connection
             where = heard(live)
-            named = where and replace(where, vhost=connection.member.vhost, values=())
+            named = where and connection.member.tells_of(where)
             now = time.monotonic()
             why = f"{Refusal.PASSIVE.value}: {end.machine.why_passive}"
             why += f", and {live} is live" if live else ""
@@ -473,7 +472,7 @@ class _Connection:
     def open(self, attempt: int) -> None:
         link, thread = self._link, self._thread
         pair = (link.pair.public, link.pair.secret) if link.pair else new_pair()
-        pin = dict(self.member.values).get("key")
+        pin = dict(self.member.values).get(PIN)
         far = bytes.fromhex(pin) if pin else public_of(self._keys.listening)
         proofs = NearEnd(
             link.credential, self._keys, Channel(pair[0], far),

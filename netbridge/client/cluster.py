@@ -118,11 +118,8 @@ class Cluster:
         known = {each.place[:2] for each in self._given}
         first = next(iter(self._given), Single(""))
         values = tuple(each for each in first.values if each[0] in OF_LINKS)
-        told = [
-            replace(each, vhost=first.vhost, values=values)
-            for each in lives
-            if each.place[:2] not in known
-        ]
+        told = [first.tells_of(each) for each in lives if each.place[:2] not in known]
+        told = [replace(each, values=(*values, *each.values)) for each in told]
         return [*serving, *told] or self._given
 
     def _chosen(self, members: list[Single]) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Final, Protocol
 
 from shmbroker.netbridge.carrier.end import End
@@ -15,7 +14,7 @@ from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.plan.plans import Draft
 from shmbroker.netbridge.plan.text import heard
-from shmbroker.netbridge.plan.uri import ROOT, Member, Single, singles
+from shmbroker.netbridge.plan.uri import Member, Single, singles
 from shmbroker.netbridge.remote.action import Event
 from shmbroker.netbridge.remote.topology import Node, Topology, unpacked
 from shmbroker.netbridge.security.credential import Credential
@@ -135,8 +134,9 @@ class ProgramLink(Link):
             return
         for each in told:
             self.epochs[each.id] = max(each.epoch, self.epochs.get(each.id, 0))
+        is_news = self.topology.take(told)
         self._speaker.learns(told)
-        if self.topology.take(told):
+        if is_news:
             self._given = self._given or self._plan.listed
             self._offer(was_read=False)
 
@@ -162,12 +162,12 @@ class ProgramLink(Link):
 
     def _known(self, only: bytes | None = None) -> Iterator[Single]:
         """Members of nodes that were told, of all or of one of them."""
-        vhost = self.member.vhost if self.member is not None else ROOT
+        teller = self.member or Single("")
         for node in self.topology.nodes.values():
             for uri in node.uris if only in (None, node.id) else ():
                 found = heard(uri)
                 if found is not None:
-                    yield replace(found, vhost=vhost, values=())
+                    yield teller.tells_of(found)
 
     def became(self, end: End, state: State) -> None:
         super().became(end, state)
@@ -194,13 +194,18 @@ class ProgramLink(Link):
         present, goes_to = self._plan.present, self._goes_to
         self._goes_to = None
         if goes_to is not None:
-            vhost = goes_to.vhost if present is None else present.vhost
-            return (replace(goes_to, vhost=vhost), *(() if present is None else (present,)))
+            there = goes_to if present is None else present.tells_of(goes_to)
+            return self._as_given((there, *(() if present is None else (present,))))
         own = super()._first_after(how)
         if present is not None:
-            own = tuple(replace(each, vhost=present.vhost) for each in own) or (present,)
+            own = tuple(map(present.tells_of, own)) or (present,)
         met = self.met.get(present) if present is not None else None
-        return (*own, *self._known(met.node if met is not None else b""))
+        return self._as_given((*own, *self._known(met.node if met is not None else b"")))
+
+    def _as_given(self, told: tuple[Single, ...]) -> tuple[Single, ...]:
+        """Of those that stand in the list the parameters are known."""
+        given = {each.place: each for each in self.members}
+        return tuple(given.get(each.place, each) for each in told)
 
     def waits(self, end: End, live: str) -> None:
         if self._connection is not None and self._connection.end is end:

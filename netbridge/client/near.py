@@ -15,12 +15,14 @@ from contextlib import suppress
 from functools import wraps
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final
+from weakref import ref
 
+from shmbroker.core.codes import CLOSED
 from shmbroker.ipc.aio import broker as aio
 from shmbroker.ipc.aio.exchange import Exchange
 from shmbroker.ipc.aio.getting import Getting
 from shmbroker.ipc.base.closable import Closable
-from shmbroker.ipc.base.errors import Error, Moved, Unconfirmed
+from shmbroker.ipc.base.errors import ConnectionClosed, Error, Moved, Unconfirmed
 from shmbroker.ipc.connection.broker import SCHEME
 from shmbroker.ipc.connection.broker import connect as connect_local
 from shmbroker.ipc.queue.durable import DurableQueue
@@ -51,25 +53,43 @@ class Place:
         """It could not be opened there."""
         self._again_at = 0.0
         self._lock = threading.Lock()
+        self.is_leaving = False
+        """The program closes it: what ends goes on nowhere."""
 
     def now(self) -> Any:
         with self._lock:
-            if self._session.is_up:
+            if self._session.is_up and not self.is_leaving:
                 self._look(self._session.near)
             local = self._local
             return self.remote if local is None or local.is_closed else local
 
+    def leave_former(self) -> None:
+        """Who waits there hears it, and goes on elsewhere.  Of a broker that was killed nobody
+        else tells them."""
+        with self._lock:
+            if self._local is not None and self._session.is_up:
+                self._stays(self._session.near)
+
+    def has_gone(self, error: ConnectionClosed) -> bool:
+        """It was left because another one serves, or is about to be."""
+        return isinstance(error, Moved) or (error.code == CLOSED and not self.is_leaving)
+
     def _look(self, near: Node | None) -> None:
-        local = self._local
-        if local is not None:
-            if near is not None and local.vhost == near.vhost and not local.is_closed:
-                return
-            self._leave()
+        if self._local is not None and self._stays(near):
+            return
         if near is not None and (near != self._refused or time.monotonic() >= self._again_at):
             try:
                 self._local = self._opens(near.vhost)
             except Error:
                 self._refused, self._again_at = near, time.monotonic() + AGAIN_SECONDS
+
+    def _stays(self, near: Node | None) -> bool:
+        """Where it is; else that is left."""
+        local = self._local
+        stays = near is not None and local.vhost == near.vhost and not local.is_closed
+        if not stays:
+            self._leave()
+        return stays
 
     def _leave(self) -> None:
         local, self._local = self._local, None
@@ -78,6 +98,7 @@ class Place:
 
     def leave(self) -> None:
         with self._lock:
+            self.is_leaving = True
             if self._local is not None:
                 self._leave()
 
@@ -94,7 +115,7 @@ class Thing:
         """What the broker was asked may have happened before it went."""
         return False
 
-    def _made(self, name: str, answer: Any, named: dict[str, Any]) -> Any:
+    def _made(self, name: str, handle: Any, answer: Any, named: dict[str, Any]) -> Any:
         return answer
 
     def __getattr__(self, name: str) -> Any:
@@ -111,10 +132,11 @@ class Thing:
             handle = self._handle()
             try:
                 answer = getattr(handle, name)(*handles(args), **_plainly(named))
-            except Moved as error:
-                answer = self._again(name, handle, error)(*handles(args), **_plainly(named))
+            except ConnectionClosed as error:
+                handle = self._elsewhere(name, handle, error)
+                answer = getattr(handle, name)(*handles(args), **_plainly(named))
             if not isawaitable(answer):
-                return self._made(name, answer, named)
+                return self._made(name, handle, answer, named)
             awaited = self._awaits(name, handle, answer, args, named)
             return Getting(awaited) if name in GETS else awaited
 
@@ -125,50 +147,57 @@ class Thing:
     ) -> Any:
         try:
             made = await answer
-        except Moved as error:
-            made = await self._again(name, handle, error)(*handles(args), **_plainly(named))
-        return self._made(name, made, named)
+        except ConnectionClosed as error:
+            handle = self._elsewhere(name, handle, error)
+            made = await getattr(handle, name)(*handles(args), **_plainly(named))
+        return self._made(name, handle, made, named)
 
-    def _again(self, name: str, handle: Any, error: Moved) -> Any:
-        """The verb elsewhere, if it has certainly not happened; and if there is an elsewhere."""
+    def _elsewhere(self, name: str, handle: Any, error: ConnectionClosed) -> Any:
+        """Where the verb is done, if it has certainly not happened; and if there is an
+        elsewhere."""
+        if not self._place.has_gone(error):
+            raise error
         if self._is_in_doubt(name, handle):
             raise Unconfirmed(f"{name}: {error}") from error
         other = self._handle()
         if other is handle:
             raise error
-        return getattr(other, name)
+        return other
 
     def _consumes(self, told: Any) -> Any:
         """A loop that goes on elsewhere."""
 
         @wraps(told)
         def consume(*args: Any, **named: Any) -> Any:
-            messages = self._handle().consume(*args, **named)
+            handle = self._handle()
+            messages = handle.consume(*args, **named)
             loop = self._loops if hasattr(messages, "__next__") else self._loops_of_asyncio
-            return loop(messages, args, named)
+            return loop(handle, messages, args, named)
 
         return consume
 
-    def _loops(self, messages: Any, args: Any, named: dict[str, Any]) -> Iterator[Any]:
+    def _loops(
+        self, handle: Any, messages: Any, args: Any, named: dict[str, Any]
+    ) -> Iterator[Any]:
         while True:
-            handle = self._handle()
             try:
                 yield from messages
-            except Moved as error:
-                messages = self._again("consume", handle, error)(*args, **named)
+            except ConnectionClosed as error:
+                handle = self._elsewhere("consume", handle, error)
+                messages = handle.consume(*args, **named)
             else:
                 return
 
     async def _loops_of_asyncio(
-        self, messages: Any, args: Any, named: dict[str, Any]
+        self, handle: Any, messages: Any, args: Any, named: dict[str, Any]
     ) -> AsyncIterator[Any]:
         while True:
-            handle = self._handle()
             try:
                 async for each in messages:
                     yield each
-            except Moved as error:
-                messages = self._again("consume", handle, error)(*args, **named)
+            except ConnectionClosed as error:
+                handle = self._elsewhere("consume", handle, error)
+                messages = handle.consume(*args, **named)
             else:
                 return
 
@@ -191,12 +220,12 @@ class NearBroker(Thing, Closable, Closing):
     def _handle(self) -> Any:
         return self._place.now()
 
-    def _made(self, name: str, answer: Any, named: dict[str, Any]) -> Any:
+    def _made(self, name: str, handle: Any, answer: Any, named: dict[str, Any]) -> Any:
         if name in QUEUES:
-            return NearQueue(self, answer, named.get("serializer"))
+            return NearQueue(self, handle, answer, named.get("serializer"))
         if name == "transaction":
             return NearTransaction(answer)
-        return NearExchange(self, answer) if name in EXCHANGES else answer
+        return NearExchange(self, handle, answer) if name in EXCHANGES else answer
 
     def __getattr__(self, name: str) -> Any:
         if name in OF_THE_SESSION or (name.startswith("_") and name != "_place"):
@@ -214,6 +243,7 @@ class NearBroker(Thing, Closable, Closing):
 
     def drain(self, **named: Any) -> Any:
         """The place that serves; the session is closed with it."""
+        self._place.is_leaving = True
         if not self._place.remote._session.way.is_blocking:
             return self._drains(named)
         try:
@@ -233,9 +263,10 @@ class NearBroker(Thing, Closable, Closing):
 
 
 class NearQueue(Thing):
-    def __init__(self, broker: NearBroker, queue: Any, serializer: Any) -> None:
+    def __init__(self, broker: NearBroker, of: Any, queue: Any, serializer: Any) -> None:
+        """`of`: the connection that has opened it."""
         self._broker, self._place = broker, broker._place
-        self._queue, self._of = queue, self._place.now()
+        self._queue, self._of = queue, of
         self._serializer = serializer
         self.name: str = queue.name
 
@@ -293,9 +324,9 @@ class NearTransaction:
 
 
 class NearExchange(Thing):
-    def __init__(self, broker: NearBroker, exchange: Any) -> None:
+    def __init__(self, broker: NearBroker, of: Any, exchange: Any) -> None:
         self._broker, self._place = broker, broker._place
-        self._exchange, self._of = exchange, self._place.now()
+        self._exchange, self._of = exchange, of
         self.name: str = exchange.name
 
     def _handle(self) -> Any:
@@ -338,5 +369,21 @@ def near(remote: Any, name: str | None) -> NearBroker:
         local = connect_local(SCHEME + vhost, name=name)
         return local if remote._session.way.is_blocking else aio.Broker(local)
 
-    remote._session.prefers_memory = True
-    return NearBroker(remote, opens)
+    session: Session = remote._session
+    session.prefers_memory = True
+    made = NearBroker(remote, opens)
+    place, learns = ref(made._place), session.learns
+
+    def looks(*_: object) -> None:
+        """In a thread of its own: to leave waits for what is under way there."""
+        at = place()
+        if at is not None:
+            threading.Thread(target=at.leave_former, name="shmbroker-near", daemon=True).start()
+
+    def learned(nodes: tuple[Node, ...]) -> None:
+        learns(nodes)
+        looks()
+
+    session.listeners.append(looks)
+    session.learns = learned
+    return made

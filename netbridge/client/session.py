@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import count
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from shmbroker.ipc.base.errors import ConnectionClosed, Error, InvalidArgument, MessageTooLarge
 from shmbroker.ipc.base.timeout import Seconds, nanoseconds
@@ -53,6 +53,9 @@ from shmbroker.netbridge.security.credential import Credential
 from shmbroker.netbridge.wire.frame import Body, Frame
 from shmbroker.netbridge.wire.words import Demand, Standing, Verb
 
+if TYPE_CHECKING:
+    from shmbroker.netbridge.client.producing import Producing
+
 NS_PER_MS = 1_000_000
 ID_BYTES = 16
 Listener = Callable[[Event, str], object]
@@ -93,7 +96,7 @@ class Session:
         self.options = options
         self.uri = uri
         self.targets = count(1)
-        self.handles: Mapping[tuple[str, str], object] = {}
+        self.handles: Mapping[tuple[str, str], Producing] = {}
         """Queues and exchanges that the program has opened, by noun and name."""
         self.prefers_memory = False
         """Where it can, its verbs go through shared memory, and what is in hand is not here."""
@@ -528,6 +531,9 @@ class Session:
         if receiver is None:
             if isinstance(action, Hand):  # it has left just now
                 self.give_back(action.generation, action.first, action.messages)
+            elif isinstance(action, Unmade):  # a producer: it is opened with the next message
+                for producing in tuple(self.handles.values()):
+                    producing.forget(target)
         elif isinstance(action, Hand):
             receiver.take(action.generation, action.first, action.messages, action.body)
         elif isinstance(action, Drop):

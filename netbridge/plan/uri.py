@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -15,6 +15,7 @@ ROOT: Final = "/"
 STATIC: Final = "static"
 FAILOVER: Final = "failover"
 MASTERSLAVE: Final = "masterslave"
+PIN: Final = "key"
 
 Values = tuple[tuple[str, Any], ...]
 """Parameters as they were given, by name."""
@@ -60,6 +61,12 @@ class Single:
     def place(self) -> tuple[str, int, str]:
         """Two members with one place are one member."""
         return self.host, self.port, self.vhost
+
+    def tells_of(self, told: Single) -> Single:
+        """As that other one is connected to, of its group: it has its vhost, and its key unless one
+        was told with it."""
+        key = dict(told.values).get(PIN) or dict(self.values).get(PIN)
+        return replace(told, vhost=self.vhost, values=((PIN, key),) if key else ())
 
     def __str__(self) -> str:
         vhost = "" if self.vhost == ROOT else f"/{quote(self.vhost, safe='.-_~')}"

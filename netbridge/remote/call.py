@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from shmbroker.netbridge.remote.options import NO_LIMIT
 from shmbroker.netbridge.remote.outcome import Outcome
 from shmbroker.netbridge.remote.place import Place
-from shmbroker.netbridge.wire.frame import Body
+from shmbroker.netbridge.wire.frame import Body, Command
 from shmbroker.netbridge.wire.words import Demand, Verb
 
 UNSENT = -1
@@ -90,6 +90,22 @@ class Call:
         if self.full_at == NEVER:
             return self.wait_ms
         return max(0, -(-int((self.full_at - now) * 1e6) // 1000))
+
+    def command(self, seen: int, now: float) -> Command:
+        """As it is said now."""
+        return Command(
+            number=self.number,
+            verb=Verb.PUBLISH_BEHIND if self.is_behind else self.verb,
+            target=self.generation if self.verb in OF_DELIVERIES else self.target,
+            value=self.value,
+            count=self.count,
+            demand=self.demand,
+            wait_ms=self.wait_left(now),
+            repeated=self.repeated,
+            seen=seen,
+            more=False,
+            body=self.body,
+        )
 
     @property
     def numbers(self) -> range:

@@ -128,6 +128,11 @@ class Calls:
     def of(self, verb: Verb) -> list[Call]:
         return [call for call in (*self.waiting, *self.sent.values()) if call.verb is verb]
 
+    def is_said_again(self, producer: int) -> bool:
+        """Something of it that an earlier session may have published."""
+        calls = self.of(Verb.PUBLISH)
+        return any(each.repeated and each.target == producer for each in calls)
+
     def find(self, id: int) -> Call | None:
         for call in (*self.waiting, *self.sent.values()):
             if call.id == id and not (call.is_internal or call.is_abandoned):

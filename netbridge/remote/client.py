@@ -31,8 +31,9 @@ from shmbroker.netbridge.remote.body import raised, why_ended
 from shmbroker.netbridge.remote.broken import SessionBroken
 from shmbroker.netbridge.remote.call import MADE_AGAIN, NEVER, OF_DELIVERIES, STANDING, Call, Many
 from shmbroker.netbridge.remote.calls import Calls
+from shmbroker.netbridge.remote.closing import Closing
 from shmbroker.netbridge.remote.doubt import Doubt
-from shmbroker.netbridge.remote.fate import Fate, remade_at
+from shmbroker.netbridge.remote.fate import Fate, may_be_done, remade_at
 from shmbroker.netbridge.remote.moving import Moving
 from shmbroker.netbridge.remote.options import NO_LIMIT, Mode, SessionOptions
 from shmbroker.netbridge.remote.outcome import End, Outcome, Token, Why
@@ -40,10 +41,10 @@ from shmbroker.netbridge.remote.parts import Assembly, parted
 from shmbroker.netbridge.remote.phase import OVER, RECOVERING, Phase
 from shmbroker.netbridge.remote.prefetched import Prefetched
 from shmbroker.netbridge.remote.producing import Producing
-from shmbroker.netbridge.remote.standing import made_again
+from shmbroker.netbridge.remote.standing import made_again, opened
 from shmbroker.netbridge.remote.travelling import Travelling
 from shmbroker.netbridge.remote.voided import Voided
-from shmbroker.netbridge.wire.frame import Attach, Attached, Command, Delivery, Frame, Result, Seen
+from shmbroker.netbridge.wire.frame import Attach, Attached, Delivery, Frame, Result, Seen
 from shmbroker.netbridge.wire.words import Level, Verb
 
 WAITING_MEMORY: Final = 64 << 20
@@ -76,7 +77,7 @@ class Client:
         self.travelling = Travelling(self)
         self.assembly = Assembly(options.message_bytes)
         self.unsaid = 0
-        self.moving = Moving(self)
+        self.moving, self.closing = Moving(self), Closing(self)
         self.now = 0.0
         """When something was called, or has come, or was due."""
         self.did: list[Action] = []
@@ -148,20 +149,21 @@ class Client:
             self.gives_up(Event.FAILOVER_FAILED, "reconnect-deadline")
         for call in self.calls.late(now):
             self.voided.abandon(call, Why.LATE)
+        self.closing.look(now)
         self.moving.look(now)
         return self._done()
 
     @property
     def deadline(self) -> float:
         until = self.until if self.phase in RECOVERING else NEVER
-        return min(until, self.calls.deadline, self.moving.due)
+        return min(until, self.calls.deadline, self.moving.due, self.closing.due)
 
     def close(self, now: float) -> list[Action]:
         """In good order, behind all that was called before."""
         if self.phase in OVER:
             self.phase = Phase.CLOSED
         else:
-            self.voided.takes_no_more()
+            self.closing.begin(now)
             self._call(Call(self.next_id(), Verb.END, is_internal=True), now)
         return self._done()
 
@@ -175,8 +177,9 @@ class Client:
             call.full_at = now + call.wait_ms / 1000
         if (many := call.many) is not None:
             call.is_behind, many.has_begun = many.has_begun, True
-            if many.failed is not None:
-                self.finish(call, many.failed)
+            if (failed := many.failed) is not None:
+                is_new = not call.repeated
+                self.finish(call, failed if is_new else self.doubt.given_up(call, failed.why))
                 return self._done()
         self._call(call, now)
         return self._done()
@@ -230,8 +233,8 @@ class Client:
             return
         if call.verb in OF_DELIVERIES and not self._may_settle(call):
             return
-        if self.phase in OVER:
-            self.finish(call, Outcome(End.FAILED, Why.CLOSED))
+        if self.phase in OVER or self.closing.refuses(call):
+            self.finish(call, self.doubt.given_up(call, Why.CLOSED))
             return
         if call.verb is Verb.LEAVE:
             self._leave(call.target)
@@ -257,9 +260,14 @@ class Client:
         return True
 
     def _leave(self, target: int) -> None:
-        self.standing.pop(target, None)
+        """A producer of which something is unknown stays one of the sessions to come."""
         self.consumers.pop(target, None)
-        self.producers.pop(target, None)
+        producing = self.producers.get(target)
+        if producing is not None:
+            producing.is_open = False
+        if producing is None or not (producing.unknown or self.calls.is_said_again(target)):
+            self.standing.pop(target, None)
+            self.producers.pop(target, None)
 
     # --- connecting ---------------------------------------------------------------------------
 
@@ -365,6 +373,7 @@ class Client:
         if self.phase is not Phase.REMAKING or self._is_making:
             return
         self.phase = Phase.UP
+        self.closing.hears(self.now)
         self.until = NEVER
         self.did.append(StopConnecting())
         if self.is_recovering:
@@ -430,21 +439,9 @@ class Client:
         return producing.may_publish(call)
 
     def _say_call(self, call: Call) -> None:
-        command = Command(
-            number=call.number,
-            verb=Verb.PUBLISH_BEHIND if call.is_behind else call.verb,
-            target=call.generation if call.verb in OF_DELIVERIES else call.target,
-            value=call.value,
-            count=call.count,
-            demand=call.demand,
-            wait_ms=call.wait_left(self.now),
-            repeated=call.repeated,
-            seen=self.seen,
-            more=False,
-            body=call.body,
-        )
         self.unsaid = 0
         call.node = call.node or self.node
+        command = call.command(self.seen, self.now)
         self.did += map(Say, parted(command, self.options.frame_bytes))
 
     def _say(self, frame: Frame) -> None:
@@ -505,6 +502,7 @@ class Client:
         call = self.calls.answered(frame.call)
         if call is None:
             raise SessionBroken(f"{frame.call} is answered, and was not asked")
+        self.closing.hears(now)
         if call.verb is Verb.GET and frame.code > OK and self.moving.is_leaving:
             self.calls.put(call)
             return
@@ -545,16 +543,7 @@ class Client:
     def _made(self, call: Call, frame: Result, now: float) -> None:
         """What follows from an answer that is ok."""
         if call.verb in STANDING and not call.is_abandoned:
-            self.standing[call.target] = call
-        if call.verb is Verb.PRODUCER and not call.is_abandoned:
-            producing = self.producers.setdefault(call.target, Producing())
-            producing.next = max(producing.next, frame.value + 1)
-        elif call.verb is Verb.CONSUMER and not call.is_abandoned:
-            flow = Prefetched(call.target, call.value, self.options.prefetch_bytes)
-            flow = self.consumers.setdefault(call.target, flow)
-            self._say(flow.telling())
-            if call.place is not None:
-                call.place.opened(frame.body)
+            opened(self, call, frame)
         elif call.verb is Verb.COMMIT:
             self._dealt_with(call.settles)
         elif call.verb is Verb.DECLARE and call.is_internal and self.moving.has_found():
@@ -589,6 +578,8 @@ class Client:
             self._dealt_with(call.settles)  # the broker has given them back
             if frame.code == ENDED:  # it has no mark: another node need not have it
                 why = Why.ROLLED_BACK if call.node == self.node else Why.CLOSED
+        elif may_be_done(call, self.node, self.producers.get(call.target)):
+            why = Why.CLOSED
         answer = frame.code, frame.value, Level.SHM, frame.body
         if frame.code == UNCONFIRMED or why is Why.CLOSED:
             outcome = Outcome(End.UNKNOWN, why, *answer, self.doubt.begin(call))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
+from shmbroker.netbridge.remote.body import told
 from shmbroker.netbridge.remote.call import Call
+from shmbroker.netbridge.remote.producing import Producing
 from shmbroker.netbridge.wire.words import Verb
 
 
@@ -47,6 +49,17 @@ def remade_at(node: bytes, call: Call) -> Fate:
     """The session is made again at this node."""
     loss = Loss.REMADE if call.node in (b"", node) else Loss.ELSEWHERE
     return fate(call.verb, call.was_sent or call.repeated, loss)
+
+
+def may_be_done(call: Call, node: bytes, producer: Producing | None) -> bool:
+    """Although this node refuses it: it was said before, and either to another node or to a
+    producer that could not be made again, so nobody has looked at its number."""
+    if not call.repeated or call.is_cancelled or given_up(call) is not Fate.UNKNOWN:
+        return False
+    if call.verb is Verb.PUBLISH and (producer is None or not producer.is_open):
+        return True
+    is_elsewhere = call.node != node
+    return is_elsewhere and not (call.verb is Verb.DECLARE and "opens" in told(call.body))
 
 
 GONE_WITH_ITS_SESSION: Final = {

@@ -12,6 +12,8 @@ from shmbroker.netbridge.remote.outcome import Token
 @dataclass(slots=True)
 class Producing:
     next: int = 1
+    is_open: bool = True
+    """At the broker of this session."""
     unknown: dict[Token, Call] = field(default_factory=dict)
     void: list[range] = field(default_factory=list)
     """Refused: they will not come again, and the broker does not know it yet."""

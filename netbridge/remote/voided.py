@@ -53,11 +53,6 @@ class Voided:
                 self._abandon(each, why)
         self._client.pump()
 
-    def takes_no_more(self) -> None:
-        """The session is to end."""
-        for call in self._client.calls.of(Verb.GET):
-            self.abandon(call, Why.CLOSED)
-
     def _abandon(self, call: Call, why: Why) -> None:
         client = self._client
         if not call.was_sent and call.verb in OF_DELIVERIES:

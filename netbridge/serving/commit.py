@@ -151,6 +151,8 @@ class Commit:
     until: float
     queues: list[Queue] = field(default_factory=list)
     """Whose room it may wait for."""
+    routes: bool = False
+    """It may wait for room behind an exchange, too, of which no bell tells."""
     deliveries: list[int] = field(default_factory=list)
     has_begun: bool = False
     """To settle its deliveries."""
@@ -242,6 +244,7 @@ class Commit:
             self.queues.append(queue)
             self._note([queue])
             return queue
+        self.routes = True
         self._note(queues_behind(broker, name))
         return broker.exchange(name)
 
@@ -259,6 +262,7 @@ class Commit:
         kind = "exchange" if "exchange" in fields else "queue"
         to = self._destination(kind, named(fields, kind))
         self.queues.clear()  # room in a schedule is not waited for
+        self.routes = False
         options = {name: fields[name] for name in SCHEDULING if name in fields}
         if kind == "exchange":
             options.setdefault("key", "")
@@ -310,10 +314,17 @@ class Commit:
             done.answer(self.served, self.command, self.until)
         elif code == UNFINISHED:
             self._wait_for_room(time.monotonic() + AGAIN_SECONDS)
-        elif code == FULL and self.queues and self.until > time.monotonic():
-            self._wait_for_room(self.until)
+        elif code == FULL and (self.queues or self.routes) and self.until > time.monotonic():
+            self._wait_for_room(self._next_try())
         else:
             self.fails(self._of._error(code, "committing"))
+
+    def _next_try(self) -> float:
+        """If no bell rings."""
+        if not self.routes:
+            return self.until
+        self.nap = longer(self.nap)
+        return min(self.until, time.monotonic() + self.nap)
 
     def _wait_for_room(self, until: float) -> None:
         service = self.served.service

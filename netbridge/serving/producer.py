@@ -87,6 +87,7 @@ class Producer:
         if self._falls(command):
             self._refuse(Publish(command, 0.0), self._refused[command.value])
             return
+        self._refused.pop(command.value + command.count, None)  # what is said again may go in
         level = LEVEL_NUMBERS[command.demand]
         self._to.check(level)
         if command.value < 1:

@@ -187,6 +187,10 @@ class Served:
         self.service.does(session, session.done(command.number, code, value, level, body))
 
     def refuse(self, command: Command, error: Error, published: int = 0) -> None:
+        own = self._own
+        if isinstance(error, ConnectionClosed) and own is not None and own.is_closed:
+            self._is_thrown_out(error)
+            return
         code, body = refusal(error)
         self.done(command, code, published, body=body)
 
@@ -300,9 +304,14 @@ class Served:
         self.consumers.pop(target).close()
         self.service.worker.do(partial(self._let_go, target), lambda _: None)
         if isinstance(error, ConnectionClosed):
-            self.service.ends(self.session, str(error))
+            self._is_thrown_out(error)
         else:
             self.service.does(self.session, self.session.ends_consumer(target, ended(error)))
+
+    def _is_thrown_out(self, error: ConnectionClosed) -> None:
+        """Its program makes another session, in which what is not answered is said again."""
+        if not self.session.is_over:
+            self.service.ends(self.session, str(error))
 
     def get(self, command: Command) -> None:
         fields = told(command.body)

@@ -41,6 +41,8 @@ class Site:
     folder: Path
     limits: SessionLimits = SessionLimits()  # noqa: RUF009  # it is frozen
     times: LinkTimes = LinkTimes()  # noqa: RUF009
+    of: Credential = SITE
+    """Whoever may come."""
     port: int = field(default_factory=free_port)
     opened: ExitStack = field(default_factory=ExitStack)
     process: Process | None = None
@@ -58,7 +60,7 @@ class Site:
             ours = Identity(b"b" * 16, os.urandom(16), "broker", Standing.LIVE, 0)
             opened.enter_context(
                 Listener(
-                    thread, f"tcp://127.0.0.1:{self.port}", KEY, Credentials([SITE]), ours,
+                    thread, f"tcp://127.0.0.1:{self.port}", KEY, Credentials([self.of]), ours,
                     roles=OF_PROGRAMS, times=self.times, serves=audience, tell=self._tell,
                 )
             )  # fmt: skip

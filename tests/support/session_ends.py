@@ -46,6 +46,8 @@ class Ends:
     is_up: bool = False
     loses_to_broker: bool = False
     """What the program says does not arrive."""
+    opens: int = 0
+    """What is answered to who opens something."""
     loses_to_program: bool = False
     did: list[Action] = field(default_factory=list)
     broker_did: list[Action] = field(default_factory=list)
@@ -73,7 +75,7 @@ class Ends:
             if isinstance(action, Perform):
                 self.performed.append(action.command)
                 if action.command.verb in STANDING:
-                    self.broker_does(self.session.done(action.command.number, 0))
+                    self.broker_does(self.session.done(action.command.number, self.opens))
             elif isinstance(action, Say) and self.is_up and not self.loses_to_program:
                 self._waiting.append((False, action.frame))
         self._carry()

@@ -1,4 +1,4 @@
-"""Closing: without a limit of calls, and while a call waits for a message."""
+"""Closing: without a limit of calls, and while calls wait for a message, for room, for a reply."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import asyncio
 import math
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 import pytest
 
 import shmbroker
-from shmbroker import ConnectionClosed, aio
+from shmbroker import ConnectionClosed, Unconfirmed, aio
 from shmbroker.netbridge.client import session as module
 from tests.support.client_api import Api, it
 from tests.support.serving import Site
@@ -91,6 +92,31 @@ def test_a_close_ends_a_take_that_waits(api: Api) -> None:
             await asyncio.wait_for(taking, PATIENCE)
 
     api.run(program)
+
+
+@pytest.mark.parametrize("waits_for", ["room", "a reply"])
+def test_a_close_ends_what_waits_and_leaves_what_was_sent_ahead_to_others(
+    served: Site, waits_for: str
+) -> None:
+    with ThreadPoolExecutor() as threads:
+        broker: Any = shmbroker.connect(uri(served), **LOGIN)
+        ahead = broker.declare_queue("ahead")
+        ahead.publish_many([b"1", b"2", b"3"])
+        consuming = ahead.consume(prefetch=100)
+        assert next(consuming).body == b"1"
+        queue = broker.declare_queue("q", slots=8)
+        if waits_for == "room":
+            queue.publish_many([b"x"] * 8)
+        verb = queue.publish if waits_for == "room" else queue.request
+        waiting = threads.submit(verb, b"waits", timeout=None)
+        while not broker._session._client.calls.sent:
+            pass
+        broker.close()
+        with pytest.raises(Unconfirmed):
+            waiting.result(PATIENCE)
+        there = served.broker.queue("ahead")
+        assert there.receive_many(3, timeout=PATIENCE / 2) == [b"1", b"2", b"3"]
+        del consuming
 
 
 @pytest.fixture

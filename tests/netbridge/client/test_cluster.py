@@ -18,6 +18,7 @@ from shmbroker.netbridge.client.cluster import Cluster
 from shmbroker.netbridge.client.connecting import Login, options_of
 from shmbroker.netbridge.plan.text import parse
 from shmbroker.netbridge.remote.options import Mode
+from shmbroker.netbridge.remote.topology import Node
 from tests.support.serving import Site
 
 LOGIN = {"user": "site", "password": "correct horse battery"}
@@ -84,3 +85,14 @@ def test_who_forgets_to_close_leaves_no_thread(served: Site) -> None:
     while network.is_alive():
         assert time.monotonic() < late
         network.join(0.1)
+
+
+def test_who_is_told_of_has_the_key_of_the_first_member_unless_it_has_its_own() -> None:
+    pin, own = 32 * "ab", 32 * "cd"
+    login = Login(f"failover:(tcp://a?key={pin})?load-balancing=first", "site", "x" * 12, None)
+    cluster = Cluster(login, lambda made: made.uri)
+    lives = {b"a": "tcp://a", b"b": "tcp://b", b"c": f"tcp://c?key={own}"}
+    cluster._learns(tuple(Node(id * 16, 0, "", live) for id, live in lives.items()))
+    members = ",".join(f"tcp://{host}:61616?key={key}" for host, key in
+                       (("a", pin), ("b", pin), ("c", own)))  # fmt: skip
+    assert str(cluster.session()).startswith(f"failover:({members})?")

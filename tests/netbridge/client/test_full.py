@@ -215,6 +215,29 @@ def test_a_commit_makes_the_room_that_is_waited_for(api: Api) -> None:
     api.run(_commits)
 
 
+async def _commits_by_an_exchange(api: Api, broker: Any) -> None:
+    queue = await it(broker.declare_queue("q", slots=SLOTS))
+    exchange = await it(broker.declare_exchange("x", "fanout"))
+    await it(broker.bind("x", "q"))
+    await it(queue.publish_many([b"x"] * SLOTS))
+    transaction = broker.transaction()
+    await it(transaction.publish(exchange, b"last"))
+
+    async def commits() -> None:
+        await it(transaction.commit(timeout=PATIENCE))
+
+    begun = beside(api, commits())
+    while api.is_over_link and not (begun.done() or broker._session._client.calls.sent):
+        await asyncio.sleep(0.001)
+    assert await it(queue.receive(timeout=PATIENCE)) == b"x"
+    await result(begun)
+    assert (await it(queue.receive_many(SLOTS, timeout=PATIENCE)))[-1] == b"last"
+
+
+def test_a_commit_waits_for_room_behind_an_exchange(api: Api) -> None:
+    api.run(_commits_by_an_exchange)
+
+
 def tries(monkeypatch: pytest.MonkeyPatch, of: type[Any], verb: str) -> list[None]:
     """One for each call of this."""
     made: list[None] = []
@@ -233,16 +256,20 @@ def over_link(site: Site) -> Broker:
     return shmbroker.connect(f"tcp://127.0.0.1:{site.port}", user="site", password=password)
 
 
+@pytest.mark.parametrize("by_exchange", [False, True])
 def test_room_for_a_part_of_a_transaction_is_not_tried_all_the_time(
-    served: Site, monkeypatch: pytest.MonkeyPatch
+    served: Site, monkeypatch: pytest.MonkeyPatch, by_exchange: bool
 ) -> None:
     made = tries(monkeypatch, Commit, "go_on")
     with over_link(served) as broker:
         queue = broker.declare_queue("q", slots=SLOTS)
         queue.publish_many([b"x"] * (SLOTS - 2))
+        broker.declare_exchange("x", "fanout")
+        broker.bind("x", "q")
+        to = broker.exchange("x") if by_exchange else queue
         transaction = broker.transaction()
         for _ in range(5):
-            transaction.publish(queue, b"y")
+            transaction.publish(to, b"y")
         with pytest.raises(QueueFull):
             transaction.commit(timeout=1.0)
         assert len(queue) == SLOTS - 2

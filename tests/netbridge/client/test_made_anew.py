@@ -15,7 +15,10 @@ import pytest
 
 import shmbroker
 from shmbroker import DeliveryRevoked
+from shmbroker.ipc.request.return_address import say_node
+from shmbroker.ipc.sink.sink import Sink
 from shmbroker.netbridge.client import queue as module
+from shmbroker.netbridge.serving.destination import origin_of
 from shmbroker.netbridge.serving.service import Service
 from tests.support.serving import Site
 
@@ -96,6 +99,44 @@ def test_what_was_deleted_does_not_come_again(site: tuple[Site, Service]) -> Non
         assert [each.name in names for each in temporary] == [False, True]
 
 
+def test_a_temporary_queue_keeps_its_name_at_another_node(site: tuple[Site, Service]) -> None:
+    served, service = site
+    say_node(served.broker, "town", b"e" * 16)
+    with connected(served) as broker:
+        replies = broker.temporary_queue(slots=16)
+        for node in (b"w" * 16, b"n" * 16):
+            say_node(served.broker, "town", node)
+            made_again(service, broker)
+            replies.publish(b"a reply")
+            assert replies.receive(timeout=PATIENCE) == b"a reply"
+        assert [each.name for each in broker.queues()] == [replies.name]
+
+
+def test_a_producer_that_could_not_be_made_again_is_opened_with_the_next_message(
+    site: tuple[Site, Service],
+) -> None:
+    served, service = site
+    with connected(served) as broker:
+        queue = broker.declare_queue("q")
+        queue.publish(b"before")
+        client = broker._session._client
+        (target,) = client.producers
+        stream = Sink(served.broker, origin_of(client.session, target), checks=True, counts=True)
+
+        def somebody_has_its_stream() -> None:
+            for each in service.sessions:
+                service.ends(each, "by the test")
+            stream.to_queue(served.broker.queue("q"))
+
+        told = events(broker)
+        with stream:
+            service.ask(somebody_has_its_stream)
+            assert told.get(timeout=PATIENCE) == "failure-detected"
+            assert told.get(timeout=PATIENCE) == "failover-completed"
+            queue.publish(b"after")
+        assert [each.body for each in queue.browse()] == [b"before", b"after"]
+
+
 def test_a_browse_starts_again_from_the_front(
     site: tuple[Site, Service], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,10 +152,15 @@ def test_a_browse_starts_again_from_the_front(
         assert rest == [b"3", b"0", b"1", b"2", b"3", b"4"]
 
 
-def made_again(service: Service, broker: Any) -> None:
-    """The session, at the same broker."""
+def events(broker: Any) -> SimpleQueue[str]:
     told: SimpleQueue[str] = SimpleQueue()
     broker.on_event(lambda event, _: told.put(event.value))
+    return told
+
+
+def made_again(service: Service, broker: Any) -> None:
+    """The session, at the same broker."""
+    told = events(broker)
     service.ask(lambda: [service.ends(each, "by the test") for each in service.sessions])
     assert told.get(timeout=PATIENCE) == "failure-detected"
     assert told.get(timeout=PATIENCE) == "failover-completed"

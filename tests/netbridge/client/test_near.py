@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,17 @@ import pytest
 
 import shmbroker
 import shmbroker.aio
-from shmbroker import NotLocal, Unconfirmed
+from shmbroker import ConnectionClosed, NotLocal, Unconfirmed
 from shmbroker.ipc.instance.moving import moves
 from shmbroker.ipc.instance.process import memory
 from shmbroker.netbridge.remote.topology import Node
+from shmbroker.netbridge.security.credential import Credential
+from shmbroker.netbridge.security.curve import public_of
+from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.serving.audience import Audience
+from shmbroker.netbridge.wire.words import OF_PROGRAMS
 from tests.conftest import vhost_for_a_while
-from tests.support.serving import Site
+from tests.support.serving import KEY, Site
 
 LOGIN: dict[str, Any] = {"user": "site", "password": "correct horse battery"}
 PATIENCE = 60.0
@@ -185,9 +190,18 @@ def test_a_program_moves_to_a_link_and_back_to_shared_memory(two: list[Site]) ->
             assert queue.receive(timeout=60) == b"near again"
 
 
-def test_a_loop_goes_on_at_the_other_member(two: list[Site]) -> None:
+def dies(sites: list[Site], serving: ExitStack) -> None:
+    """Nobody tells the vhost of the first one."""
+    serving.close()
+
+
+@pytest.mark.parametrize("goes", [moved, dies])
+def test_a_loop_goes_on_at_the_other_member(
+    two: list[Site], goes: Callable[[list[Site], ExitStack], None]
+) -> None:
     first, second = two
-    with ExitStack() as serving, second.served():
+    with ExitStack() as serving, second.served() as other:
+        told(second, other, here=False, epoch=1)
         audience = serving.enter_context(first.served())
         told(first, audience, here=True)
         with shmbroker.connect(uri(first, second), **LOGIN) as broker:
@@ -208,9 +222,84 @@ def test_a_loop_goes_on_at_the_other_member(two: list[Site]) -> None:
             taking = threading.Thread(target=take)
             taking.start()
             assert took.wait(PATIENCE)
-            moved(two, serving)
+            goes(two, serving)
             taking.join(PATIENCE)
             assert got == [b"here", b"there"]
+
+
+def test_a_take_goes_on_when_another_thread_has_found_the_other_member(two: list[Site]) -> None:
+    first, second = two
+    with ExitStack() as serving, second.served() as other:
+        told(second, other, here=False, epoch=1)
+        audience = serving.enter_context(first.served())
+        told(first, audience, here=True)
+        with shmbroker.connect(uri(first, second), **LOGIN) as broker:
+            becomes(lambda: is_near(broker))
+            queue = broker.declare_queue("q")
+            second.broker.declare_queue("q").publish(b"there")
+            with ThreadPoolExecutor() as threads:
+                taking = threads.submit(queue.receive, timeout=PATIENCE)
+                becomes(lambda: first.broker.queue("q").statistics().consumers > 0)
+                dies(two, serving)
+                becomes(lambda: not is_near(broker))  # it looks, as every verb does
+                assert taking.result(PATIENCE) == b"there"
+
+
+def test_who_takes_is_told_that_the_program_closes_or_drains(two: list[Site]) -> None:
+    site = two[0]
+    for verb in ("close", "drain"):
+        with site.served() as audience:
+            told(site, audience, here=True)
+            broker = shmbroker.connect(uri(site), **LOGIN)
+            becomes(lambda: is_near(broker))  # noqa: B023
+            queue = broker.declare_queue("q")
+            with ThreadPoolExecutor() as threads:
+                taking = threads.submit(queue.receive, timeout=PATIENCE)
+                becomes(lambda: site.broker.queue("q").statistics().consumers > 0)
+                getattr(broker, verb)()
+                with pytest.raises(ConnectionClosed):
+                    taking.result(PATIENCE)
+
+
+def test_a_member_that_is_told_of_has_the_key_of_who_tells(two: list[Site]) -> None:
+    """Of a user whose password is not that of the acceptor's key."""
+    first, second = two
+    password = "another correct horse"
+    for each in two:
+        each.of = Credential("olga", "olga", tuple(OF_PROGRAMS), (Stretched("olga", password),))
+    where = [f"tcp://127.0.0.1:{each.port}" for each in two]
+    with ExitStack() as serving, second.served():
+        audience = serving.enter_context(first.served())
+        audience.tell([Node(NODE, 0, "broker", where[0], (where[1],))])
+        key = public_of(KEY.listening).hex()
+        uri = f"failover:({where[0]}?key={key})?startup-max-reconnect-attempts=-1"
+        with shmbroker.connect(uri, user="olga", password=password) as broker:
+            queue = broker.declare_queue("q")
+            becomes(lambda: len(broker.topology()) == 2)
+            second.broker.declare_queue("q")
+            serving.close()
+            queue.publish(b"there", timeout=PATIENCE)
+            assert second.broker.queue("q").receive(timeout=60) == b"there"
+
+
+def test_what_is_opened_while_the_place_changes_is_of_where_it_was_opened(
+    two: list[Site],
+) -> None:
+    first, second = two
+    with ExitStack() as serving, second.served() as other:
+        told(second, other, here=False, epoch=1)
+        audience = serving.enter_context(first.served())
+        told(first, audience, here=True)
+        with shmbroker.connect(uri(first, second), **LOGIN) as broker:
+            becomes(lambda: is_near(broker))
+            second.broker.declare_queue("q")
+            local = broker._place.now()
+            opened = local.declare_queue("q")
+            moved(two, serving)
+            becomes(lambda: not is_near(broker))
+            queue = broker._made("declare_queue", local, opened, {})
+            queue.publish(b"there")
+            assert second.broker.queue("q").receive(timeout=60) == b"there"
 
 
 def test_what_a_durable_queue_was_given_is_in_doubt(two: list[Site]) -> None:
@@ -237,6 +326,27 @@ def test_what_a_durable_queue_was_given_is_in_doubt(two: list[Site]) -> None:
             moved(two, serving)
             publishing.join(PATIENCE)
             assert caught
+
+
+def test_a_take_goes_on_with_asyncio_when_its_member_dies(two: list[Site]) -> None:
+    first, second = two
+
+    async def main(serving: ExitStack) -> None:
+        audience = serving.enter_context(first.served())
+        told(first, audience, here=True)
+        async with shmbroker.aio.connect(uri(first, second), **LOGIN) as broker:
+            while not is_near(broker):
+                await asyncio.sleep(0.005)
+            queue = await broker.declare_queue("q")
+            second.broker.declare_queue("q").publish(b"there")
+            taking = asyncio.ensure_future(queue.receive(timeout=PATIENCE))
+            await asyncio.sleep(0)
+            await asyncio.to_thread(dies, two, serving)
+            assert await taking == b"there"
+
+    with ExitStack() as serving, second.served() as other:
+        told(second, other, here=False, epoch=1)
+        asyncio.run(main(serving))
 
 
 def test_with_asyncio(two: list[Site]) -> None:

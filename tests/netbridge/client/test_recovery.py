@@ -218,8 +218,10 @@ def test_one_token_names_all_pieces_that_are_unknown(
         assert told.get(timeout=PATIENCE) == "lost"
         (error,) = caught
         assert error.published == 1
-        with pytest.raises(ConnectionClosed):
+        with pytest.raises(Unconfirmed) as nobody_answers:
             broker.retry(error.token)
+        assert nobody_answers.value.token == error.token
+        assert nobody_answers.value.token.behind == error.token.behind
         mortal.begin()
         broker.reconnect()
         assert queue.receive_many(8, timeout=60) == [*[b"earlier"] * 7, b"0"]

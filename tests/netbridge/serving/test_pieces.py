@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from shmbroker import QueueFull
+from shmbroker.core.codes import FULL, OK
 from shmbroker.netbridge.wire.words import Verb
 from tests.support.program import ok, publish
 from tests.support.serving import Site
@@ -38,3 +39,28 @@ def test_behind_a_piece_that_is_refused_nothing_goes_in_until_the_program_knows(
         ok(decided(value=number, count=1))
     ok(program.outcome(begin(6, b"6")))
     assert queue.receive_many() == [b"7", b"6"]
+
+
+def test_behind_a_refused_piece_that_is_said_again_others_go_in(at: Site) -> None:
+    queue = at.broker.declare_queue("q", slots=2)
+    queue.publish_many([b"1", b"2"])
+    program = at.program()
+    producer = program.producer(queue="q")
+    of_before = {"repeated": True, "node": b"another"}
+    pieces = [
+        publish(producer, body) | of_before | {"value": number}
+        for number, body in enumerate((b"3", b"4"), start=1)
+    ]
+
+    def said() -> list[int]:
+        first, behind = pieces
+        begun = [
+            program.begin(Verb.PUBLISH, wait_ms=0, **first),
+            program.begin(Verb.PUBLISH_BEHIND, wait_ms=0, **behind),
+        ]
+        return [program.outcome(each).code for each in begun]
+
+    assert said() == [FULL, FULL]
+    assert queue.receive_many() == [b"1", b"2"]
+    assert said() == [OK, OK]
+    assert queue.receive_many() == [b"3", b"4"]

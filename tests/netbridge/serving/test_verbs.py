@@ -403,6 +403,23 @@ def test_a_slow_consumer_loses_its_session_and_makes_another(at: Site) -> None:
     assert bodies(program.hands[1].body) == [b"0"]
 
 
+def test_a_slow_one_without_a_consumer_makes_another_session_with_its_next_verb(at: Site) -> None:
+    queue = at.broker.declare_queue(
+        "q", slow_consumer_threshold=1e6, slow_consumer_policy="disconnect"
+    )
+    queue.publish_many(contents(2))
+    program = at.program()
+    producer = program.producer(queue="q")
+    assert program.get("q") == (0, [b"0"])
+    for _ in range(4):
+        at.broker.repair_for(0)
+    assert program.settle(Verb.ACK, 0, queue="q", positions=[0]).code < OK
+    assert "failover-completed" not in program.events
+    assert program.publish(producer, b"2").value == 2
+    assert "failover-completed" in program.events
+    assert program.get("q", 3)[1] == [b"0", b"1", b"2"]
+
+
 def test_a_message_that_is_larger_than_a_frame(at: Site) -> None:
     queue = at.broker.declare_queue("q")
     program = at.program()

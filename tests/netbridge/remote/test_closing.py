@@ -1,0 +1,102 @@
+"""A session that its program closes: what it waits for, and what ends without an answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from shmbroker.netbridge.remote.closing import SILENT_SECONDS
+from shmbroker.netbridge.remote.outcome import End, Why
+from shmbroker.netbridge.remote.phase import Phase
+from shmbroker.netbridge.wire.words import Verb
+from tests.support.session_ends import Ends, consuming, ends
+
+
+def producing() -> Ends:
+    of = ends()
+    of.call(Verb.PRODUCER, target=1)
+    of.performed.clear()
+    return of
+
+
+def publish(of: Ends) -> int:
+    return of.call(Verb.PUBLISH, target=1, body=b"m", wait_ms=-1)
+
+
+def close(of: Ends) -> None:
+    of.does(of.client.close(of.now))
+
+
+def passes(of: Ends, seconds: float) -> None:
+    of.now += seconds
+    of.does(of.client.tick(of.now))
+
+
+def ended(of: Ends, call: int) -> tuple[End, Why]:
+    outcome = of.outcome(call)
+    assert outcome is not None, "it has not ended"
+    return outcome.end, outcome.why
+
+
+@pytest.mark.parametrize("verb", [Verb.PUBLISH, Verb.REQUEST, Verb.COMMIT])
+def test_what_nobody_answers_ends_as_unknown_and_then_the_session(verb: Verb) -> None:
+    of = producing()
+    of.client.work(1)
+    call = of.call(verb, target=1, value=int(verb is Verb.COMMIT), body=b"m", wait_ms=-1)
+    close(of)
+    passes(of, 0.9 * SILENT_SECONDS)
+    assert of.client.phase is Phase.UP
+    passes(of, 0.1 * SILENT_SECONDS)
+    assert ended(of, call) == (End.UNKNOWN, Why.CLOSED)
+    assert of.client.phase is Phase.CLOSED
+    assert of.client.deadline == float("inf")
+
+
+def test_as_long_as_answers_come_it_waits_for_them() -> None:
+    of = producing()
+    calls = [publish(of) for _ in range(4)]
+    close(of)
+    for command in tuple(of.performed):
+        assert of.client.phase is Phase.UP
+        passes(of, 0.9 * SILENT_SECONDS)
+        of.answer(command)
+    assert [ended(of, each)[0] for each in calls] == [End.OK] * 4
+    assert of.client.phase is Phase.CLOSED
+
+
+def test_what_is_called_behind_it_is_not_done() -> None:
+    of = producing()
+    first = publish(of)
+    close(of)
+    late = publish(of)
+    assert ended(of, late) == (End.FAILED, Why.CLOSED)
+    of.answer(of.performed[0])
+    assert ended(of, first)[0] is End.OK
+    assert of.client.phase is Phase.CLOSED
+
+
+def test_a_message_may_be_settled_until_it_is_closed() -> None:
+    of = consuming()
+    of.deliver(2)
+    of.call(Verb.LOOK)
+    close(of)
+    ack = of.call(Verb.ACK, value=0, generation=1)
+    look, settled = of.performed
+    of.answer(settled)
+    of.answer(look)
+    assert ended(of, ack)[0] is End.OK
+    assert of.client.phase is Phase.CLOSED
+
+
+def test_it_waits_for_the_next_broker_as_any_call_does() -> None:
+    of = producing()
+    call = publish(of)
+    close(of)
+    of.broker_dies()
+    for _ in range(3):
+        passes(of, SILENT_SECONDS)
+    assert of.outcome(call) is None
+    of.connect()
+    passes(of, 0.9 * SILENT_SECONDS)
+    of.answer(of.performed[-1])
+    assert ended(of, call)[0] is End.OK
+    assert of.client.phase is Phase.CLOSED
