@@ -54,3 +54,16 @@ def test_other_queues_get_what_is_due(vhost: str, tmp_path: Path) -> None:
         assert behind.receive(timeout=PATIENCE) == b"also due"
         with broker.transaction(timeout=PATIENCE) as transaction:
             transaction.publish(behind, b"committed")
+
+
+def test_a_transaction_that_fills_the_ring_does_not_close_it_till_its_oldest_is_due(
+    broker: Broker,
+) -> None:
+    few = broker.declare_queue("few", max_scheduled=10)
+    with broker.transaction() as transaction:
+        for number in range(16):
+            transaction.publish(few, b"", deliver_after=3600 if number == 0 else 0.01)
+    for _ in range(15):
+        few.receive(timeout=60)
+    few.publish(b"x", deliver_after=0.01, timeout=60)
+    assert few.receive(timeout=60) == b"x"

@@ -591,16 +591,3 @@ def test_the_clock_is_set(vhost: str, tmp_path: Path) -> None:
         "CLOCK_AHEAD": str(tmp_path / "ahead"),
     }
     subprocess.run([sys.executable, "-c", STEPPED, vhost], env=environment, check=True, timeout=60)
-
-
-def test_a_transaction_that_fills_the_ring_does_not_close_it_till_its_oldest_is_due(
-    broker: Broker,
-) -> None:
-    few = broker.declare_queue("few", max_scheduled=10)
-    with broker.transaction() as transaction:
-        for number in range(16):
-            transaction.publish(few, b"", deliver_after=3600 if number == 0 else 0.01)
-    for _ in range(15):
-        few.receive(timeout=60)
-    few.publish(b"x", deliver_after=0.01, timeout=60)
-    assert few.receive(timeout=60) == b"x"
