@@ -16,7 +16,8 @@ int64_t sb_system_allocate(int64_t file, int64_t offset, int64_t length)
 {
     sigset_t before;
     int error;
-    signals_block(&before); /* older kernels begin anew after each, and a timer has the next ready */
+    /* kernels before 6.11 begin anew after each, and a periodic timer has the next one ready */
+    signals_block(&before);
     do
         error = posix_fallocate((int)file, offset, length);
     while (error == EINTR);

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import shmbroker
-from shmbroker import QueueFull
+from shmbroker import Broker, QueueFull
 from shmbroker.core import layout
 from tests.ipc.vhost.test_hostile_vhost import segment
 from tests.support.host import PATIENCE, journaling
