@@ -37,7 +37,6 @@ from shmbroker.core.gate import (
     gate_life,
     gate_owner,
     gate_without_owner,
-    gates_floor,
     gates_high,
 )
 from shmbroker.core.group import (
@@ -289,13 +288,8 @@ def revoke(port: int, position: int, word: int) -> int:
 
 @exported
 def drop_oldest(port: int) -> int:
-    """Make room by dropping the oldest message if nobody has it; how many slots became free.
-
-    None that a gate still waits for: it would be gone, and its slot not free.
-    """
+    """Make room by dropping the oldest message if nobody has it; how many slots became free."""
     position = load_acquire(load(port + PORT_HEADER) + RING_HEAD_AT) & POSITION_MASK
-    if gates_floor(port, position + 1) <= position:
-        return 0
     slot = slot_at(port, position)
     word = load_acquire(slot)
     if (word & LAP_MASK) == lap_of(port, position) and word_state(word) == READY:

@@ -70,9 +70,16 @@ class Place:
             if self._local is not None and self._session.is_up:
                 self._stays(self._session.near)
 
-    def has_gone(self, error: ConnectionClosed) -> bool:
-        """It was left because another one serves, or is about to be."""
-        return isinstance(error, Moved) or (error.code == CLOSED and not self.is_leaving)
+    def has_gone(self, handle: Any, error: ConnectionClosed) -> bool:
+        """Its memory was left because another one serves, or is about to be.  A link says itself
+        what was not done, and what is unknown."""
+        is_of_link = getattr(handle, "_session", None) is self._session
+        was_closed = error.code == CLOSED and not is_of_link
+        return isinstance(error, Moved) or (was_closed and not self.is_leaving)
+
+    @property
+    def is_local(self) -> bool:
+        return self._local is not None
 
     def _look(self, near: Node | None) -> None:
         if self._local is not None and self._stays(near):
@@ -155,7 +162,7 @@ class Thing:
     def _elsewhere(self, name: str, handle: Any, error: ConnectionClosed) -> Any:
         """Where the verb is done, if it has certainly not happened; and if there is an
         elsewhere."""
-        if not self._place.has_gone(error):
+        if not self._place.has_gone(handle, error):
             raise error
         if self._is_in_doubt(name, handle):
             raise Unconfirmed(f"{name}: {error}") from error
@@ -377,7 +384,9 @@ def near(remote: Any, name: str | None) -> NearBroker:
     def looks(*_: object) -> None:
         """In a thread of its own: to leave waits for what is under way there."""
         at = place()
-        if at is not None:
+        if at is None or not at.is_local:
+            return
+        with suppress(RuntimeError):  # no more threads: the next verb looks
             threading.Thread(target=at.leave_former, name="shmbroker-near", daemon=True).start()
 
     def learned(nodes: tuple[Node, ...]) -> None:

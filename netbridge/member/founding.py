@@ -61,8 +61,9 @@ class Founding(Claiming):
 
     def _meets(self, now: float) -> None:
         """Another member has said what it has."""
-        if self.awaits_others and self._are_all_here:
-            self.awaits_others, self.look_until = False, now
+        waits = self.awaits_others and self.look_until < NEVER
+        if waits and self._are_all_here:
+            self.look_until = now
         is_news = self.why != self.waits_for and not self.isolation
         if self.state is State.HELD and self._lost_theirs and is_news:
             self.log(Alert.HELD, self.waits_for)

@@ -85,7 +85,7 @@ class Passive(Founding):
 
     def _start(self, fresh_node: bytes, now: float) -> None:
         """Nobody that serves was met."""
-        self.look_until = NEVER
+        self.look_until, self.awaits_others = NEVER, False
         if not self.epoch and self.is_whole:  # the journal is new
             self._founds(fresh_node, now)
         elif not self.is_listed or self.has_left or self.handed_to not in ("", self.me):

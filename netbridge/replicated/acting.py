@@ -575,7 +575,7 @@ class Acting(Carrier):
         is_there = copying.counts_from and place.number >= copying.counts_from
         if self._takes_all and is_there:  # also if its link is lost by now
             self._takes_all = False
-            self.store.copied(left=None)
+            self.store.copied(left=None, is_written=True)
             self._aside.count()
             self.does(machine.copied(machine.last))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from shmbroker.ipc.journal.history import History
 from shmbroker.netbridge.carrier.worker import Worker
@@ -12,6 +12,8 @@ from shmbroker.netbridge.member.standing import Position
 from shmbroker.netbridge.member.written import place_of
 from shmbroker.netbridge.replicated.store import Store
 from shmbroker.netbridge.replicated.talks import Talks
+
+TRIES: Final = 3
 
 
 class Links(Protocol):
@@ -28,6 +30,8 @@ class Checking:
     ) -> None:
         self._links, self._store, self._worker, self._line = links, store, worker, line
         self._known: tuple[Position, bool] = Position(), False
+        self._failed: dict[str, int] = {}
+        """How often in a row, by member."""
 
     def look_for(
         self,
@@ -38,17 +42,20 @@ class Checking:
         go_on: Callable[[], None],
     ) -> None:
         """What was looked for last is known when `then` is called.  If it cannot be known this
-        time, the member is to come again: it would copy all for nothing.
+        time, the member is to come again: it would copy all for nothing.  It does that if it can
+        never be known.
 
         `cut`: it counts as not there, since what comes behind it is in no file.
         """
 
         def found(told: bool | Exception) -> None:
-            if isinstance(told, Exception):
+            failed = self._failed.pop(member, 0) + isinstance(told, Exception)
+            if isinstance(told, Exception) and failed < TRIES:
+                self._failed[member] = failed
                 self._line("warning", why=f"where the journal of {member} ends: {told}")
                 self._links.talks.say(member, NotJoined("later", join.stream))
             else:
-                self._known = join.last, told
+                self._known = join.last, told is True
                 then()
             go_on()
 

@@ -288,15 +288,3 @@ def test_what_is_dropped_is_counted_whenever_one_is_killed(
         left = [message.body for message in prices.consume(timeout=0)]
         assert published - (end.dropped - start.dropped) - len(left) in (0, 1)
         assert left == [b"%d" % number for number in range(published - len(left), published)]
-
-
-def test_none_is_dropped_that_a_subscriber_has_still_to_see(broker: Broker) -> None:
-    prices = broker.declare_queue("prices", slots=2, when_full="drop-oldest")
-    sees = broker.subscribe("prices")
-    prices.publish_many([b"a", b"b"])
-    with pytest.raises(QueueFull):
-        prices.publish(b"c", timeout=0)
-    assert prices.statistics().dropped == 0
-    sees.close()
-    prices.publish(b"c", timeout=0)
-    assert prices.receive_many() == [b"b", b"c"]

@@ -153,7 +153,7 @@ def test_what_such_a_transaction_has_taken_in_the_next_session_comes_again(morta
 def test_after_the_deadline_every_call_ends(mortal: Any) -> None:
     broker, told = connected(mortal, reconnect_deadline="3s")
     with broker:
-        queue = broker.declare_queue("q")
+        queue, exchange = broker.declare_queue("q"), broker.declare_exchange("e", "fanout")
         queue.publish(b"1")
         mortal.process.kill()
         with pytest.raises((ConnectionClosed, Unconfirmed)):
@@ -162,6 +162,8 @@ def test_after_the_deadline_every_call_ends(mortal: Any) -> None:
         assert told.get(timeout=PATIENCE) == "failover-failed"
         with pytest.raises(ConnectionClosed):
             queue.publish(b"3")
+        with pytest.raises(ConnectionClosed, match="it was not done"):
+            exchange.publish(b"4")
         assert broker.is_closed
 
 

@@ -10,7 +10,7 @@ from shmbroker.netbridge.member.machine import Member
 from shmbroker.netbridge.member.options import CONTINUE_ALONE, MemberOptions
 from shmbroker.netbridge.member.said import Hello, Join
 from shmbroker.netbridge.member.standing import Past, Position, State
-from tests.netbridge.member.group import Group, alerts, pair
+from tests.netbridge.member.group import STEP_SECONDS, Group, alerts, pair, three
 
 
 def test_a_fresh_live_founds_a_node_and_serves_in_epoch_1() -> None:
@@ -296,3 +296,23 @@ def test_a_live_says_that_another_member_serves_another_node() -> None:
     theirs = Hello(b"O" * 16, Position(1, "b", 3, 2), serves=True, epoch=1)
     assert "conflict" in alerts(machine.heard("b", theirs, 0.1))
     assert machine.state is State.ALONE
+
+
+def test_a_member_with_a_new_disk_that_follows_goes_on_when_the_last_one_is_met() -> None:
+    group = three(changes={"check_for_live": False, "connect_wait": 3.0})
+    with_a_new_disk(group)
+    group.dies("c")
+    group.members["b"].does(group.machine("b").command(is_forced=True, now=group.hosts["b"].clock))
+    group.reaches("b", State.ALONE)
+    group.parts("a", "b")
+    group.returns("a")
+    group.rests(1.0)  # longer than it looks: it waits for the others
+    group.heals()
+    group.reaches("a", State.IN_SYNC)
+    group.returns("c")
+    group.until(lambda: "c" in group.machine("a").peers)
+    states = set()
+    for _ in range(100):
+        group.rests(STEP_SECONDS)
+        states.add(group.state("a"))
+    assert states == {State.IN_SYNC}
