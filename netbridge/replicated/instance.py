@@ -151,7 +151,10 @@ class ReplicatedInstance:
             ),
             self, process.boot(), self._lines.tell,
         )  # fmt: skip
-        here = replace(self._here(options.group_name(config, self._network)), uri=self.owner.uri)
+        here = replace(
+            self._here(options.group_name(config, self._network)), uri=self.owner.uri,
+            engine="" if picked is None else picked.engine,
+        )  # fmt: skip
         acting.talks = Talks(
             thread, ours, here, config.members, self._listens(),
             self.credential, self._known, times_of(self._network.link_defaults), acting,
