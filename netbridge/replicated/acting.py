@@ -53,12 +53,11 @@ from shmbroker.netbridge.member.standing import (
     ENDING,
     FOLLOWING,
     Began,
-    Position,
     Record,
     State,
     Voted,
 )
-from shmbroker.netbridge.member.written import number_of, position_of
+from shmbroker.netbridge.member.written import OwnFrames, position_of
 from shmbroker.netbridge.replica.following import Carrier, Following
 from shmbroker.netbridge.replica.warm import Warm
 from shmbroker.netbridge.replicated.aside import DIVERGED, Aside
@@ -122,8 +121,7 @@ class Acting(Carrier):
         """Of the journal, by the count of each: not synced yet."""
         self._seen = b""
         """The standing that came last of the live."""
-        self._began_at = 0
-        """The frame of the live that begins this epoch."""
+        self.frames = OwnFrames(options.name)
         self._backups = Backups(self)
         self._takes_all = self._holds = False
         self._refused: tuple[str, str] | None = None
@@ -420,23 +418,18 @@ class Acting(Carrier):
             if isinstance(record, Began):
                 closed = record.epoch if machine.is_closed else 0
                 self._worker.do(partial(self.store.begun, closed), lambda _: None, of="begun")
-                self._began_at = told.number
-                last = self.own(told.number)
+                self.frames.begin(record.epoch, told.number)
+                last = self.frames.position(told.number)
                 self.does(machine.has_begun(last))
             else:
-                last = self.own(told.number)
+                last = self.frames.position(told.number)
                 self.does(machine.appended(last, record, now()))
                 if isinstance(record, Voted) and self.votes is not None:
                     self.votes.written(record, last.number)
             self.does(machine.has_synced(last.number, now()))
         if told.holds:
-            self.does(machine.held(self.own(told.last), now()))
+            self.does(machine.held(self.frames.position(told.last), now()))
         self._backups.tell(served.followers)
-
-    def own(self, number: int) -> Position:
-        """A frame of this live; one of before its epoch comes first."""
-        epoch = self.written.epoch if number >= self._began_at else 0
-        return Position(self.written.epoch, self.machine.me, number_of(epoch, number), 0)
 
     def journal_is(self, failure: Error | None) -> None:
         """In a thread of its own."""
