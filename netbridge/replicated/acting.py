@@ -21,8 +21,7 @@ from shmbroker.ipc.journal.place import Place
 from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
-from shmbroker.netbridge.election.candidate import Ask, Electorate
-from shmbroker.netbridge.election.question import FromVoter
+from shmbroker.netbridge.election.candidate import Ask
 from shmbroker.netbridge.election.voters import Voters
 from shmbroker.netbridge.member.action import (
     Action,
@@ -151,10 +150,6 @@ class Acting(Carrier):
     def end(self) -> None:
         """The thread ends."""
 
-    def close(self) -> None:
-        """From outside of the thread."""
-        self._worker.close()
-
     def does(self, actions: Iterable[Action]) -> None:
         self._waiting.extend(actions)
         if self.served is not None and not self.machine.may_run_ahead:
@@ -167,8 +162,8 @@ class Acting(Carrier):
                 self._carry_out(self._waiting.popleft())
         finally:
             self._is_busy = False
-        if self.machine.node != self.store.marks.node:
-            self.store.mark(node=self.machine.node)
+        if self.machine.node != self.store.marks.node and self.machine.state not in ENDING:
+            self._marks(partial(self.store.mark, node=self.machine.node))
         self._backups.let_go()
         self._say_how_it_serves()
         if self.votes is not None:
@@ -321,20 +316,6 @@ class Acting(Carrier):
         """`network-check`."""
         self.does(self.machine.isolated(why, now()))
 
-    # --- voters -------------------------------------------------------------------------------
-
-    def voters_are(self, electorate: Electorate) -> None:
-        self.does(self.machine.voters_are(electorate, now()))
-
-    def voter_up(self, voter: str) -> None:
-        self.does(self.machine.voter_up(voter, now()))
-
-    def voter_down(self, voter: str) -> None:
-        self.does(self.machine.voter_down(voter))
-
-    def voter_said(self, voter: str, what: FromVoter) -> None:
-        self.does(self.machine.voter_said(voter, what, now()))
-
     # --- becoming live ------------------------------------------------------------------------
 
     def _promote(self, _: Promote) -> None:
@@ -356,7 +337,6 @@ class Acting(Carrier):
         if self.served is not None:
             self.note(record)
             return
-        self.store.copied(node=self.machine.node, left=None)
         former = self.written
         of_another = former.holder not in ("", self.machine.me)
         self.written = former.after(record)
@@ -367,6 +347,7 @@ class Acting(Carrier):
         awaits = has_others or self.machine.is_withholding(now())
 
         def work() -> Served:
+            self.store.copied(node=self.machine.node, left=None)
             has = self.store.emptied(warm, former, begin.epoch) if begin.empties else warm
             has.founds(self.machine.node)
             return Served(
@@ -543,12 +524,22 @@ class Acting(Carrier):
     def break_off(self, why: str) -> None:
         """It joins again, and the link stays; what cannot be gone on with is copied anew."""
         if self.following is not None and self.following.places == (None, None):
-            self.store.mark(is_whole=False)
             self.machine.is_whole = False
+            if not self._marks(partial(self.store.mark, is_whole=False)):
+                return
         self.does(self.machine.heard(self.machine.live, Dropped(why), now()))
 
     def failed(self, why: str) -> None:
         self.does(self.machine.fails(why))
+
+    def _marks(self, mark: Callable[[], None]) -> bool:
+        """In this thread, which no error of the disk may end: the member fails."""
+        try:
+            mark()
+        except (Error, OSError) as error:
+            self.failed(str(error))
+            return False
+        return True
 
     def discards(self) -> bool:
         if not self._takes_all:
@@ -571,9 +562,9 @@ class Acting(Carrier):
         is_there = copying.counts_from and place.number >= copying.counts_from
         if self._takes_all and is_there:  # also if its link is lost by now
             self._takes_all = False
-            self.store.copied(left=None)
-            self._aside.count()
-            self.does(machine.copied(machine.last))
+            if self._marks(partial(self.store.copied, left=None)):
+                self._aside.count()
+                self.does(machine.copied(machine.last))
 
 
 STEPS: dict[type[Any], Callable[[Acting, Any], None]] = {

@@ -51,6 +51,7 @@ from shmbroker.netbridge.member.option import Replication
 from shmbroker.netbridge.member.standing import SERVING
 from shmbroker.netbridge.replicated import options, shown
 from shmbroker.netbridge.replicated.acting import Acting
+from shmbroker.netbridge.replicated.answers import Answers
 from shmbroker.netbridge.replicated.draining import Draining
 from shmbroker.netbridge.replicated.in_cluster import InCluster, joined
 from shmbroker.netbridge.replicated.ordered import order
@@ -165,7 +166,7 @@ class ReplicatedInstance:
         thread.ask(acting.begin)
         self._look_around(found)
         if picked is not None:
-            picked.voters.begin(acting)
+            picked.voters.begin(Answers(acting))
         acting.talks.begin()
         self.owner.watch(thread.wait)
 
