@@ -459,30 +459,39 @@ class Acting(Carrier):
         self._notes.clear()
         uri = self.uris.get(stop.to, "")
 
-        def work() -> Warm | None:
+        def work() -> None:
             self.process.stops_serving(at_once=not is_graceful, uri=uri)
             served.end()
             if ends:
                 vhosts.retire(self.store.config.vhost)
-                return None
-            return self.store.warm()
 
-        self._meanwhile(work, lambda warm: self._has(warm, has_untold=has_untold))
+        def ended(_: None) -> None:
+            if not ends:
+                has = partial(self._has, has_untold=has_untold)
+                self._meanwhile(self.store.warm, has)
+                self._tell_who_is_next(stop.to)
 
-    def _has(self, warm: Warm | None, *, has_untold: bool = False) -> None:
+        self._meanwhile(work, ended)
+
+    def _tell_who_is_next(self, member: str) -> None:
+        """Nobody serves before that, and to read all again takes as long as the journal is."""
+        for each in [each for each in self._waiting if isinstance(each, Tell)]:
+            if each.member == member and isinstance(each.what, Dropped):
+                self._waiting.remove(each)
+                self._carry_out(each)
+
+    def _has(self, warm: Warm, *, has_untold: bool = False) -> None:
         """What its journal says now.
 
         `has_untold`: it has records that were not synced, and that a replica may have: as that the
         node was handed over to it.
         """
-        self.warm = warm
-        if warm is not None:
-            former, self.written = self.written, written_in(warm)
-            self.machine.last = last_of(warm, self.written)
-            if has_untold or self.written.age > former.age:
-                self.does(self.machine.took(self.machine.last, self.written.records))
-            self.machine.say_hello()
-            self.does(self.machine.done())
+        self.warm, former, self.written = warm, self.written, written_in(warm)
+        self.machine.last = last_of(warm, self.written)
+        if has_untold or self.written.age > former.age:
+            self.does(self.machine.took(self.machine.last, self.written.records))
+        self.machine.say_hello()
+        self.does(self.machine.done())
 
     # --- following ----------------------------------------------------------------------------
 

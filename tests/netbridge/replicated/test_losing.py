@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -19,6 +20,7 @@ from shmbroker.ipc.instance.config.config import FILE as CONFIG
 from shmbroker.ipc.instance.whole import read_whole
 from shmbroker.netbridge.replica.applying import Applying
 from shmbroker.netbridge.replica.warm import Warm, saved
+from shmbroker.netbridge.replicated.served import Served
 from shmbroker.netbridge.replicated.store import FILE, Store
 from shmbroker.netbridge.wire.words import ReplicaAck
 from tests.netbridge.replicated.conftest import PASSWORD, PATIENCE, Made, Node
@@ -297,6 +299,38 @@ def test_no_failback_where_it_is_not_allowed(node: Made) -> None:
     two["a"].start()
     two.says("a", "in sync")
     assert two["b"].status.state == "live"
+
+
+def reads_all_again_when_it_may(pipe: Path) -> None:
+    """In this process: what is in its journal, after it has served."""
+    end, warm = Served.end, Store.warm
+
+    def waits(store: Store) -> Warm:
+        pipe.read_bytes()
+        return warm(store)
+
+    def ended(served: Served) -> None:
+        end(served)
+        Store.warm = waits  # type: ignore[method-assign]
+
+    Served.end = ended  # type: ignore[method-assign]
+
+
+def test_a_handover_does_not_wait_until_the_former_live_has_read_its_journal(
+    node: Made, tmp_path: Path
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    two = node({"ha.allow-failback": False, "ha.replication.handover-timeout": "10m"})
+    two["a"].before = partial(reads_all_again_when_it_may, pipe)
+    filled(two.up())
+    assert two.orders("a", {"verb": "handover"}) == ""
+    two["b"].becomes("live")
+    assert two.bodies("b") == MANY
+    two.says("b", "alone")
+    pipe.write_bytes(b"")
+    two.says("a", "in sync")
+    two.says("b", "in sync")
 
 
 def test_handover_on_demand_and_back(node: Made) -> None:
