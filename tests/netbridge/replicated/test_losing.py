@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import sys
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,8 +17,7 @@ from shmbroker.ipc.instance.config.config import FILE as CONFIG
 from shmbroker.ipc.instance.whole import read_whole
 from shmbroker.netbridge.replica.applying import Applying
 from shmbroker.netbridge.replica.warm import Warm, saved
-from shmbroker.netbridge.replicated.served import Served
-from shmbroker.netbridge.replicated.store import FILE, Store
+from shmbroker.netbridge.replicated.store import FILE
 from shmbroker.netbridge.wire.words import ReplicaAck
 from tests.netbridge.replicated.conftest import PASSWORD, PATIENCE, Made, Node
 from tests.support.fall import falls_when
@@ -174,39 +170,6 @@ def test_a_backup_whose_disk_was_full_goes_on_with_what_it_has(node: Made, tmp_p
     assert two.bodies("b") == [*MANY, b"one more"]
 
 
-def has_no_room_for(mark: str) -> None:
-    """In this process: a small file that says so of its store cannot be written."""
-    marks = Store.mark
-
-    def refused(store: Store, **changed: Any) -> None:
-        if changed.get(mark):
-            raise OSError(errno.ENOSPC, "no space left on device")
-        marks(store, **changed)
-
-    Store.mark = refused  # type: ignore[method-assign]
-
-
-@pytest.mark.parametrize(
-    ("member", "mark"),
-    [("a", "node"), ("b", "node"), ("b", "is_whole")],
-    ids=["a live", "a backup at its live", "a backup that has copied all"],
-)
-def test_a_member_that_cannot_write_what_it_is_says_so_and_ends(
-    node: Made, member: str, mark: str
-) -> None:
-    """The network thread ended, and that was all that it said."""
-    two = node()
-    two[member].before = partial(has_no_room_for, mark)
-    two["a"].start()
-    if member == "b":
-        two["a"].becomes("live")
-        two["b"].start()
-    assert two[member].ends() == 1
-    assert two[member].status.state == "failed"
-    assert two[member].why("held").endswith("no space left on device")
-    assert "network thread" not in str(two[member].said())
-
-
 def test_whoever_hands_over_joins_the_one_that_hears_more_of_it_while_it_applies(
     node: Made,
 ) -> None:
@@ -299,38 +262,6 @@ def test_no_failback_where_it_is_not_allowed(node: Made) -> None:
     two["a"].start()
     two.says("a", "in sync")
     assert two["b"].status.state == "live"
-
-
-def reads_all_again_when_it_may(pipe: Path) -> None:
-    """In this process: what is in its journal, after it has served."""
-    end, warm = Served.end, Store.warm
-
-    def waits(store: Store) -> Warm:
-        pipe.read_bytes()
-        return warm(store)
-
-    def ended(served: Served) -> None:
-        end(served)
-        Store.warm = waits  # type: ignore[method-assign]
-
-    Served.end = ended  # type: ignore[method-assign]
-
-
-def test_a_handover_does_not_wait_until_the_former_live_has_read_its_journal(
-    node: Made, tmp_path: Path
-) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    two = node({"ha.allow-failback": False, "ha.replication.handover-timeout": "10m"})
-    two["a"].before = partial(reads_all_again_when_it_may, pipe)
-    filled(two.up())
-    assert two.orders("a", {"verb": "handover"}) == ""
-    two["b"].becomes("live")
-    assert two.bodies("b") == MANY
-    two.says("b", "alone")
-    pipe.write_bytes(b"")
-    two.says("a", "in sync")
-    two.says("b", "in sync")
 
 
 def test_handover_on_demand_and_back(node: Made) -> None:
