@@ -136,6 +136,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/replica/replica.py": {"threading", "time"},
     "netbridge/replica/warm.py": set(),
     "netbridge/replicated/acting.py": {"time"},
+    "netbridge/replicated/answers.py": set(),
     "netbridge/replicated/aside.py": set(),
     "netbridge/replicated/backups.py": set(),
     "netbridge/replicated/checking.py": set(),

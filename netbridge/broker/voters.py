@@ -32,6 +32,8 @@ class Chosen:
     electorate: Electorate
     """For the candidate; its names are those that `voters` knows."""
     voters: Voters
+    engine: str = ""
+    """What all members say of it; empty: voters."""
 
 
 def chosen(
@@ -50,7 +52,7 @@ def chosen(
             tell({"event": "lock manager", "level": "warning", "state": "one server",
                   "place": engine.place, "reason": why})  # fmt: skip
         held = EngineVoters(thread, engine, ours.name, tell)
-        return Chosen(held.electorate, held)
+        return Chosen(held.electorate, held, engine.shared)
     if wanted is None or not wanted.witnesses:
         return None
     voters = Witnesses(

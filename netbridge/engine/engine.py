@@ -57,6 +57,8 @@ class Engine(Protocol):
 
     place: str
     """For people, and the name of the voter."""
+    shared: str
+    """The same at all members, however each of them reaches its servers."""
     ends_leases: bool
     """By itself, when it does not hear of a member any more."""
 

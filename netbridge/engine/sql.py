@@ -53,6 +53,8 @@ class Sql:
     def __init__(self, address: Address, table: str, me: str, patience: float) -> None:
         """`patience`: for an answer, in seconds."""
         self.place = f"{address.place}, table {table}"
+        name = address.parameters.get("dbname")
+        self.shared = f"database {name}, table {table}" if name else ""  # else libpq says which
         self._address, self._table, self._me = address, table, me
         self._patience = patience
         self._database: Database | None = None

@@ -72,6 +72,7 @@ class ZooKeeper:
         """`timeout`: of the session, in seconds.  `digest`: user and password, if there are any.
         `options`: of kazoo's client, for TLS."""
         self.place = f"ZooKeeper {connect}{namespace}"
+        self.shared = f"ZooKeeper, namespace {namespace}"
         self._namespace, self._me, self._timeout = namespace.rstrip("/"), me, timeout
         self._options = options | {"hosts": connect, "timeout": timeout}
         self._digest = digest

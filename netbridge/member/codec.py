@@ -72,6 +72,8 @@ class Here:
     """Of the process, so that one on the same host can see its death."""
     uri: str = ""
     """How programs on other hosts reach it; empty: they are not told."""
+    engine: str = ""
+    """What it lets grant epochs, as far as all members say the same of it; empty: no engine."""
 
 
 class Wide(Bound):
@@ -119,6 +121,9 @@ WRITTEN: Final = Made(
     Written, COUNT, EPOCH, MEMBER, Many(COPY, COPIES_MAX), Flag(), NAME, Flag(), Flag(), LEDGERS
 )
 
+HERE: Final = Made(
+    Here, NAME, Number(0, 1 << 32), COUNT, BOOT, NAME, Text(URI_BYTES_MAX), WHY
+)
 HELLO: Final = Made(
     Hello, NODE, POSITION, Flag(), COUNT, Flag(), Flag(), Flag(), Flag(), BOOT,
     Many(BOOT, COPIES_MAX), COUNT, Flag(),
@@ -126,7 +131,7 @@ HELLO: Final = Made(
 
 WORDS: Final = Vocabulary(
     "a word",
-    (Here, Made(Here, NAME, Number(0, 1 << 32), COUNT, BOOT, NAME, Text(URI_BYTES_MAX))),
+    (Here, HERE),
     (Hello, HELLO),
     (GoAhead, Made(GoAhead, COUNT)),
     (Join, Made(Join, NODE, POSITION, Flag(), Flag(), BOOT, COUNT)),

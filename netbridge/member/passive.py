@@ -21,6 +21,7 @@ from shmbroker.netbridge.member.action import (
     End,
     Follow,
     Promote,
+    StopServing,
     Unfollow,
     WriteLeft,
 )
@@ -380,6 +381,8 @@ class Passive(Founding):
             self.does(Unfollow())
             self.does(WriteLeft())
         else:
+            if self.state is State.BEGINNING:
+                self.does(StopServing())  # programs may see it before its first record is synced
             self.becomes(State.STOPPED)
             self.does(End(False))
 

@@ -90,6 +90,22 @@ def position_of(place: Place | None, written: Written) -> Position:
     return Position(written.epoch, written.holder, number_of(written.epoch, place.number), chain)
 
 
+class OwnFrames:
+    """Of a live, by the numbers of its journal.  One of before its epoch comes first."""
+
+    def __init__(self, me: str) -> None:
+        self._me = me
+        self._epoch = self._began_at = 0
+
+    def begin(self, epoch: int, number: int) -> None:
+        """By this frame, when that is synced: until then all are of the epoch before."""
+        self._epoch, self._began_at = epoch, number
+
+    def position(self, number: int) -> Position:
+        epoch = self._epoch if number >= self._began_at else 0
+        return Position(self._epoch, self._me, number_of(epoch, number), 0)
+
+
 def place_of(position: Position) -> Place:
     low = (1 << SEAL_BITS) - 1
     chain = position.chain

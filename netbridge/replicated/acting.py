@@ -21,8 +21,7 @@ from shmbroker.ipc.journal.place import Place
 from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
-from shmbroker.netbridge.election.candidate import Ask, Electorate
-from shmbroker.netbridge.election.question import FromVoter
+from shmbroker.netbridge.election.candidate import Ask
 from shmbroker.netbridge.election.voters import Voters
 from shmbroker.netbridge.member.action import (
     Action,
@@ -54,12 +53,11 @@ from shmbroker.netbridge.member.standing import (
     ENDING,
     FOLLOWING,
     Began,
-    Position,
     Record,
     State,
     Voted,
 )
-from shmbroker.netbridge.member.written import number_of, position_of
+from shmbroker.netbridge.member.written import OwnFrames, position_of
 from shmbroker.netbridge.replica.following import Carrier, Following
 from shmbroker.netbridge.replica.warm import Warm
 from shmbroker.netbridge.replicated.aside import DIVERGED, Aside
@@ -123,8 +121,7 @@ class Acting(Carrier):
         """Of the journal, by the count of each: not synced yet."""
         self._seen = b""
         """The standing that came last of the live."""
-        self._began_at = 0
-        """The frame of the live that begins this epoch."""
+        self.frames = OwnFrames(options.name)
         self._backups = Backups(self)
         self._takes_all = self._holds = False
         self._refused: tuple[str, str] | None = None
@@ -166,8 +163,8 @@ class Acting(Carrier):
                 self._carry_out(self._waiting.popleft())
         finally:
             self._is_busy = False
-        if self.machine.node != self.store.marks.node:
-            self.store.mark(node=self.machine.node)
+        if self.machine.node != self.store.marks.node and self.machine.state not in ENDING:
+            self._marks(partial(self.store.mark, node=self.machine.node))
         self._backups.let_go()
         self._say_how_it_serves()
         if self.votes is not None:
@@ -320,20 +317,6 @@ class Acting(Carrier):
         """`network-check`."""
         self.does(self.machine.isolated(why, now()))
 
-    # --- voters -------------------------------------------------------------------------------
-
-    def voters_are(self, electorate: Electorate) -> None:
-        self.does(self.machine.voters_are(electorate, now()))
-
-    def voter_up(self, voter: str) -> None:
-        self.does(self.machine.voter_up(voter, now()))
-
-    def voter_down(self, voter: str) -> None:
-        self.does(self.machine.voter_down(voter))
-
-    def voter_said(self, voter: str, what: FromVoter) -> None:
-        self.does(self.machine.voter_said(voter, what, now()))
-
     # --- becoming live ------------------------------------------------------------------------
 
     def _promote(self, _: Promote) -> None:
@@ -355,7 +338,6 @@ class Acting(Carrier):
         if self.served is not None:
             self.note(record)
             return
-        self.store.copied(node=self.machine.node, left=None)
         former = self.written
         of_another = former.holder not in ("", self.machine.me)
         self.written = former.after(record)
@@ -366,6 +348,7 @@ class Acting(Carrier):
         awaits = has_others or self.machine.is_withholding(now())
 
         def work() -> Served:
+            self.store.copied(node=self.machine.node, left=None)
             has = self.store.emptied(warm, former, begin.epoch) if begin.empties else warm
             has.founds(self.machine.node)
             return Served(
@@ -417,23 +400,18 @@ class Acting(Carrier):
             if isinstance(record, Began):
                 closed = record.epoch if machine.is_closed else 0
                 self._worker.do(partial(self.store.begun, closed), lambda _: None, of="begun")
-                self._began_at = told.number
-                last = self.own(told.number)
+                self.frames.begin(record.epoch, told.number)
+                last = self.frames.position(told.number)
                 self.does(machine.has_begun(last))
             else:
-                last = self.own(told.number)
+                last = self.frames.position(told.number)
                 self.does(machine.appended(last, record, now()))
                 if isinstance(record, Voted) and self.votes is not None:
                     self.votes.written(record, last.number)
             self.does(machine.has_synced(last.number, now()))
         if told.holds:
-            self.does(machine.held(self.own(told.last), now()))
+            self.does(machine.held(self.frames.position(told.last), now()))
         self._backups.tell(served.followers)
-
-    def own(self, number: int) -> Position:
-        """A frame of this live; one of before its epoch comes first."""
-        epoch = self.written.epoch if number >= self._began_at else 0
-        return Position(self.written.epoch, self.machine.me, number_of(epoch, number), 0)
 
     def journal_is(self, failure: Error | None) -> None:
         """In a thread of its own."""
@@ -482,30 +460,39 @@ class Acting(Carrier):
         self._notes.clear()
         uri = self.uris.get(stop.to, "")
 
-        def work() -> Warm | None:
+        def work() -> None:
             self.process.stops_serving(at_once=not is_graceful, uri=uri)
             served.end()
             if ends:
                 vhosts.retire(self.store.config.vhost)
-                return None
-            return self.store.warm()
 
-        self._meanwhile(work, lambda warm: self._has(warm, has_untold=has_untold))
+        def ended(_: None) -> None:
+            if not ends:
+                has = partial(self._has, has_untold=has_untold)
+                self._meanwhile(self.store.warm, has)
+                self._tell_who_is_next(stop.to)
 
-    def _has(self, warm: Warm | None, *, has_untold: bool = False) -> None:
+        self._meanwhile(work, ended)
+
+    def _tell_who_is_next(self, member: str) -> None:
+        """Nobody serves before that, and to read all again takes as long as the journal is."""
+        for each in [each for each in self._waiting if isinstance(each, Tell)]:
+            if each.member == member and isinstance(each.what, Dropped):
+                self._waiting.remove(each)
+                self._carry_out(each)
+
+    def _has(self, warm: Warm, *, has_untold: bool = False) -> None:
         """What its journal says now.
 
         `has_untold`: it has records that were not synced, and that a replica may have: as that the
         node was handed over to it.
         """
-        self.warm = warm
-        if warm is not None:
-            former, self.written = self.written, written_in(warm)
-            self.machine.last = last_of(warm, self.written)
-            if has_untold or self.written.age > former.age:
-                self.does(self.machine.took(self.machine.last, self.written.records))
-            self.machine.say_hello()
-            self.does(self.machine.done())
+        self.warm, former, self.written = warm, self.written, written_in(warm)
+        self.machine.last = last_of(warm, self.written)
+        if has_untold or self.written.age > former.age:
+            self.does(self.machine.took(self.machine.last, self.written.records))
+        self.machine.say_hello()
+        self.does(self.machine.done())
 
     # --- following ----------------------------------------------------------------------------
 
@@ -547,12 +534,22 @@ class Acting(Carrier):
     def break_off(self, why: str) -> None:
         """It joins again, and the link stays; what cannot be gone on with is copied anew."""
         if self.following is not None and self.following.places == (None, None):
-            self.store.mark(is_whole=False)
             self.machine.is_whole = False
+            if not self._marks(partial(self.store.mark, is_whole=False)):
+                return
         self.does(self.machine.heard(self.machine.live, Dropped(why), now()))
 
     def failed(self, why: str) -> None:
         self.does(self.machine.fails(why))
+
+    def _marks(self, mark: Callable[[], None]) -> bool:
+        """In this thread, which no error of the disk may end: the member fails."""
+        try:
+            mark()
+        except (Error, OSError) as error:
+            self.failed(str(error))
+            return False
+        return True
 
     def discards(self) -> bool:
         if not self._takes_all:
@@ -575,9 +572,9 @@ class Acting(Carrier):
         is_there = copying.counts_from and place.number >= copying.counts_from
         if self._takes_all and is_there:  # also if its link is lost by now
             self._takes_all = False
-            self.store.copied(left=None, is_written=True)
-            self._aside.count()
-            self.does(machine.copied(machine.last))
+            if self._marks(partial(self.store.copied, left=None, is_written=True)):
+                self._aside.count()
+                self.does(machine.copied(machine.last))
 
 
 STEPS: dict[type[Any], Callable[[Acting, Any], None]] = {

@@ -7,7 +7,8 @@ from typing import Protocol
 
 from shmbroker.netbridge.member.action import Action, Ship
 from shmbroker.netbridge.member.machine import Member
-from shmbroker.netbridge.member.standing import SERVING, Position
+from shmbroker.netbridge.member.standing import SERVING
+from shmbroker.netbridge.member.written import OwnFrames
 from shmbroker.netbridge.replicated.admission import Admission
 from shmbroker.netbridge.replicated.process import now
 from shmbroker.netbridge.replicated.served import Followers, Served
@@ -20,11 +21,9 @@ class Live(Protocol):
     machine: Member
     talks: Talks
     served: Served | None
+    frames: OwnFrames
 
     def does(self, actions: Iterable[Action]) -> None: ...
-
-    def own(self, number: int) -> Position:
-        """A frame of its journal."""
 
 
 class Backups:
@@ -65,7 +64,7 @@ class Backups:
             self._live.does(machine.wants_replicated(now()))
         stream = self._admission.stream(member)
         if stream and number:
-            has = self._live.own(number).number
+            has = self._live.frames.position(number).number
             self._live.does(machine.replica_has(member, stream, has, now()))
 
     def replica_over(self, member: str, why: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 
 from shmbroker.ipc.instance import process as processes
 from shmbroker.netbridge.carrier.thread import NetworkThread
@@ -18,10 +19,13 @@ class Deaths:
         self._descriptors: dict[str, int] = {}
 
     def watch(self, member: str, here: Here) -> None:
-        """Its process, in place of a former one; one of another host cannot be watched."""
+        """Its process, in place of a former one; one of another host cannot be watched, and none
+        while no more files can be opened: then its death is not told."""
         self._unwatch(member)
         other = processes.Process(here.pid, here.started, here.boot, here.namespace)
-        descriptor = other.descriptor()
+        descriptor = None
+        with suppress(OSError):
+            descriptor = other.descriptor()
         if descriptor is None:
             return
         self._descriptors[member] = descriptor

@@ -52,6 +52,7 @@ from shmbroker.netbridge.member.option import Replication
 from shmbroker.netbridge.member.standing import SERVING
 from shmbroker.netbridge.replicated import options, shown
 from shmbroker.netbridge.replicated.acting import Acting
+from shmbroker.netbridge.replicated.answers import Answers
 from shmbroker.netbridge.replicated.draining import Draining
 from shmbroker.netbridge.replicated.in_cluster import InCluster, joined
 from shmbroker.netbridge.replicated.ordered import order
@@ -152,7 +153,10 @@ class ReplicatedInstance:
             ),
             self, process.boot(), self._lines.tell,
         )  # fmt: skip
-        here = replace(self._here(options.group_name(config, self._network)), uri=self.owner.uri)
+        here = replace(
+            self._here(options.group_name(config, self._network)), uri=self.owner.uri,
+            engine="" if picked is None else picked.engine,
+        )  # fmt: skip
         acting.talks = Talks(
             thread, ours, here, config.members, self._listens(),
             self.credential, self._known, times_of(self._network.link_defaults), acting,
@@ -163,7 +167,7 @@ class ReplicatedInstance:
         thread.ask(acting.begin)
         self._look_around(found)
         if picked is not None:
-            picked.voters.begin(acting)
+            picked.voters.begin(Answers(acting))
         acting.talks.begin()
         self.owner.watch(thread.wait)
 

@@ -256,13 +256,21 @@ class Talks(Closable):
             self.hears.member_said(name, what)
 
     def _is_here(self, name: str, end: End, here: Here) -> None:
-        if here.group != self._here.group:
-            why = f"{name} is of group {here.group!r}, and this member of {self._here.group!r}"
+        why = self._refusal(name, here)
+        if why:
             self.hears.member_refused(name, why)
             self._refuse(end, why)
         elif not self._peers[name].is_here:
             self._peers[name].is_here = True
             self.hears.member_up(name, here)
+
+    def _refusal(self, name: str, here: Here) -> str:
+        ours = self._here
+        if here.group != ours.group:
+            return f"{name} is of group {here.group!r}, and this member of {ours.group!r}"
+        if here.engine and ours.engine and here.engine != ours.engine:
+            return f"{name} lets {here.engine} grant epochs, and this member {ours.engine}"
+        return ""
 
     def gone(self, end: End) -> None:
         name = self._by_end.pop(end, None)

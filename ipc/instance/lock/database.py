@@ -60,8 +60,12 @@ class Address:
         known = self.parameters.get
         host = known("host") or known("hostaddr") or "the host that PGHOST or libpq says"
         port = f":{known('port')}" if known("port") else ""
-        name = known("dbname") or known("user")
-        return f"database {name + ' on ' if name else ''}{host}{port}"
+        return f"database {self.name + ' on ' if self.name else ''}{host}{port}"
+
+    @property
+    def name(self) -> str:
+        """Empty: libpq says it."""
+        return str(self.parameters.get("dbname") or self.parameters.get("user") or "")
 
     def failed(self, why: str) -> DatabaseFailed:
         for secret in self.secrets:

@@ -50,7 +50,7 @@ GRANT = Grant(7, "a", COPIES)
 WRITTEN = Written(4, 7, "a", COPIES, handed_to="b")
 POSITION = position_of(Place(3 << 32 | 12, 6, 0xDEADBEEF, 0x12345678), WRITTEN)
 EXAMPLES: list[Said | Here] = [
-    Here("east", 4711, 123456, "boot 1", "pid:[4026531836]", "tcp://east:61616"),
+    Here("east", 4711, 123456, "boot 1", "pid:[4026531836]", "tcp://east:61616", "ZooKeeper /b"),
     Hello(b"N" * 16, POSITION, True, 7),
     Hello(b"N" * 16, POSITION, False, 7, life="a 2", dead=("b 1", "c 1"), claim=3, is_parked=True),
     Join(b"", Position(), True, False, "boot 1", 3),

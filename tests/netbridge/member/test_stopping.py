@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shmbroker.netbridge.election.question import Copy, Grant
-from shmbroker.netbridge.member.action import Begin
+from shmbroker.netbridge.member.action import Begin, End, StopServing
 from shmbroker.netbridge.member.core import NEVER
 from shmbroker.netbridge.member.standing import State
 from tests.netbridge.member.group import LONG, Group, pair, three
@@ -65,6 +65,18 @@ def begins_without(group: Group, member: str) -> None:
     group.disks["a"].slow_until = LONG
     group.dies(member)
     group.until(lambda: group.machine("a").granted is not None)
+
+
+def test_a_stop_before_it_serves_ends_what_is_made_for_programs() -> None:
+    group = Group(voters=0, splits=True)
+    group.disks["a"].slow_until = LONG
+    group.starts("a")
+    group.reaches("a", State.BEGINNING)
+    done = group.machine("a").stop(group.hosts["a"].clock)
+    assert [type(each) for each in done] == [StopServing, End]
+    group.stays_down.add("a")
+    group.members["a"].does(done)
+    group.reaches("a", State.STOPPED)
 
 
 def test_a_stop_while_an_epoch_begins() -> None:
