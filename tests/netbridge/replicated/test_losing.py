@@ -133,7 +133,7 @@ def cannot_open_a_file_once() -> None:
 
 
 def test_a_backup_whose_journal_could_not_be_compared_comes_again_and_keeps_it(node: Made) -> None:
-    two = node()
+    two = node({"ha.replication.check-for-live-server": True})
     two["a"].before = cannot_open_a_file_once
     filled(two.up())
     two["b"].kill()

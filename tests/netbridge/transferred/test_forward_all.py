@@ -235,9 +235,15 @@ def test_an_agent_that_is_no_more_takes_nothing(brokers: Brokers) -> None:
     answer = reloading.asked(run.folder, PATIENCE)
     assert answer is not None
     assert answer["applied"] == ["mta.1.mode"]
-    brokers.until(lambda: trade.publish(b"1", key="k"), lambda count: count == 0)
+    taken = [1]
+
+    def publishes() -> int:
+        taken.append(trade.publish(b"1", key="k"))
+        return taken[-1]
+
+    brokers.until(publishes, lambda count: count == 0)  # it takes some for a moment longer
     [left] = [each for each in near.queues() if each.name.startswith("$mta.")]
-    assert left.depth == 1, "what waits is not lost"
+    assert left.depth == sum(taken), "what waits is not lost"
 
 
 def test_a_broker_without_any_network_has_no_agents_of_before(brokers: Brokers) -> None:
