@@ -52,12 +52,10 @@ from shmbroker.core.layout import (
 from shmbroker.core.reclaim import reclaim
 
 RECLAIMS_BEFORE_GROWTH = 16
-KEPT_BYTES = 1 << 20
-"""What one producer keeps for one queue, or four runs if these are larger: the rest is sealed, and
-whoever lacks memory may have it once head has passed it, also if this producer does nothing any
-more."""
 KEPT_SHIFT = 4
-"""And no more than this part of the arena, unless it is one run."""
+"""One producer keeps no more than this part of the arena for one queue, unless it is one run.  The
+rest is sealed, and whoever lacks memory may have it once head has passed it, also if this producer
+does nothing any more.  To keep less would be slower: what it keeps is warm."""
 
 
 @kernel
@@ -169,7 +167,7 @@ def run_oldest(port: int) -> int:
 @kernel
 def run_place(port: int, length: int) -> int:
     """An index for one more run of this length, sealing the oldest if that is too many."""
-    kept = min(max(KEPT_BYTES, 4 * length), load(port + PORT_DATA_BYTES) >> KEPT_SHIFT)
+    kept = load(port + PORT_DATA_BYTES) >> KEPT_SHIFT
     while load(port + PORT_RUN_COUNT) == RUNS or runs_bytes(port) + length > kept:
         index = run_oldest(port)
         if index < 0:
