@@ -4,6 +4,7 @@ asyncio.  What may be awaited is: `await it(queue.publish(b"x"))`."""
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
@@ -34,6 +35,26 @@ async def each(messages: Any) -> AsyncIterator[Any]:
     else:
         for message in messages:
             yield message
+
+
+async def some(count: int, messages: Any) -> list[bytes]:
+    """Bodies of so many, or of all if it ends before; the last one is acknowledged, if that may be.
+
+    A loop that has a long time and is left behind its last message does not depend on how fast a
+    machine is.
+    """
+    found: list[bytes] = []
+    async for message in each(messages):
+        found.append(message.body)
+        if len(found) == count:
+            if hasattr(message, "ack"):
+                await it(message.ack())
+            break
+    return found
+
+
+async def leave(loop: Any) -> None:
+    await it(loop.aclose() if hasattr(loop, "aclose") else loop.close())
 
 
 @asynccontextmanager
@@ -82,6 +103,15 @@ class Api:
                     await it(broker.close())
 
         asyncio.run(whole())
+
+
+def in_each_way(program: Callable[[Api, Any], Awaitable[None]]) -> Callable[[Api], None]:
+    @functools.wraps(program)
+    def test(api: Api) -> None:
+        api.run(program)
+
+    del test.__wrapped__  # pytest would ask for its arguments
+    return test
 
 
 def beside(api: Api, work: Coroutine[Any, Any, Any]) -> Begun:

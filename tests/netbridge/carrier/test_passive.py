@@ -67,11 +67,13 @@ def linked(
         passive = opened.enter_context(
             Counted(
                 far, address, SITE.keys[0], Credentials([SITE]), BACKUP,
-                tell=lambda _: None, is_active=False,
+                tell=lambda _: None, is_active=False, times=PATIENT,
             )
         )  # fmt: skip
         passive.live = live
-        yield passive, opened.enter_context(make(near, "link", uri, SITE, NEAR, ()))
+        yield passive, opened.enter_context(
+            make(near, "link", uri, SITE, NEAR, (), times=PATIENT)
+        )
 
 
 def until(what: Callable[[], bool]) -> None:

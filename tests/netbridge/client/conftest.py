@@ -30,7 +30,7 @@ def api(request: pytest.FixtureRequest, vhost: str, tmp_path: Path) -> Iterator[
 def served(vhost: str, tmp_path: Path) -> Iterator[Site]:
     """A broker that serves programs."""
     with shmbroker.connect(f"shm://{vhost}", name="test") as broker:
-        site = Site(broker, tmp_path)
+        site = Site(broker, tmp_path, times=CALM)
         with site.served():
             yield site
 

@@ -5,9 +5,8 @@ What cannot be over a link is listed at the end, by name, with its NotLocal.
 
 from __future__ import annotations
 
-import functools
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,18 +15,7 @@ import pytest
 import shmbroker
 from shmbroker import Empty, InvalidArgument, NotFound, NotLocal, QueueFull
 from shmbroker.netbridge.client.not_local import OF_ASYNCIO, REASONS
-from tests.support.client_api import Api, each, it
-
-Program = Callable[[Api, Any], Awaitable[None]]
-
-
-def in_each_way(program: Program) -> Callable[[Api], None]:
-    @functools.wraps(program)
-    def test(api: Api) -> None:
-        api.run(program)
-
-    del test.__wrapped__  # pytest would ask for its arguments
-    return test
+from tests.support.client_api import Api, each, in_each_way, it, leave, some
 
 
 async def a_queue(broker: Any, name: str = "q", **settings: Any) -> Any:
@@ -36,7 +24,8 @@ async def a_queue(broker: Any, name: str = "q", **settings: Any) -> Any:
 
 async def bodies(queue: Any) -> list[bytes]:
     """All that is there, which is taken."""
-    return [message.body async for message in each(queue.consume(timeout=0.5))]
+    depth = (await it(queue.statistics())).depth
+    return [await it(queue.receive(timeout=60)) for _ in range(depth)]
 
 
 # --- publishing -----------------------------------------------------------------------------------
@@ -251,8 +240,10 @@ async def test_a_selector_takes_what_it_wants(api: Api, broker: Any) -> None:
         await it(queue.get("n = 7", timeout=0))
     with pytest.raises(shmbroker.SelectorError):
         await it(queue.get("n =", timeout=0))
-    got = [message.body async for message in each(queue.consume(selector="n > 0", timeout=0.3))]
-    assert got == [b"1", b"3"]
+    loop = queue.consume(selector="n > 0", timeout=60)
+    assert await some(2, loop) == [b"1", b"3"]
+    await leave(loop)
+    assert await some(1, queue.consume(selector="n > 0", timeout=0.3)) == []
 
 
 @pytest.mark.parametrize("prefetch", [1, 10])
@@ -261,9 +252,11 @@ def test_a_loop_takes_all(api: Api, prefetch: int) -> None:
         queue = await a_queue(broker)
         sent = [b"%d" % number for number in range(30)]
         await it(queue.publish_many(sent))
-        loop = queue.consume(timeout=0.3, prefetch=prefetch)
-        assert [message.body async for message in each(loop)] == sent
+        loop = queue.consume(timeout=60, prefetch=prefetch)
+        assert await some(len(sent), loop) == sent
+        await leave(loop)
         assert (await it(queue.statistics())).depth == 0
+        assert await some(1, queue.consume(timeout=0.3, prefetch=prefetch)) == []
 
     api.run(program)
 
@@ -276,7 +269,7 @@ async def test_a_loop_that_is_left_gives_back(api: Api, broker: Any) -> None:
     async for message in each(loop):
         if message.body == b"2":
             break
-    await it(loop.close() if api.style == "sync" else loop.aclose())
+    await leave(loop)
     given_back = [await it(queue.receive(timeout=60)) for _ in range(4)]
     assert given_back == [b"2", b"3", b"4", b"5"]
 
@@ -423,15 +416,17 @@ async def test_an_exchange_publishes_to_what_is_bound(api: Api, broker: Any) -> 
 @in_each_way
 async def test_what_is_scheduled_comes_later(api: Api, broker: Any) -> None:
     queue = await a_queue(broker)
-    number = await it(queue.publish(b"later", deliver_after=0.3))
-    never = await it(queue.publish(b"never", deliver_after=60))
+    number = await it(queue.publish(b"later", deliver_after=60))
+    never = await it(queue.publish(b"never", deliver_after=120))
     with pytest.raises(Empty):
         await it(queue.get(timeout=0))
     assert [message.body for message in await it(queue.scheduled())] == [b"later", b"never"]
     assert number > 0
-    assert await it(queue.cancel_scheduled(never))
-    assert not await it(queue.cancel_scheduled(never))
-    assert await it(queue.receive(timeout=60)) == b"later"
+    for scheduled in (never, number):
+        assert await it(queue.cancel_scheduled(scheduled))
+        assert not await it(queue.cancel_scheduled(scheduled))
+    await it(queue.publish(b"soon", deliver_after=0.3))
+    assert await it(queue.receive(timeout=60)) == b"soon"
 
 
 @in_each_way
@@ -452,14 +447,16 @@ async def test_a_temporary_queue_has_a_name_of_its_own(api: Api, broker: Any) ->
 async def test_a_subscriber_sees_every_message(api: Api, broker: Any) -> None:
     queue = await a_queue(broker, slots=64)
     await it(queue.publish(b"before"))
-    earliest = broker.subscribe("q", start="earliest", timeout=0.3)
-    now = broker.subscribe("q", timeout=0.3)
+    earliest = broker.subscribe("q", start="earliest", timeout=60)
+    now = broker.subscribe("q", timeout=60)
     assert (await it(earliest.get(timeout=60))).body == b"before"
     with pytest.raises(Empty):
         await it(now.get(timeout=0.05))
     await it(queue.publish_many([b"%d" % number for number in range(200)][:60]))
-    assert len([message async for message in each(now)]) == 60
-    assert len([message async for message in each(earliest)]) == 60
+    for subscription in (now, earliest):
+        assert len(await some(60, subscription)) == 60
+        with pytest.raises(Empty):
+            await it(subscription.get(timeout=0.05))
     assert (await it(queue.statistics())).depth == 61
     now.close()
     earliest.close()

@@ -9,6 +9,7 @@ import pytest
 
 import shmbroker
 from shmbroker.netbridge.wire.words import Verb
+from tests.netbridge.client.conftest import calm
 from tests.support.serving import SITE, Site
 
 BODIES = [b"", b"x", b"eight by", b"more than that", bytes(5000)]
@@ -34,8 +35,8 @@ def test_what_may_have_been_acknowledged_is_handed_out(
     served: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The connection is lost behind the acknowledgement, which the broker may have carried out."""
-    uri = f"tcp://{SITE.user}:correct horse battery@127.0.0.1:{served.port}"
-    broker: Any = shmbroker.connect(f"{uri}?failover-mode=application")
+    uri = f"{calm(served)}&failover-mode=application"
+    broker: Any = shmbroker.connect(uri, user=SITE.user, password="correct horse battery")
     with broker:
         queue, session = broker.declare_queue("q"), broker._session
         queue.publish(b"once")

@@ -115,7 +115,8 @@ class Duo:
 
     def tries(self, name: str, vhost: str = "") -> None:
         """Once: raises if it is refused."""
-        uri = f"{self.address(name)}/{vhost}?{SHM}"
+        times = f"connect-timeout={PATIENCE:g}s&handshake-timeout={PATIENCE:g}s"
+        uri = f"{self.address(name)}/{vhost}?{times}&{SHM}"
         shmbroker.connect(uri, user="programs", password=PASSWORD).close()
 
     def resets(self, name: str) -> str:

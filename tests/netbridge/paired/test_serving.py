@@ -147,7 +147,7 @@ SOON = "&call-timeout=300ms&call-failover-timeout=300ms"
 
 def both_serve(duo: Made, **more: object) -> tuple[Duo, Any, Any]:
     two = duo(more).up()
-    first = two.program("one", "two", more=SOON)
+    first = two.program("one", "two")
     two.stands_still("one")
     two.silent("two")
     second = two.program("two", "one", more=SOON)

@@ -19,7 +19,7 @@ from shmbroker.netbridge.remote.outcome import End, Outcome
 from shmbroker.netbridge.remote.phase import Phase
 from shmbroker.netbridge.wire.words import Demand, Level, Verb
 from tests.support.host import journaling
-from tests.support.program import Program, ok, publish
+from tests.support.program import PATIENCE, Program, ok, publish
 from tests.support.records import stream
 from tests.support.serving import Site
 
@@ -148,8 +148,9 @@ def test_a_scheduled_message_is_there_once_after_a_failover(at: Site, to: str) -
     name = {"queue": "q", "exchange": "x"}[to]
     body = asked(**{to: name}, body=b"later", after=100.0)
     call = program.begin(Verb.SCHEDULE, value=1, body=body)
+    late = time.monotonic() + PATIENCE
     while not queue.scheduled():
-        pass
+        assert time.monotonic() < late
     assert call not in program.outcomes
     program.cut()
     at.begin_again()
