@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -30,6 +29,7 @@ from typing import Any
 
 import shmbroker
 from shmbroker import vhost
+from shmbroker.perf.machine.port import free_port
 
 COMMAND = str(Path(sys.executable).parent / "shmbroker")
 QUEUE = "orders"
@@ -41,21 +41,13 @@ CONSOLE_S = 30
 NAMES = ("live", "backup")
 
 
-def free_ports(count: int) -> list[int]:
-    opened = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in opened]
-    for each in opened:
-        each.close()
-    return ports
-
-
 class Story:
     """The brokers, the witness, and what happened when."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.vhosts = {name: f"demo-{name}-{os.getpid()}" for name in NAMES}
-        *ports, self.voting = free_ports(7)
+        *ports, self.voting = (free_port() for _ in range(7))
         self.members = dict(zip(NAMES, ports[:2], strict=True))
         self.ports = dict(zip(NAMES, ports[2:4], strict=True))
         self.consoles = dict(zip(NAMES, ports[4:], strict=True))

@@ -81,7 +81,7 @@ def test_the_demo_loses_nothing() -> None:
     found = re.search(r"^confirmed ([\d,]+)   lost 0   duplicated 0$", done.stdout, re.M)
     assert found
     assert int(found[1].replace(",", "")) > 10
-    told = re.findall(r"^ +[\d.]+ s  ([KBRL]) ", done.stdout, re.M)
+    told = re.findall(r"^ *[\d.]+ s  ([KBRL]) ", done.stdout, re.M)
     assert told == ["K", "B", "R", "L"]
     assert len(re.findall("│", done.stdout)) == 14
 
@@ -92,7 +92,7 @@ def test_the_replicated_demo_loses_nothing() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("nothing is lost\n")
     assert re.search(r"^confirmed [\d,]+   lost 0   twice without a flag 0 ", done.stdout, re.M)
-    assert len(re.findall(r"^ +[\d.]+ s  ", done.stdout, re.M)) == 10
+    assert len(re.findall(r"^ *[\d.]+ s  ", done.stdout, re.M)) == 10
     link = r"the console of (\w+), while this runs: http://[\d.:]+/#link=\S+"
     links = re.findall(link, done.stdout)
     assert links == ["live", "backup"]

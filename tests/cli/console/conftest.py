@@ -18,6 +18,7 @@ import pytest
 
 from tests.cli.command import PATIENCE_SECONDS, Shell, eventually
 from tests.cli.console.visitor import Visitor
+from tests.support.stopped import stop
 
 ADMIN, VIEWER = "correct horse battery", "staple staple staple"
 SHM = Path("/dev/shm")
@@ -57,6 +58,9 @@ class Site:
 
     def signal(self, number: signal.Signals) -> None:
         assert self.process is not None
+        if number == signal.SIGSTOP:
+            stop(self.process.pid)  # each of its threads stands still
+            return
         self.process.send_signal(number)
         if number == signal.SIGKILL:
             self.process.wait(PATIENCE_SECONDS)

@@ -21,6 +21,11 @@ from tests.cli.test_create import refused
 MOVED = 7
 """Ports of the backup on this host."""
 
+PATIENT = [
+    "--set", "link-defaults.heartbeat-interval=3s", "--set", "ha.replication.replica-timeout=9s",
+]  # fmt: skip
+"""A member that a busy machine keeps waiting is none that hangs."""
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -52,10 +57,10 @@ def pair(shell: Shell, tmp_path: Path) -> Iterator[Pair]:
     made = Pair(shell, tmp_path / "live", tmp_path / "backup", ports)
     shell.does(
         "create", str(made.live), "--clustered", "--replicated", "--vhost", shell.vhost,
-        "--on-partition", "continue-alone", "--queues", "first,second", *ports,
+        "--on-partition", "continue-alone", "--queues", "first,second", *ports, *PATIENT,
     )  # fmt: skip
     beside = ["--join", str(made.live), "--role", "backup", "--port-offset", f"{MOVED}"]
-    said = shell.does("create", str(made.backup), *beside, *ports).said
+    said = shell.does("create", str(made.backup), *beside, *ports, *PATIENT).said
     assert "has both members now" in said
     yield made
     for each in (made.backup, made.live):
@@ -67,7 +72,7 @@ def pair(shell: Shell, tmp_path: Path) -> Iterator[Pair]:
 
 def joins_by_uri(shell: Shell, live: Path, uri: str, third: Path, *ports: str) -> None:
     """As from another host: with a copy of the password of brokers, and a login of programs."""
-    words = [str(third), "--join", uri, "--role", "backup", *ports]
+    words = [str(third), "--join", uri, "--role", "backup", *ports, *PATIENT]
     assert "takes --cluster-password-file" in refused(shell, *words)
     wrong = third.with_name("wrong")
     wrong.write_text("a password of another cluster\n")

@@ -28,10 +28,10 @@ def test_a_consumer_that_stalls_shows_in_the_tail(client: str) -> None:
 
 
 def test_of_a_burst_all_are_due_at_once() -> None:
-    pace = Pace(100, seconds=1.0, burst=50, client="c")
+    pace = Pace(10, seconds=10.0, burst=50, client="c")
     told = paced.run(pace)
     assert told.histogram.total == 100
-    assert told.achieved > 120  # the last burst is due when half of the time is over
+    assert told.achieved > 12  # the last burst is due when half of the time is over
 
 
 def test_of_a_bare_ring_each_message_comes_when_it_was_due() -> None:

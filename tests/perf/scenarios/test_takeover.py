@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from shmbroker.ipc.instance.config.config import Config, Given
+from shmbroker.ipc.instance.creation import create
+from shmbroker.perf.replicated import ours as replicated
 from shmbroker.perf.replicated.ours import Ours
 from shmbroker.perf.scenarios.durable.contender import Contender, Slice
 from shmbroker.perf.scenarios.takeover.__main__ import KILLED, STOPPED, main, verdicts
@@ -22,7 +25,16 @@ def outcome(name: str, per_s: float, killed: int = 0, stopped: int = 0) -> Outco
     return Outcome(contender, pauses)
 
 
-def test_ours_loses_nothing_when_its_live_is_killed_and_stopped(tmp_path: Path) -> None:
+def patient(folder: Path, given: Given) -> Config:
+    """A member that a busy machine keeps waiting is none that hangs."""
+    times = {"link-defaults.heartbeat-interval": "2s", "ha.replication.replica-timeout": "9s"}
+    return create(folder, {**given, **times})
+
+
+def test_ours_loses_nothing_when_its_live_is_killed_and_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replicated, "create", patient)
     told: list[str] = []
     found = tried(Ours(), tmp_path, 1, 3, 200, 1, 1, told.append)
     assert not found.faults
