@@ -28,6 +28,11 @@ SITE: dict[str, object] = {
     "credentials.site.password": PASSWORD,
     "credentials.site.role": "peering",
 }
+TIMES = {"heartbeat-interval": "10s", "connect-timeout": "60s", "handshake-timeout": "60s"}
+"""No link is lost, or given up, on a busy machine."""
+PATIENT = "&".join(f"{key}={each}" for key, each in TIMES.items())
+BEATS = {"link-defaults.heartbeat-interval": "2s"}
+"""With less a machine with other work has broken off a link by itself."""
 
 
 @dataclass
@@ -114,6 +119,7 @@ def two(tmp_path: Path) -> Iterator[Two]:
         listening: dict[str, object] = {
             "acceptors.site.uri": f"tcp://127.0.0.1:{port}",
             "acceptors.site.roles": ["peering"],
+            **BEATS,
             **SITE,
         }
         shipping: dict[str, object] = {
@@ -122,6 +128,7 @@ def two(tmp_path: Path) -> Iterator[Two]:
             "bridges.to-far.forwarding-address": TARGET,
             "bridges.to-far.retry-interval": "50ms",
             "bridges.to-far.pending-ack-timeout": "5s",
+            **BEATS,
             **SITE,
         }
         runs = [

@@ -18,20 +18,18 @@ import pytest
 
 import shmbroker
 from shmbroker import ConnectionClosed, Unconfirmed
-from shmbroker.ipc.instance.config.config import FILE
 from shmbroker.netbridge.broker import standby, whereabouts
 from shmbroker.netbridge.remote.action import Event
 from shmbroker.perf.machine.port import free_port
 from tests.cli.command import eventually
 from tests.conftest import vhost_for_a_while
-from tests.netbridge.broker.conftest import PASSWORD, SITE
+from tests.netbridge.broker.conftest import PASSWORD, PATIENT, SITE, TIMES
 from tests.support.fall import falls_when
 from tests.support.link import PATIENCE
 from tests.support.runs import Run
 from tests.support.small_disk import empty, fill, small_disk
 
 SHM = "prefer-shared-memory=false"
-TIMES = ("heartbeat-interval", "connect-timeout", "handshake-timeout")
 
 
 @dataclass
@@ -47,8 +45,12 @@ class Group:
     def address(self, which: int) -> str:
         return f"tcp://127.0.0.1:{self.ports[which]}"
 
+    def member(self, which: int) -> str:
+        """As it stands in a list."""
+        return f"{self.address(which)}?{PATIENT}"
+
     def uri(self, *order: int, more: str = "") -> str:
-        members = ",".join(self.address(each) for each in order)
+        members = ",".join(self.member(each) for each in order)
         return f"failover:({members})?randomize=false&{SHM}{more}"
 
     def program(self, uri: str, **options: Any) -> Any:
@@ -80,6 +82,7 @@ def group(tmp_path: Path) -> Iterator[Group]:
                 "store.path": str(tmp_path / "store"),
                 "acceptors.site.uri": f"tcp://127.0.0.1:{port}",
                 "acceptors.site.roles": ["client", "peering"],
+                **{f"link-defaults.{key}": each for key, each in TIMES.items()},
                 **SITE, "credentials.site.role": ["client", "peering"],
             })  # fmt: skip
             opened.callback(run.kill)
@@ -122,7 +125,7 @@ def test_a_full_disk_keeps_no_network_from_serving_and_none_from_ending(
     group.live.kill()
     group.backup.becomes("live")
     program = group.program(group.uri(1))
-    eventually(lambda: program.uri == group.address(1))
+    eventually(lambda: program.uri == group.member(1))
     program.close()
     assert whereabouts.read(disk, 2) is None
     empty(disk)
@@ -154,9 +157,9 @@ def test_a_passive_broker_says_so_and_the_next_member_is_taken(group: Group) -> 
     with pytest.raises(ConnectionClosed, match="passive"):
         group.program(f"{group.address(1)}?{SHM}")
     program = group.program(group.uri(1, 0))
-    assert program.uri == group.address(0)
+    assert program.uri == group.member(0)
     told = [(each.uri, each.standing, each.name) for each in program.topology()]
-    assert told == [(group.address(1), "backup", ""), (group.address(0), "live", "first")]
+    assert told == [(group.member(1), "backup", ""), (group.member(0), "live", "first")]
     program.declare_queue("q").publish(b"to the live")
     assert not [each for each in group.backup.said() if each.get("what")], "no line for that"
 
@@ -169,7 +172,7 @@ def test_who_reached_a_passive_broker_alone_hears_that(group: Group) -> None:
     group.live.process.stop()
     try:
         with pytest.raises(ConnectionClosed, match="passive"):
-            group.program(group.uri(1, more="&reconnect-deadline=2s"))
+            group.program(group.uri(1, more="&reconnect-deadline=10s"))
     finally:
         group.live.process.go_on()
 
@@ -275,7 +278,7 @@ def test_a_program_goes_on_at_the_backup(group: Group) -> None:
             publisher.join(PATIENCE)
         if is_killed and len(got) >= publisher.confirmed:
             break
-    assert sender.uri == taker.uri == group.address(1)
+    assert sender.uri == taker.uri == group.member(1)
     assert set(got) == {b"%d" % each for each in range(publisher.confirmed)}
     assert all(count <= 1 + flagged[body] for body, count in got.items()), "twice, and not flagged"
     with shmbroker.connect(f"shm://{group.vhost}") as local:
@@ -294,16 +297,12 @@ def test_a_program_goes_on_at_the_backup(group: Group) -> None:
 def test_programs_are_told_where_a_failback_takes_them(
     group: Group, mode: str, events: list[Event]
 ) -> None:
-    for run in (group.live, group.backup):
-        with (run.folder / FILE).open("a") as file:
-            file.write(f'\n[link-defaults]\nheartbeat-interval = "{PATIENCE:g}s"\n')
     group.up()
     listening(group.backup)
     group.live.kill()
     group.backup.becomes("live")
-    times = "&".join(f"{each}={PATIENCE:g}s" for each in TIMES)
     options = f"{SHM}&startup-max-reconnect-attempts=-1&failover-mode={mode}"
-    program = group.program(f"failover:({group.address(1)}?{times})?{options}")
+    program = group.program(f"failover:({group.member(1)})?{options}")
     told: SimpleQueue[tuple[Event, str]] = SimpleQueue()
     program.on_event(lambda event, detail: told.put((event, detail)))
     orders = program.declare_queue("orders", durable=True)
@@ -371,4 +370,4 @@ def test_who_waits_is_told_when_the_backup_serves(group: Group) -> None:
     queue = program.declare_queue("q")
     group.live.kill()
     assert queue.publish(b"at the second") == 0
-    assert program.uri == group.address(1)
+    assert program.uri == group.member(1)

@@ -23,15 +23,12 @@ from shmbroker.netbridge.link.ending import State
 from shmbroker.perf.machine.port import free_port
 from tests.cli.command import eventually
 from tests.conftest import vhost_for_a_while
-from tests.netbridge.broker.conftest import PASSWORD
+from tests.netbridge.broker.conftest import PASSWORD, PATIENT, TIMES
 from tests.support.link import PATIENCE
 
 NODE = bytes(range(16))
 ARENA_BYTES = 16 << 20
 FOR_EVER = "startup-max-reconnect-attempts=-1"
-TIMES = {"heartbeat-interval": "10s", "connect-timeout": "60s", "handshake-timeout": "60s"}
-"""No link is lost, or given up, on a busy machine."""
-PATIENT = "&".join(f"{key}={each}" for key, each in TIMES.items())
 
 
 @contextmanager

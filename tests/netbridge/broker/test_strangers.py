@@ -67,8 +67,6 @@ def are_closed(sockets: list[socket.socket]) -> None:
 
 def test_two_thousand_connections_at_once(two: Two) -> None:
     quick(two)
-    for each in (two.near, two.far):  # a machine with other work has broken off a link by itself
-        two.write(each, **{"link-defaults.heartbeat-interval": "2s"})
     near, far = two.started()
     two.becomes("up")
     before = memory_of(two.far.process)

@@ -24,6 +24,9 @@ HAS: dict[str, Any] = {
 }  # fmt: skip
 ANNA = {"JMSXGroupID": "anna"}
 SHORT = {"grouping__mine__timeout": "500ms"}
+"""Where nobody decides: it is over soon."""
+IN_TIME = {"grouping__mine__timeout": "5s"}
+"""Where a decision has to come, on a busy machine too."""
 
 
 def grouping(local: bool, **more: object) -> dict[str, object]:
@@ -186,7 +189,7 @@ def _publishes(queue: Queue, group: str) -> bool:
 
 
 def test_without_its_arbiter_known_groups_go_on_and_new_ones_time_out(cluster: Cluster) -> None:
-    started(cluster, "east", "west", **SHORT)
+    started(cluster, "east", "west", **IN_TIME)
 
     def comes(there: Queue) -> str:
         cluster.sees("west", missing=("east",))
@@ -199,8 +202,8 @@ def test_without_its_arbiter_known_groups_go_on_and_new_ones_time_out(cluster: C
 
 
 def test_the_backup_of_the_arbiter_knows_its_routes(cluster: Cluster) -> None:
-    started(cluster, "east", "west", **SHORT)
-    cluster.add("east2", "backup", shares="east", **grouping(True, **SHORT))
+    started(cluster, "east", "west", **IN_TIME)
+    cluster.add("east2", "backup", shares="east", **grouping(True, **IN_TIME))
     cluster["east2"].start().becomes("passive")
     cluster.until("west", lambda told: any("east2" in each["backups"] for each in told["nodes"]))
 

@@ -10,7 +10,7 @@ from shmbroker.netbridge.broker.programs import of_folder
 from tests.cli.metrics.samples import Samples
 from tests.netbridge.clustered.conftest import Cluster
 from tests.netbridge.clustered.test_balancing import until
-from tests.netbridge.clustered.test_grouping import SHORT, declared, grouping, has_handler
+from tests.netbridge.clustered.test_grouping import IN_TIME, declared, grouping, has_handler
 from tests.netbridge.clustered.test_programs import add, connected
 from tests.netbridge.clustered.test_redistribution import at
 from tests.support.programs import is_shown_and_disconnected
@@ -44,7 +44,7 @@ def test_nodes_that_are_up_and_missing(cluster: Cluster) -> None:
 
 def test_groups_and_programs_on_other_hosts(cluster: Cluster) -> None:
     """Of groups both brokers tell: the one that decides and the one that asks."""
-    given = {name: grouping(name == "east", **SHORT) for name in ("east", "west")}
+    given = {name: grouping(name == "east", **IN_TIME) for name in ("east", "west")}
     uri = add(cluster, "east", **given["east"])
     cluster.add("west", **given["west"])
     for name in ("east", "west"):

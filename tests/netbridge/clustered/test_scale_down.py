@@ -16,6 +16,7 @@ import shmbroker
 from shmbroker import Broker, Empty, Error, Moved, NotFound, Queue
 from shmbroker.ipc.broker.journaler import Journaler
 from shmbroker.ipc.instance import status
+from shmbroker.ipc.instance.config.config import FILE
 from shmbroker.ipc.instance.watch import Watch
 from shmbroker.ipc.instance.whole import read_whole
 from shmbroker.perf.machine.port import free_port
@@ -92,7 +93,7 @@ def test_everything_moves_with_settings_bindings_and_times(cluster: Cluster) -> 
         due = datetime.now(UTC) + timedelta(hours=1)
         durable.publish(b"by day", deliver_at=due)
         shm.publish(b"after", deliver_after=1800.0)
-        durable.publish(b"soon", deliver_after=30.0)
+        durable.publish(b"soon", deliver_after=600.0)
         held.publish(b"in hand")
         in_hand = held.get(timeout=PATIENCE)
         temporary = west.temporary_queue()
@@ -263,7 +264,7 @@ def test_only_a_node_of_the_group_gets_it(cluster: Cluster, named: bool) -> None
 
 
 def test_time_that_is_over_leaves_the_rest_where_it_is(cluster: Cluster) -> None:
-    started(cluster, "east", **TO_EAST, ha__scale_down__timeout="3s",
+    started(cluster, "east", **TO_EAST, ha__scale_down__timeout="10s",
             ha__scale_down__commit_interval=50)  # fmt: skip
     with at(cluster, "east") as east, at(cluster, "west") as west:
         there = east.declare_queue("orders", durable=True, slots=64)  # too small
@@ -274,10 +275,12 @@ def test_time_that_is_over_leaves_the_rest_where_it_is(cluster: Cluster) -> None
         here.pause()
         code, said = stop(cluster)
         assert (code, cluster["west"].ends()) == (1, 1)
-        assert "ha.scale-down.timeout (3s) is over" in said
+        assert "ha.scale-down.timeout (10s) is over" in said
         assert bodies(there) == numbers(0, 64)
         shown = Shell(cluster.vhosts["west"])("status", str(cluster["west"].folder))
-        assert "timeout (3s) is over" in shown.out
+        assert "timeout (10s) is over" in shown.out
+        file = cluster["west"].folder / FILE  # the second stop is to end in time
+        file.write_text(file.read_text().replace('\ntimeout = "10s"', '\ntimeout = "60s"'))
         cluster["west"].start().becomes("live")
         found: list[bytes] = []
         reader = threading.Thread(target=lambda: found.extend(taken(there, 500)))
