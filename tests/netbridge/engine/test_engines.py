@@ -170,8 +170,8 @@ def test_a_live_that_stood_still_finds_that_it_was_succeeded(
     live = living(make, BOTH, tmp_path)
     until((tmp_path / "renewed").exists)
     b = member("b").wait()
-    live.stop()
     assert b.ask(alone(2, "b")).reason == "it sees a"
+    live.stop()
     assert b.answer(b.attempt).verdict is Verdict.YES
     assert b.elected(alone(2, "b"))
     b.renew(alone(2, "b"))

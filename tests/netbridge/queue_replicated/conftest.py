@@ -132,6 +132,7 @@ def two(tmp_path: Path) -> Iterator[Made]:
             both: dict[str, object] = {
                 "store.path": "data",
                 "ha.queue-replication": True,
+                "link-defaults.heartbeat-interval": "3s",  # a busy machine is not silent
                 "credentials.copies.password": PASSWORD,
                 "credentials.copies.role": "replica",
             }

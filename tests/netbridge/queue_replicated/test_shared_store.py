@@ -18,6 +18,7 @@ def backup_of(run: Two, which: str, store: Path) -> tuple[Run, int]:
     given: dict[str, object] = {
         "store.path": str(store),
         "ha.queue-replication": True,
+        "link-defaults.heartbeat-interval": "3s",
         "credentials.copies.password": PASSWORD,
         "credentials.copies.role": "replica",
         "acceptors.copies.uri": f"tcp://127.0.0.1:{port}",

@@ -23,6 +23,8 @@ from tests.support.runs import Run
 PASSWORD = "correct horse battery staple"
 PATIENCE = 60.0
 SHM = "prefer-shared-memory=false"
+PATIENTLY = "randomize=false&max-reconnect-delay=50ms&startup-max-reconnect-attempts=-1"
+"""A member shows that it is live, or in sync, a moment before it listens."""
 NAMES = ("a", "b")
 
 
@@ -90,7 +92,7 @@ class Node:
         members = ",".join(
             f"tcp://{self.addresses[name]}:{each}" for name, each in self.ports.items()
         )
-        return f"failover:({members})?randomize=false&max-reconnect-delay=50ms&{SHM}{more}"
+        return f"failover:({members})?{PATIENTLY}&{SHM}{more}"
 
     def program(self, more: str = "") -> Any:
         made = shmbroker.connect(self.uri(more), user="programs", password=PASSWORD)

@@ -5,11 +5,17 @@ from __future__ import annotations
 from shmbroker.cli.metrics.exposition import text
 from tests.cli.command import Shell
 from tests.cli.metrics.samples import Samples
-from tests.netbridge.replicated.conftest import Made
+from tests.netbridge.replicated.conftest import Made, Node
+
+
+def shows(pair: Node) -> None:
+    """`a` has written all that it shows: a scrape asks, too, but waits for a moment only."""
+    assert pair.orders("a", {"verb": "show"}) == ""
 
 
 def test_a_live_and_its_replica(node: Made) -> None:
     pair = node().up()
+    shows(pair)
     samples = Samples(text(pair["a"].folder))
     assert samples.state("broker_role", "policy") == "replication"
     assert samples.state("replication_state") == "in sync"
@@ -38,6 +44,7 @@ def test_a_live_that_has_lost_its_replica(node: Made) -> None:
     pair = node().up()
     pair["b"].stop()
     pair.says("a", "alone")
+    shows(pair)
     samples = Samples(text(pair["a"].folder))
     assert samples.state("replication_state") == "alone"
     assert samples.state("durability_level", "level") == "disk"

@@ -9,7 +9,7 @@ import pytest
 
 import shmbroker
 from shmbroker import ConnectionClosed
-from tests.netbridge.replicated.conftest import PASSWORD, PATIENCE, SHM, Made, Node
+from tests.netbridge.replicated.conftest import PASSWORD, PATIENCE, PATIENTLY, SHM, Made, Node
 
 BACK: dict[str, object] = {
     "ha.replication.check-for-live-server": True,
@@ -25,7 +25,7 @@ def address(node: Node, name: str) -> str:
 def program(node: Node, *names: str, more: str = "") -> Any:
     """Its list has these members only."""
     members = ",".join(address(node, name) for name in names)
-    uri = f"failover:({members})?randomize=false&max-reconnect-delay=50ms&{SHM}{more}"
+    uri = f"failover:({members})?{PATIENTLY}&{SHM}{more}"
     made = shmbroker.connect(uri, user="programs", password=PASSWORD)
     node.opened.callback(made.close)
     return made
@@ -43,11 +43,11 @@ def knows(program: Any, told: list[tuple[str, str]]) -> None:
 
 def test_a_backup_refuses_by_name_and_says_who_is_live(node: Made) -> None:
     two = node().up()
+    came = program(two, "b")
+    assert came.uri == address(two, "a")  # so b listens, and knows it
     said = f"passive: b is not active, and {address(two, 'a')} is live"
     with pytest.raises(ConnectionClosed, match=said):  # that one, and no other
         shmbroker.connect(f"{address(two, 'b')}?{SHM}", user="programs", password=PASSWORD)
-    came = program(two, "b")
-    assert came.uri == address(two, "a")
     came.declare_queue("orders", durable=True).publish(b"found", timeout=PATIENCE)
     assert two.bodies("a") == [b"found"]
 

@@ -46,6 +46,7 @@ def test_a_publish_that_waits_ends_unconfirmed(node: Made) -> None:
     orders = filled(two)
     two.stands_still("b")
     two.says("a", "suspended")
+    before = orders.published
     ended: list[type[BaseException]] = []
 
     def waits() -> None:
@@ -56,6 +57,7 @@ def test_a_publish_that_waits_ends_unconfirmed(node: Made) -> None:
 
     waiting = threading.Thread(target=waits)
     waiting.start()
+    eventually(lambda: orders.published > before)
     two["a"].stop()
     waiting.join(PATIENCE)
     assert ended == [Unconfirmed]

@@ -50,7 +50,7 @@ class Programs:
         self.is_over = threading.Event()
         self._ends_at = 0.0
         self._are_there = threading.Barrier(3)
-        """Both are connected before the first blow: a first connection is not tried again."""
+        """Both are connected before the first blow."""
         self._threads = [
             threading.Thread(target=self._guarded, args=(each,), daemon=True)
             for each in (self._publish, self._consume)

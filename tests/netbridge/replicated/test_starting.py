@@ -105,7 +105,8 @@ def test_newest_lost_for_good(node: Made) -> None:
 
 
 def test_a_preferred_member_with_a_new_disk_founds_no_node_beside_a_held_one(node: Made) -> None:
-    two = node({**STOP_CONFIRMING, "ha.allow-failback": False}).up()
+    patient = {"link-defaults.connect-timeout": "30s"}  # it founds one if it meets nobody by then
+    two = node({**STOP_CONFIRMING, "ha.allow-failback": False, **patient}).up()
     filled(two)
     two.are_killed("a", "b")
     vhosts.delete(two.vhosts["a"], force=True)

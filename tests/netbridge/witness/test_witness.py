@@ -43,13 +43,18 @@ CALM: Final = LinkTimes(heartbeat_interval=10.0)
 """Who is starved for a second on a busy machine is not silent: its question would be forgotten."""
 
 
+def calm(place: Place, interval: float = CALM.heartbeat_interval) -> Place:
+    """Before it begins."""
+    with (place.folder / FILE).open("a") as file:
+        file.write(f'[link-defaults]\nheartbeat-interval = "{interval:g}s"\n')
+    return place
+
+
 @pytest.fixture
 def place(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Place]:
     """A witness that runs; who has stood still for three of these seconds is silent."""
-    made = Place(tmp_path / "witness")
     interval = getattr(request, "param", CALM.heartbeat_interval)
-    with (made.folder / FILE).open("a") as file:
-        file.write(f'[link-defaults]\nheartbeat-interval = "{interval:g}s"\n')
+    made = calm(Place(tmp_path / "witness"), interval)
     made.begin()
     yield made
     made.kill()
@@ -106,9 +111,7 @@ def test_it_grants_what_the_rules_allow(member: Make) -> None:
 def test_it_answers_while_a_disk_keeps_it_from_showing_who_is_linked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place, goes_on = Place(tmp_path / "witness"), tmp_path / "goes on"
-    with (place.folder / FILE).open("a") as file:
-        file.write('[link-defaults]\nheartbeat-interval = "10s"\n')
+    place, goes_on = calm(Place(tmp_path / "witness")), tmp_path / "goes on"
 
     def waits(path: Path, content: dict[str, object]) -> None:
         until(goes_on.exists)
@@ -189,7 +192,7 @@ def test_a_process_that_is_begun_again_is_not_the_live_that_was(member: Make) ->
 
 
 def test_a_majority_of_three_grants_with_one_of_them_gone(tmp_path: Path, member: Make) -> None:
-    others = [Place(tmp_path / f"witness{number}") for number in (2, 3)]
+    others = [calm(Place(tmp_path / f"witness{number}")) for number in (2, 3)]
     for each in others:
         each.begin()
     a = member("a", *others).wait()
@@ -264,13 +267,13 @@ def test_who_asks_in_the_name_of_another_is_cut_off(member: Make) -> None:
 def test_a_witness_that_cannot_write_says_nothing_and_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = Place(tmp_path / "full")
+    place = calm(Place(tmp_path / "full"))
 
     def fails(self: State, changes: object) -> None:
         raise OSError(28, "No space left on device", str(place.folder / "ledgers"))
 
     process = place.begin(partial(setattr, State, "keep", fails))
-    a = Member("a", [place]).wait()
+    a = Member("a", [place], times=CALM).wait()
     a.say(Renew(NODE, BOTH, 1, 1, 0))
     assert process.has_ended(PATIENCE_SECONDS)
     assert process.status == 1
