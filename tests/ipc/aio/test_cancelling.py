@@ -97,6 +97,9 @@ with shmbroker.connect(sys.argv[1]) as broker:
 
 
 def test_a_ring_for_one_who_was_cancelled_wakes_another_process(url: str) -> None:
+    """In every second round none of ours waits: as many of those are late for other reasons."""
+    rounds = 60
+
     async def main() -> list[float]:
         async with aio.connect(url) as broker, aio.connect(url) as other:
             queue, theirs = await broker.declare_queue("q"), await other.queue("q")
@@ -104,8 +107,8 @@ def test_a_ring_for_one_who_was_cancelled_wakes_another_process(url: str) -> Non
             waited = []
             try:
                 assert await line_of(process) == "ready"
-                for number in range(40):
-                    waiting = asyncio.create_task(queue.get())
+                for number in range(2 * rounds):
+                    waiting = None if number % 2 else asyncio.create_task(queue.get())
                     await asyncio.sleep(0.02)
                     assert process.stdin is not None
                     process.stdin.write("\n")
@@ -113,17 +116,19 @@ def test_a_ring_for_one_who_was_cancelled_wakes_another_process(url: str) -> Non
                     await asyncio.sleep(0.01)  # both sleep, we for longer: the kernel wakes us
                     started = time.perf_counter()
                     theirs.publish_nowait(b"%d" % number)
-                    waiting.cancel()  # we cannot have taken it: we have not run since
+                    if waiting is not None:
+                        waiting.cancel()  # we cannot have taken it: we have not run since
                     assert await line_of(process) == str(number)
                     waited.append(time.perf_counter() - started)
-                    assert waiting.cancelled()
+                    assert waiting is None or waiting.cancelled()
             finally:
                 process.kill()
                 process.wait()
             return waited
 
     # a ring that is lost costs the rest of a slice of 0.1 s; without passing on, every fourth is
-    assert sum(waited > 0.05 for waited in run(main())) <= 3
+    is_late = [waited > 0.05 for waited in run(main())]
+    assert sum(is_late[::2]) - sum(is_late[1::2]) <= rounds // 8
 
 
 def test_a_loan_that_is_cancelled_while_it_waits_is_dropped(url: str) -> None:

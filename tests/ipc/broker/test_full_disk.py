@@ -13,6 +13,7 @@ import pytest
 import shmbroker
 from shmbroker import Broker, Queue, QueueFull, Unconfirmed
 from shmbroker.ipc.base.errors import DiskFull, JournalDamaged, JournalFailed
+from shmbroker.ipc.broker.journaler import Journaler
 from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.replay import Replay
 from shmbroker.ipc.paging.pager import Pager
@@ -34,13 +35,50 @@ def number_of(received: bytes) -> int:
     return int.from_bytes(received[:8], "little")
 
 
-def publish_until_full(queue: Queue, first: int = 0) -> int:
+def is_full(journaler: Journaler) -> bool:
+    return isinstance(journaler.failure, DiskFull)
+
+
+def has_no_room(queue: Queue, journaler: Journaler) -> bool:
+    """Why the last message is not confirmed; False: it was only late, and is confirmed by now."""
+    ends_at = time.monotonic() + PATIENCE
+    while time.monotonic() < ends_at:
+        with suppress(Unconfirmed):
+            queue.confirm(timeout=0.02)
+            return False
+        if is_full(journaler):
+            return True
+    raise AssertionError("it is not confirmed, and the disk is not full")
+
+
+def publish_until_full(queue: Queue, journaler: Journaler, first: int = 0) -> int:
     """How many were confirmed; one more is in the ring."""
     for number in range(first, first + SLOTS):
         try:
             queue.publish(body(number), timeout=0.5)
         except Unconfirmed:
-            return number
+            if has_no_room(queue, journaler):
+                return number
+    raise AssertionError("it never became full")
+
+
+def page_until_full(queue: Queue, journaler: Journaler, number: int, beside: Queue | None) -> int:
+    """The same of a queue that pages, for which there may be no room in its ring either."""
+    ends_at = time.monotonic() + 2 * PATIENCE
+    while time.monotonic() < ends_at:
+        with suppress(Unconfirmed):
+            if beside is not None:
+                beside.publish(body(0), timeout=0.1)
+        try:
+            queue.publish(body(number), timeout=0.5)
+        except Unconfirmed:
+            if has_no_room(queue, journaler):
+                return number
+        except (QueueFull, DiskFull):
+            if is_full(journaler):
+                return number
+            continue
+        number += 1
     raise AssertionError("it never became full")
 
 
@@ -95,7 +133,8 @@ def values_in(folder: Path) -> int:
 
 def values_of_a_moment(folder: Path) -> int:
     """A segment that is used again while it is read looks damaged: then all are read again."""
-    for _ in range(20):
+    ends_at = time.monotonic() + PATIENCE
+    while time.monotonic() < ends_at:
         with suppress(JournalFailed, JournalDamaged):
             return values_in(folder)
     return values_in(folder)
@@ -105,12 +144,13 @@ def values_of_a_moment(folder: Path) -> int:
 def after_the_host_died(vhost: str, folder: Path) -> Iterator[Broker]:
     """Its journaler lives on here, and may let go of a segment that is being read."""
     with ExitStack() as opened:
-        for left in reversed(range(20)):
+        ends_at = time.monotonic() + PATIENCE
+        while True:
             try:
                 again = opened.enter_context(host.after_the_host_died(vhost, folder))
                 break
             except (JournalFailed, JournalDamaged):
-                if not left:
+                if time.monotonic() > ends_at:
                     raise
         yield again
 
@@ -125,7 +165,7 @@ def test_consuming_makes_room(tmp_path: Path, vhost: str) -> None:
         queue = broker.declare_queue("orders", durable=True, slots=SLOTS)
         first = 0
         for _ in range(3):
-            full = publish_until_full(queue, first)
+            full = publish_until_full(queue, journaler, first)
             assert isinstance(journaler.failure, DiskFull)
             assert take(queue, full - first) == [*range(first, full)]
             queue.confirm(timeout=PATIENCE)
@@ -142,11 +182,11 @@ def test_consuming_makes_room_beside_transactions(tmp_path: Path, vhost: str) ->
     with (
         small_disk(tmp_path / "disk", DISK) as disk,
         shmbroker.connect(f"shm://{vhost}") as broker,
-        journaling(vhost, disk / "journal"),
+        journaling(vhost, disk / "journal") as journaler,
     ):
         orders = broker.declare_queue("orders", durable=True, slots=SLOTS)
         bills = broker.declare_queue("bills", durable=True)
-        full = publish_until_full(orders)
+        full = publish_until_full(orders, journaler)
         billed = []
         for _ in range(5):
             message = orders.get(timeout=PATIENCE)
@@ -177,7 +217,7 @@ def test_dead_letters_are_not_lost_on_a_full_disk(tmp_path: Path, vhost: str) ->
                 orders.publish(body(SLOTS), timeout=PATIENCE)
                 orders.get(timeout=PATIENCE).reject()
             rejected = [SLOTS] * 2
-            full = publish_until_full(orders)
+            full = publish_until_full(orders, journaler)
             for _ in range(20):
                 message = orders.get(timeout=PATIENCE)
                 rejected.append(number_of(message.body))
@@ -200,7 +240,7 @@ def test_a_value_is_let_go_of_with_the_newer_one(tmp_path: Path, vhost: str) -> 
             prices = broker.declare_queue("prices", durable=True, last_value=True)
             orders = broker.declare_queue("orders", durable=True, slots=SLOTS)
             prices.publish(b"old", key="coffee", timeout=PATIENCE)
-            full = publish_until_full(orders)
+            full = publish_until_full(orders, journaler)
             assert isinstance(journaler.failure, DiskFull)
             prices.publish(b"new", key="coffee", confirm="shm")
             take(orders, full)
@@ -215,11 +255,11 @@ def test_what_is_published_behind_a_transaction_takes_no_room(tmp_path: Path, vh
     with (
         small_disk(tmp_path / "disk", DISK) as disk,
         shmbroker.connect(f"shm://{vhost}") as broker,
-        journaling(vhost, disk / "journal", beat=beat),
+        journaling(vhost, disk / "journal", beat=beat) as journaler,
     ):
         orders = broker.declare_queue("orders", durable=True, slots=SLOTS)
         bills = broker.declare_queue("bills", durable=True)
-        full = publish_until_full(orders)
+        full = publish_until_full(orders, journaler)
         message = orders.get(timeout=PATIENCE)
         transaction = broker.transaction()
         transaction.publish(bills, message.body)
@@ -241,11 +281,11 @@ def test_deleting_a_queue_makes_room(tmp_path: Path, vhost: str) -> None:
     with (
         small_disk(tmp_path / "disk", DISK) as disk,
         shmbroker.connect(f"shm://{vhost}") as broker,
-        journaling(vhost, disk / "journal"),
+        journaling(vhost, disk / "journal") as journaler,
     ):
         orders = broker.declare_queue("orders", durable=True)
         bulk = broker.declare_queue("bulk", durable=True, slots=SLOTS)
-        publish_until_full(bulk)
+        publish_until_full(bulk, journaler)
         broker.delete_queue("bulk", force=True)
         orders.publish(b"on it goes", timeout=PATIENCE)
         with after_the_host_died(vhost, disk / "journal") as again:
@@ -270,14 +310,7 @@ def test_what_is_in_pages_can_be_consumed(tmp_path: Path, vhost: str, beside: bo
         queue.publish_many([body(number) for number in range(many)], timeout=PATIENCE)
         assert take(queue, before) == [*range(before)]
         fill(disk)
-        full = many
-        with pytest.raises((Unconfirmed, QueueFull, DiskFull)):
-            while True:
-                with suppress(Unconfirmed):
-                    if beside:
-                        plain.publish(body(0), timeout=0.1)
-                queue.publish(body(full), timeout=0.5)
-                full += 1
+        full = page_until_full(queue, journaler, many, plain if beside else None)
         assert isinstance(journaler.failure, DiskFull)
         assert queue.statistics().paged > 0
         assert take(queue, full - before) == [*range(before, full)]
@@ -292,7 +325,7 @@ def test_an_older_value_stays_while_the_newer_one_waits(tmp_path: Path, vhost: s
     with (
         small_disk(tmp_path / "disk", 20 << 20) as disk,
         shmbroker.connect(f"shm://{vhost}") as broker,
-        journaling(vhost, disk / "journal"),
+        journaling(vhost, disk / "journal") as journaler,
         shmbroker.connect(f"shm://{vhost}", name="pager") as other,
         Pager(other, disk / "pages", page_bytes=PAGE_BYTES, epoch=1),
     ):
@@ -302,13 +335,7 @@ def test_an_older_value_stays_while_the_newer_one_waits(tmp_path: Path, vhost: s
         prices.publish(b"old", key="gold", timeout=PATIENCE)
         queue.publish_many([body(number) for number in range(750)], timeout=PATIENCE)
         fill(disk)
-        full = 750
-        with pytest.raises((Unconfirmed, QueueFull, DiskFull)):
-            while True:
-                with suppress(Unconfirmed):
-                    plain.publish(body(0), timeout=0.1)
-                queue.publish(body(full), timeout=0.5)
-                full += 1
+        page_until_full(queue, journaler, 750, plain)
         assert values_of_a_moment(disk / "journal") > 0
         for _ in range(100):
             take(queue, 1)

@@ -114,7 +114,7 @@ def test_one_that_is_dropped_or_detached_releases_everybody(
 ) -> None:
     small = broker.declare_queue("small", durable=True, slots=2)
     for how in ("dropped", "detached"):
-        end = End(journaler, "deaf", timeout=0.3 if how == "dropped" else NEVER)
+        end = End(journaler, "deaf", timeout=3.0 if how == "dropped" else NEVER)
         with ThreadPoolExecutor(4) as pool:
             assert has_level(small, BOTH)
             plain = pool.submit(orders.publish, b"x", timeout=PATIENCE)
@@ -221,7 +221,7 @@ def test_after_a_stop_the_next_one_has_no_replica(
 ) -> None:
     with (
         journaling(vhost, tmp_path) as journaler,
-        End(journaler, "far", timeout=0.2) as far,
+        End(journaler, "far", timeout=PATIENCE) as far,
         ReplicaGate(orders, "kept") as kept,
     ):
         orders.publish(b"x", confirm="disk", timeout=PATIENCE)

@@ -24,7 +24,9 @@ def test_loops_end_after_what_they_have_in_hand(
     def work() -> None:
         for message in queue.consume(prefetch=prefetch):
             begun.set()
-            time.sleep(0.2)
+            while not (broker._draining or broker.is_closed):
+                time.sleep(0.001)
+            time.sleep(0.05)  # it is waited for
             seen.append(message.body)
 
     thread = threading.Thread(target=work)

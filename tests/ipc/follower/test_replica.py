@@ -26,6 +26,7 @@ from shmbroker.ipc.follower.follower import Follower
 from shmbroker.ipc.follower.gates import findings
 from shmbroker.ipc.follower.replica import ReplicaGate, drop
 from shmbroker.perf.machine.process import Process
+from tests.cli.command import eventually
 from tests.support.host import PATIENCE, journaling
 
 FAR_S = 0.02
@@ -194,11 +195,13 @@ def test_who_waits_for_a_dead_replica_is_released_when_it_is_dropped(
         far.kill()
         waits = pool.submit(orders.publish, b"1", timeout=PATIENCE)
         takes = pool.submit(orders.receive, timeout=PATIENCE)
-        demands = pool.submit(orders.publish, b"2", confirm="replicated", timeout=1)
+        eventually(lambda: orders.published == 2)
         orders.confirm(1, level="disk", timeout=PATIENCE)
         with pytest.raises(FutureTimeout):  # while it is repaired what the dead has left
             waits.result(timeout=0.3)
         assert not takes.done()
+        demands = pool.submit(orders.publish, b"2", confirm="replicated", timeout=2)
+        eventually(lambda: orders.published == 3)
         drop(orders, "far")
         assert waits.result(timeout=PATIENCE) == 1
         assert takes.result(timeout=PATIENCE) == b"1"

@@ -9,6 +9,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from queue import SimpleQueue
 from types import SimpleNamespace
@@ -37,8 +38,7 @@ RACES = 50
 KILLS = 50
 FOR_EVER = {"sql.renew": "1h", "sql.expiration": "3h"}
 """Nothing is renewed, and nothing runs out, while a test looks."""
-SHORT = {"sql.renew": "50ms", "sql.expiration": "300ms"}
-
+SHORT = {"sql.renew": "100ms", "sql.expiration": "3s"}
 
 
 @pytest.fixture
@@ -75,6 +75,15 @@ def sql(postgres: Postgres) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
 
 def node_of(lock: SqlLock) -> str:
     return lock.store.node.hex()
+
+
+def until_of(sql: psycopg.Connection[tuple[object, ...]], lock: SqlLock) -> datetime:
+    """When the lease on being live runs out, as the database has it."""
+    [until] = sql.execute(
+        "SELECT until FROM shmbroker_lease WHERE place = 'live' AND node = %s", [node_of(lock)]
+    ).fetchone() or [None]
+    assert isinstance(until, datetime)
+    return until
 
 
 def in_background(work: Callable[[], object]) -> threading.Event:
@@ -146,11 +155,15 @@ def test_who_waits_gets_it_when_it_runs_out(make: Make) -> None:
 
 
 def test_it_is_renewed(make: Make, sql: psycopg.Connection[tuple[object, ...]]) -> None:
-    one, two = make(**SHORT), make(**SHORT)
-    assert one.try_live()
-    waits = in_background(two.wait_live)
-    assert not waits.wait(1.0)  # three times as long as it lasts
-    assert one.is_held
+    """Nothing runs out meanwhile, however slow this machine is."""
+    lock = make(sql_renew="50ms", sql_expiration="1h")
+    assert lock.try_live()
+    ours, theirs = lock.until[0], until_of(sql, lock)
+    ends_at = time.monotonic() + PATIENCE_SECONDS
+    while lock.until[0] <= ours or until_of(sql, lock) <= theirs:
+        assert time.monotonic() < ends_at, "it is not renewed"
+        time.sleep(0.01)
+    assert lock.is_held
 
 
 @pytest.mark.parametrize("round_of_ten", range(RACES // 10))
@@ -357,15 +370,15 @@ def test_what_is_renewed_too_late_is_lost(make: Make, monkeypatch: pytest.Monkey
 def test_while_the_database_is_gone_it_says_so_once_and_ends_in_time(
     make: Make, postgres: Postgres
 ) -> None:
-    lock = make(sql_renew="100ms", sql_expiration="400ms")
+    lock = make(**SHORT)
     assert lock.try_live()
     lock.wait_announced()
     postgres.kill()
     try:
-        unreachable = next_news(lock, News.UNREACHABLE)
-        assert f"127.0.0.1:{postgres.port}" in unreachable.why
-        ended = {next_news(lock, News.LOST, News.UNANNOUNCED).news for _ in range(2)}
-        assert ended == {News.LOST, News.UNANNOUNCED}
+        wanted = (News.UNREACHABLE, News.LOST, News.UNANNOUNCED)  # a late machine has another order
+        why = {told.news: told.why for told in (next_news(lock, *wanted) for _ in wanted)}
+        assert why.keys() == set(wanted), "each once"
+        assert f"127.0.0.1:{postgres.port}" in why[News.UNREACHABLE]
         with pytest.raises(Replaced):
             lock.write(Record(1, LIVE))
         assert lock.file.read() == Record()

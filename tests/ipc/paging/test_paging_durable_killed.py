@@ -21,9 +21,10 @@ from shmbroker.ipc.base.errors import Error, InUse
 from shmbroker.ipc.broker.journaler import Journaler, restore
 from shmbroker.ipc.paging.pager import Pager
 from shmbroker.ipc.vhost import vhost as vhosts
-from tests.ipc.paging.test_paging_killed import Actor, Scene, check, drained
+from tests.ipc.paging.test_paging_killed import NUMBER_BYTES, Actor, Scene, check, drained
 
 KILLS = 50
+DEATHS = 30
 SLOTS = 64
 LIFE_MS_MAX = 60
 SEGMENT = 256 << 10
@@ -68,10 +69,10 @@ class DurableScene(Scene):
         self.restores = restores
         return Actor(self.work, errors)
 
-    def ended(self, actor: Actor) -> None:
-        """What a producer had confirmed; what it was publishing may be there as well."""
-        said = actor.kill()
-        end = said[-1] if said else self.first
+    def ended(self, actor: Actor, before: bytes = b"") -> None:
+        """What a producer had confirmed; what it was publishing may be there as well.  `before`:
+        what was read already of what it has told."""
+        end = max(self.first, int.from_bytes(before, "little"), *actor.kill())
         self.confirmed.append((self.first, end))
         self.first = end + 1000
 
@@ -145,7 +146,7 @@ def test_a_host_dies_thirty_times(scene: DurableScene, vhost: str, tmp_path: Pat
     random = Random(2)
     told: list[int] = []
     paged = 0
-    for round_ in range(30):
+    for round_ in range(DEATHS):
         broker = scene.broker(tmp_path / "broker.errors", restores=round_ > 0)
         actors = {"broker": broker}
         try:
@@ -153,13 +154,17 @@ def test_a_host_dies_thirty_times(scene: DurableScene, vhost: str, tmp_path: Pat
             actors["producer"] = Actor(scene.produce, tmp_path / "producer.errors")
             if round_ % 3:
                 actors["consumer"] = Actor(scene.consume, tmp_path / "consumer.errors")
+            begun = b""
+            if round_ % 3 != 1:  # else it may die while they begin
+                begun = os.read(actors["producer"].told, NUMBER_BYTES)
+                assert begun, actors["producer"].process.errors.read_text()
             broker.process.has_ended(random.uniform(20, 120) / 1e3)
             with suppress(Error), shmbroker.connect(f"shm://{vhost}") as watching:
                 paged = max(paged, watching.queue("orders").statistics().paged)
             broker.kill()
             if "consumer" in actors:
                 told += actors["consumer"].kill()
-            scene.ended(actors["producer"])
+            scene.ended(actors["producer"], begun)
         finally:
             for actor in actors.values():
                 if not actor.is_dead:
@@ -173,5 +178,5 @@ def test_a_host_dies_thirty_times(scene: DurableScene, vhost: str, tmp_path: Pat
         said = [each.text for each in last.errors()]
     assert not said
     assert paged > SLOTS, "it has paged"
-    assert sum(end - first for first, end in scene.confirmed) > 1000
+    assert sum(end - first for first, end in scene.confirmed) > DEATHS
     check(told, scene.confirmed)

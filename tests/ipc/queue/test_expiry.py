@@ -42,8 +42,7 @@ def test_one_that_cannot_be_rejected_expires_when_there_is_need_of_room(broker: 
     dead = broker.declare_queue("dead", slots=8)
     dead.publish_many([b"before"] * 8)
     orders = broker.declare_queue("orders", slots=8, dead_letter="dead", max_deliveries=None)
-    orders.publish(b"old", ttl=SOON)
-    message = orders.get(timeout=0)
+    message = taken_in_time(orders)
     over()
     lib.sb_expire(orders._queue)  # it is in our hand: nothing is to be looked for
     with pytest.raises(QueueFull):
@@ -240,8 +239,9 @@ def test_asyncio(vhost: str) -> None:
             over()
             assert await orders.expire() == 1
             assert await orders.receive() == b"good"
-            for _ in range(2):
-                await orders.publish(b"late", ttl=0.02)
+            ends_at = time.monotonic() + 0.02
+            for _ in range(2):  # both at the same time
+                await orders.publish(b"late", ttl=max(1e-6, ends_at - time.monotonic()))
             # nobody takes any: only the expiry makes room for it
             await orders.publish(b"more", timeout=10)
             assert await orders.receive() == b"more"

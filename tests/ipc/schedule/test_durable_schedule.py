@@ -146,8 +146,9 @@ def test_what_became_due_in_between_is_delivered(vhost: str, tmp_path: Path) -> 
     with shmbroker.connect(f"shm://{vhost}") as broker, journaling(vhost, tmp_path):
         orders = broker.declare_queue("orders", durable=True)
         end = time.monotonic() + 1
-        orders.publish(b"later", deliver_after=end - time.monotonic(), timeout=PATIENCE)
-        orders.publish(b"sooner", deliver_after=end - 0.1 - time.monotonic(), timeout=PATIENCE)
+        orders.publish(b"later", deliver_after=end - time.monotonic(), confirm="shm")
+        orders.publish(b"sooner", deliver_after=end - 0.1 - time.monotonic(), confirm="shm")
+        orders.confirm(timeout=PATIENCE)
     time.sleep(max(0.0, end - time.monotonic()))
     with after_the_host_died(vhost, tmp_path) as broker:
         orders = broker.queue("orders")

@@ -37,16 +37,18 @@ def test_other_queues_get_what_is_due(vhost: str, tmp_path: Path) -> None:
         full = broker.declare_queue("full", slots=SLOTS, durable=True)
         behind = broker.declare_queue("behind", durable=True)
         theirs = other.queue("full")
+        begun = word(transactions, layout.TRANSACTIONS_BEGUN_AT)
         due = time.time() + SOON
         for _ in range(SLOTS):
             full.publish(b"due", deliver_at=due, timeout=PATIENCE, confirm="shm")
         behind.publish(b"also due", deliver_at=due + SOON, timeout=PATIENCE)
         state_at += broker.participant * layout.PARTICIPANT_BYTES
-        state, begun = 0, word(transactions, layout.TRANSACTIONS_BEGUN_AT)
+        state, ends_at = 0, time.monotonic() + PATIENCE
         while (
             state != layout.TRANSACTION_PREPARED
             and word(transactions, layout.TRANSACTIONS_BEGUN_AT) == begun
         ):  # whoever commits waits a moment before it decides
+            assert time.monotonic() < ends_at, "nobody moves what is due"
             os.pwrite(transactions.fileno(), struct.pack("<q", 1), layout.TRANSACTIONS_CLOSED_AT)
             state = word(participants, state_at)
         with suppress(QueueFull):

@@ -27,7 +27,7 @@ from tests.support.stopped import stop
 from tests.support.victim import KILLS, Confirm, dying
 
 SOON = 0.01
-LATER = 0.2
+LATER = 1.0
 """Long enough to do something before."""
 WEEK = 7 * 86400.0
 PATIENCE = 60.0
@@ -47,7 +47,7 @@ def times(queue: Queue) -> list[bytes]:
 def test_it_is_delivered_then_and_not_before(orders: Queue) -> None:
     begin = time.monotonic()
     for body, delay in ((b"third", 3), (b"first", 1), (b"second", 2)):
-        orders.publish(body, deliver_after=begin + delay * LATER - time.monotonic())
+        orders.publish(body, deliver_after=max(0.0, begin + delay * LATER - time.monotonic()))
     for count, body in enumerate((b"first", b"second", b"third"), start=1):
         assert orders.receive(timeout=PATIENCE) == body
         assert time.monotonic() - begin >= count * LATER
@@ -449,21 +449,28 @@ def test_it_is_delivered_whoever_is_killed(vhost: str, orders: Queue, tmp_path: 
 def test_what_a_stopped_process_had_taken_is_moved_by_others(
     vhost: str, orders: Queue, tmp_path: Path
 ) -> None:
-    orders.publish(b"x", deliver_after=5 * LATER)
-
     def take() -> int:
         with shmbroker.connect(f"shm://{vhost}") as broker:
-            ring, port = ring_of(broker.queue("orders")), ffi.new("sb_port **")
+            port, message = ffi.new("sb_port **"), ffi.new("sb_message *")
+            (tmp_path / "ready").touch()
+            while (ring := ring_of(broker.queue("orders"))) is None:
+                time.sleep(0.001)
             assert lib.sb_queue_port(ring, port) == OK
-            assert lib.sb_port_take(port[0], ffi.new("sb_message *")) == OK
+            while lib.sb_port_take(port[0], message) != OK:
+                time.sleep(0.001)
             (tmp_path / "taken").touch()
             signal.pause()
         return 0
 
+    def await_its(sign: str) -> None:
+        while not (tmp_path / sign).exists():
+            assert not stopped.has_ended(0.001), stopped.errors.read_text()
+
     stopped = Process(take, tmp_path / "errors")
     try:
-        while not (tmp_path / "taken").exists():
-            assert not stopped.has_ended(0.001), stopped.errors.read_text()
+        await_its("ready")
+        orders.publish(b"x", deliver_after=2 * LATER)  # it looks all the time: before us
+        await_its("taken")
         stopped.stop()
         assert orders.receive(timeout=PATIENCE) == b"x"
     finally:

@@ -96,7 +96,10 @@ def test_one_that_another_gives_back_wakes_us(queue: shmbroker.Queue) -> None:
     found: list[bytes] = []
 
     def consume() -> None:
-        found.extend(message.body for message in queue.consume(selector="n = 1", timeout=0.5))
+        for message in queue.consume(selector="n = 1", timeout=PATIENCE):
+            found.append(message.body)
+            message.ack()
+            break
 
     thread = threading.Thread(target=consume)
     thread.start()
