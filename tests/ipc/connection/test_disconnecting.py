@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,6 +46,16 @@ def told(wait: Callable[[], object], leave: Callable[[], None]) -> threading.Thr
     return thread
 
 
+async def finds_out(broker: Broker, other: shmbroker.aio.Broker, task: asyncio.Task[Any]) -> None:
+    """It waits in a task, and leaves."""
+    it = seen(broker, other._sync)
+    leaves = asyncio.create_task(asyncio.to_thread(disconnected, broker, it, PATIENCE))
+    with pytest.raises(ConnectionClosed, match=WHY):
+        await task
+    await other.close()
+    assert await leaves
+
+
 def test_one_that_waits_for_a_message_leaves_and_gives_all_back(broker: Broker, vhost: str) -> None:
     orders, idle = broker.declare_queue("orders"), broker.declare_queue("idle")
     orders.publish_many([b"a", b"b"])
@@ -81,12 +92,7 @@ def test_one_that_waits_in_asyncio_does(broker: Broker, vhost: str) -> None:
     async def waits() -> None:
         async with await shmbroker.aio.connect(f"shm://{vhost}") as other:
             task = asyncio.create_task((await other.queue("orders")).get(timeout=PATIENCE))
-            it = seen(broker, other._sync)
-            leaves = asyncio.create_task(asyncio.to_thread(disconnected, broker, it, PATIENCE))
-            with pytest.raises(ConnectionClosed, match=WHY):
-                await task
-            await other.close()
-            assert await leaves
+            await finds_out(broker, other, task)
 
     asyncio.run(waits())
 
@@ -215,11 +221,6 @@ def test_one_that_waits_to_commit_in_asyncio_finds_out(broker: Broker, vhost: st
             transaction.publish("full", b"3")
             task = asyncio.create_task(transaction.commit(timeout=PATIENCE))
             await asyncio.sleep(0)
-            it = seen(broker, other._sync)
-            leaves = asyncio.create_task(asyncio.to_thread(disconnected, broker, it, PATIENCE))
-            with pytest.raises(ConnectionClosed, match=WHY):
-                await task
-            await other.close()
-            assert await leaves
+            await finds_out(broker, other, task)
 
     asyncio.run(waits())
