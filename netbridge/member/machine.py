@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from shmbroker.netbridge.election.candidate import Electorate
-from shmbroker.netbridge.member.action import Action, Alert, End, StopServing
+from shmbroker.netbridge.member.action import Action, Alert
 from shmbroker.netbridge.member.core import NEVER, NOT_SINCE
 from shmbroker.netbridge.member.draining import Draining
 from shmbroker.netbridge.member.options import CONTINUE_ALONE
@@ -202,10 +202,7 @@ class Member(Draining):
     def fails(self, why: str) -> list[Action]:
         """It cannot go on."""
         self.log(Alert.HELD, why)
-        if self.state is State.BEGINNING:
-            self.does(StopServing())  # as who is stopped there
-        self.becomes(State.FAILED, why)
-        self.does(End(True, why))
+        self._ends(State.FAILED, why)
         return self.done()
 
     # --- time ---------------------------------------------------------------------------------

@@ -381,10 +381,14 @@ class Passive(Founding):
             self.does(Unfollow())
             self.does(WriteLeft())
         else:
-            if self.state is State.BEGINNING:
-                self.does(StopServing())  # programs may see it before its first record is synced
-            self.becomes(State.STOPPED)
-            self.does(End(False))
+            self._ends(State.STOPPED)
+
+    def _ends(self, state: State, why: str = "") -> None:
+        """At once."""
+        if self.state is State.BEGINNING:
+            self.does(StopServing())  # programs may see it before its first record is synced
+        self.becomes(state, why)
+        self.does(End(state is State.FAILED, why))
 
     def left(self) -> list[Action]:
         """Its record is synced."""
