@@ -53,6 +53,7 @@ from shmbroker.ipc._quick import lib as quick
 from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import InvalidArgument, error_for
 from shmbroker.ipc.base.names import path_bytes
+from shmbroker.ipc.base.nap import longer
 from shmbroker.ipc.base.room import Room
 from shmbroker.ipc.base.thread import start
 from shmbroker.ipc.broker.store_writer import HOUR_NS, StoreWriter
@@ -64,9 +65,6 @@ from shmbroker.ipc.ring.look import address_of
 
 PAGE_BYTES: Final = 10 << 20
 ROOM_BYTES: Final = 1 << 21
-NAP_NS: Final = 10**6
-NAP_NS_MAX: Final = 16 * 10**6
-"""What is in pages waits for room: at first so long as the one, and at most as the other."""
 DISK_FULL_NS: Final = 10**8
 FEW: Final = 4
 OF_A_QUEUE: Final = re.compile("[0-9a-f]{32}")
@@ -196,7 +194,7 @@ class Pager(StoreWriter):
         self._leave()
 
     def _turns(self) -> None:
-        nap, ready = NAP_NS // 2, ffi.new("sb_paged *[]", 1)
+        nap, ready = 0.0, ffi.new("sb_paged *[]", 1)
         while True:
             moved, is_full = 0, True
             try:
@@ -220,10 +218,11 @@ class Pager(StoreWriter):
                 self._tell(why.code, why.text)
                 sleep(DISK_FULL_NS / 1e9)
             if moved > 0:
-                nap = NAP_NS // 2
+                nap = 0.0
                 continue
-            nap = min(2 * nap, NAP_NS_MAX)
-            longest_ns = DISK_FULL_NS if is_full else nap if self._left else 0
+            nap = longer(nap)  # what is in pages waits for room
+            nap_ns = int(nap * 1e9) if self._left else 0
+            longest_ns = DISK_FULL_NS if is_full else nap_ns
             if lib.sb_pager_rest(self.native, longest_ns) == CLOSED:
                 return
 
