@@ -62,47 +62,44 @@ static void watch_all(sb_connection *connection, watch *made)
     }
 }
 
+/* To look at a queue is no use of it. */
+static void visit(sb_connection *connection, int64_t reference,
+                  void (*looks)(sb_queue *, sb_port *))
+{
+    int64_t code;
+    sb_queue *queue = NULL;
+    if (reference < 0 || queue_find(connection, reference, &queue) != SB_OK)
+        return;
+    if (~atomic_load(&queue->uses) & L_USE_SERVES)
+        queue_note_first_use(queue, L_USE_SERVES);
+    lane *in = lane_enter(queue, &code);
+    if (in) {
+        looks(queue, &in->port);
+        lane_leave(in);
+    }
+    queue_looked(queue);
+}
+
+static void expire_and_look(sb_queue *queue, sb_port *port)
+{
+    queue_expire(queue, port);
+    slow_look(queue, port);
+}
+
 /* What is expired leaves, also queues that nobody uses; and those go whose time it is. */
 static void repair_all(sb_connection *connection)
 {
-    int64_t row = 0, code;
+    int64_t row = 0;
     while ((row = sb_row_next(connection->catalog.memory, L_QUEUES, row)) >= 0) {
-        sb_queue *queue = NULL;
         int64_t reference = sb_row_reference(connection->catalog.memory, L_QUEUES, row);
         int64_t flags = word_load(connection->catalog.memory,
                                   sb_catalog_entry_at(L_QUEUES, row++) + L_QUEUE_FLAGS_AT);
-        if (reference < 0 ||
-            !(flags & L_QUEUE_SLOW || queue_needs_repair(connection, reference)))
-            continue;
-        if (queue_find(connection, reference, &queue) != SB_OK)
-            continue;
-        if (~atomic_load(&queue->uses) & L_USE_SERVES) /* to look is no use of it */
-            queue_note_first_use(queue, L_USE_SERVES);
-        lane *in = lane_enter(queue, &code);
-        if (in) {
-            queue_expire(queue, &in->port);
-            slow_look(queue, &in->port);
-            lane_leave(in);
-        }
-        queue_looked(queue);
+        if (reference >= 0 && (flags & L_QUEUE_SLOW || queue_needs_repair(connection, reference)))
+            visit(connection, reference, expire_and_look);
     }
     mover_repair(connection);
     auto_delete(connection, 0);
     deleted_forget(connection, true);
-}
-
-static void relieve_queue(sb_connection *connection, int64_t row)
-{
-    int64_t code, reference = sb_row_reference(connection->catalog.memory, L_QUEUES, row);
-    sb_queue *queue = NULL;
-    if (reference < 0 || queue_find(connection, reference, &queue) != SB_OK)
-        return;
-    lane *in = lane_enter(queue, &code);
-    if (in) {
-        queue_repair_alone(queue, &in->port);
-        lane_leave(in);
-    }
-    queue_looked(queue);
 }
 
 /* Queues in which nobody waits may have sealed blocks without a message, and others lack them. */
@@ -114,7 +111,8 @@ static void relieve_arena(sb_connection *connection)
     memory_return(connection, heads);
     for (int64_t row = 0; row < L_QUEUE_ROWS; row++)
         if (heads[row] == -1)
-            relieve_queue(connection, row);
+            visit(connection, sb_row_reference(connection->catalog.memory, L_QUEUES, row),
+                  queue_repair_alone);
     free(heads);
 }
 
