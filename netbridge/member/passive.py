@@ -91,6 +91,8 @@ class Passive(Founding):
             self._founds(fresh_node, now)
         elif not self.is_listed or self.has_left or self.handed_to not in ("", self.me):
             self._join_later(State.JOINING, now)
+        elif self.is_parked and self.last.holder != self.me:
+            self.becomes(State.PARKED, self._who_parked)
         elif not self.is_eligible:
             self._hold_in_doubt(now)
         elif any(hello.epoch > self.epoch for hello in self.partners):
@@ -104,6 +106,10 @@ class Passive(Founding):
         else:
             self._in_doubt(now)
 
+    @property
+    def _who_parked(self) -> str:
+        return f"{self.last.holder} was stopped with --no-handover"
+
     def _serve_again(self, now: float) -> None:
         if self.options.electorate is not None:
             self._ask(Purpose.START, now)
@@ -112,7 +118,9 @@ class Passive(Founding):
 
     def _in_doubt(self, now: float) -> None:
         """It had, or was, an in-sync partner."""
-        if self.options.electorate is not None:
+        if not self.is_eligible:
+            self._hold_in_doubt(now)
+        elif self.options.electorate is not None:
             self._ask(Purpose.START, now)
         elif self.handed_to == self.me or self.may_split:
             self._goes_first(now)
@@ -335,7 +343,7 @@ class Passive(Founding):
         elif self.handed_to:
             self._join_later(State.JOINING, now)
         elif self.is_parked:
-            self.becomes(State.PARKED, f"{live} was stopped with --no-handover")
+            self.becomes(State.PARKED, self._who_parked)
         elif self.options.on_partition == CONTINUE_ALONE and self.options.activates:
             self._take_over_later(now)
         else:

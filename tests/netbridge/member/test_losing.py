@@ -89,6 +89,25 @@ def test_live_stops_with_no_handover_and_the_group_is_parked_until_it_returns() 
     group.reaches("b", State.IN_SYNC)
 
 
+@pytest.mark.parametrize("voters", [0, 1])
+def test_a_parked_backup_that_is_restarted_waits_on(voters: int) -> None:
+    """It began the next epoch, with the vote or when the live was back and died, and the live
+    serves by itself: it knows that all have parked."""
+    group = pair(voters=voters)
+    group.stays_down.add("a")
+    machine = group.machine("a")
+    group.members["a"].does(machine.stop(group.hosts["a"].clock, hands_over=False))
+    group.reaches("b", State.PARKED)
+    group.dies("b", power=True)
+    group.returns("b")
+    group.reaches("b", State.PARKED)
+    group.rests()
+    assert group.state("b") is State.PARKED
+    group.returns("a")
+    group.reaches("a", State.LIVE)
+    group.reaches("b", State.IN_SYNC)
+
+
 def test_who_parks_the_group_while_its_backup_hears_nothing_does_not_serve_again_alone() -> None:
     """Its backup has no record of that, and may go on when it knows that the live is dead."""
     group = pair(voters=0)

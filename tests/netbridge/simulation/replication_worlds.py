@@ -25,6 +25,9 @@ PAIR: Final = Cast(
 CHECKED: Final = replace(PAIR, voters=0, splits=True, is_checked=True)
 """Nobody is asked, whoever loses the other one goes on alone, and `network-check` says who may."""
 
+ONE_HOST: Final = replace(PAIR, voters=0, is_one_host=True)
+"""Whose kernel says that a process is no more."""
+
 
 @dataclass(frozen=True, slots=True)
 class SmallWorld:
@@ -72,6 +75,20 @@ def blow_upon_blow(random: Random) -> list[Fault]:
 def isolated_host(random: Random) -> list[Fault]:
     """So the other one is not; longer than either needs to go on alone."""
     return [Fault(random.uniform(0.8, 2.5), "isolated", random.choice("ab"), 1.5)]
+
+
+def parked_and_restarted(random: Random) -> list[Fault]:
+    """A group is parked, its backup is restarted meanwhile, and hears that its live is back, dead,
+    and then hears of it no more."""
+    at = random.uniform(0.8, 2.0)
+    back = at + random.uniform(0.6, 1.0)
+    killed = back + random.uniform(0.2, 0.6)
+    return [
+        Fault(at, "park", "a", back - at, "b"),
+        Fault(at + random.uniform(0.2, 0.6), "stop", "b", random.uniform(0.05, 0.3), "a"),
+        Fault(killed, "kill", "a", 1.5, "b"),
+        Fault(killed + random.uniform(0.02, 0.1), "isolated", "a", 2.9, "b"),
+    ]  # fmt: skip
 
 
 def restarted_host(random: Random) -> list[Fault]:
@@ -289,5 +306,17 @@ WORLDS: Final = (
         new_disk,
         seed=7,
         cast=replace(PAIR, newcomers_found=True),
+    ),
+    SmallWorld(
+        Mutant(
+            "parked-and-not-for-long",
+            Passive,
+            "_start",
+            "elif self.is_parked and self.last.holder != self.me:",
+            "elif False:",
+        ),
+        parked_and_restarted,
+        seed=223,
+        cast=ONE_HOST,
     ),
 )
