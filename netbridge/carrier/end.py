@@ -113,6 +113,8 @@ class End:
         self._is_busy = False
         self._aside: dict[tuple[int, int], float] = {}
         """Target and position of what finds no room in the dead-letter queue, and when again."""
+        self._naps: dict[int, float] = {}
+        """Targets that lack memory, and when they are poured into again."""
         self.due = machine.deadline
         """When it wants to be woken."""
         self.address = ""
@@ -137,6 +139,9 @@ class End:
         """`heard`: until then all that had come is told; now, unless it is given."""
         if self._aside:
             self.does([Again(*each) for each, at in self._aside.items() if at <= now])
+        for target in [each for each, at in self._naps.items() if at <= now]:
+            if self._naps.pop(target, None) is not None:  # else the link has ended meanwhile
+                self._room(target)
         self.does(self.machine.tick(now, heard) if now >= self.machine.deadline else [])
 
     def connected(self) -> None:
@@ -186,8 +191,8 @@ class End:
             waiting.extend(done)
         self._is_busy = False
         due = 0.0 if has_work else machine.deadline
-        if self._aside:
-            due = min((due, *self._aside.values()))
+        if self._aside or self._naps:
+            due = min((due, *self._aside.values(), *self._naps.values()))
         self.due = due
         self.owner.wakes(self)
 
@@ -244,7 +249,10 @@ class End:
     # --- of a target --------------------------------------------------------------------------
 
     def _pour(self, action: Pour) -> None:
-        told = self.targets[action.target].pour(action.records, redelivered=action.redelivered)
+        target = self.targets[action.target]
+        told = target.pour(action.records, redelivered=action.redelivered)
+        if target.nap:
+            self._naps[action.target] = time.monotonic() + target.nap
         if self.meter is not None:
             self.meter.poured(told.messages, told.bytes)
         self.does(self.machine.poured(action.target, told, time.monotonic()))
@@ -258,6 +266,7 @@ class End:
         if action.target in self._opening:
             self._drop_opening(action.target)
         elif action.target in self.targets:
+            self._naps.pop(action.target, None)
             self.targets.pop(action.target).close(forgets=action.forgets)
 
     def _open(self, said: OpenSink) -> None:
@@ -322,6 +331,7 @@ class End:
     def close(self) -> None:
         """Let go of the rings; marks and gates stay."""
         self._aside.clear()
+        self._naps.clear()
         for number in tuple(self._opening):
             self._drop_opening(number)
         for source in self.sources.values():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from shmbroker.core.codes import UNROUTABLE
 from shmbroker.core.layout import RECORD_HEAD_BYTES, RECORD_LENGTH_AT
 from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.base.nap import longer
 from shmbroker.netbridge.carrier.opening import Opening
 from shmbroker.netbridge.carrier.reached import Place, everything_in, is_confirmed, is_durable
 from shmbroker.netbridge.carrier.sleeper import ANY, CONFIRMED, ROOM
@@ -50,6 +51,8 @@ class Target:
         self._unconfirmed: deque[tuple[int, list[Place | Moment]]] = deque()
         """The source's position, and what confirms all that stands below it."""
         self._full: Any = None
+        self.nap = 0.0
+        """After this one it is worth pouring again: no bell tells of room in the arena."""
         self.confirmed = self.mark
         if self._is_kept and self._keeps_marks and self.mark > 0:
             self.confirmed = 0
@@ -60,7 +63,9 @@ class Target:
         self.mark = max(self.mark, self._sink.position())
         if self._full is not None and not told.is_full:  # there may be room for others, too
             lib.sb_pass_on(self._full, ROOM)
-        self._full = (self._handle or self._sink.full) if told.is_full else None
+        self.nap = longer(self.nap) if told.lacks_memory else 0.0
+        rings = told.is_full and not told.lacks_memory
+        self._full = (self._handle or self._sink.full) if rings else None
         self._waits(self._places(told.view))
         if self._full is not None:
             self._watch(self._full, ROOM, ANY, self._tell_room)
