@@ -51,7 +51,6 @@ def run(listen: str, folder: Path) -> None:
     What the witness grants is synced into DIR before it answers, so it may be killed at any moment.
     Do not copy DIR, and do not restore it from a backup: a witness must not forget a grant.
     """
-    from shmbroker.ipc.base.refusal import told
     from shmbroker.netbridge.broker.witness import WitnessProcess, configured
 
     options = configured(folder, listen)
@@ -62,8 +61,8 @@ def run(listen: str, folder: Path) -> None:
     with WitnessProcess(options, lambda: os.kill(os.getpid(), signal.SIGTERM)) as running:
         say(f"witness at {running.address}, with its state in {folder}; SIGTERM ends it")
         signal.sigwait(ENDS)
-    if running.failure is not None:
-        raise click.ClickException(f"{told(running.failure)}: a witness that forgets is none")
+    if running.failure:
+        raise click.ClickException(running.failure)
 
 
 @witness.command(

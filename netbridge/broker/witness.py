@@ -83,8 +83,8 @@ def configured(folder: Path, listen: str) -> Options:
 class WitnessProcess(Closable):
     def __init__(self, options: Options, cannot_go_on: Callable[[], None]) -> None:
         self.folder = options.folder
-        self.failure: Exception | None = None
-        """Its state cannot be written."""
+        self.failure = ""
+        """Its state cannot be written, or its network thread has ended."""
         self._cannot_go_on = cannot_go_on
         interpreter.shares_often()
         self._state = state.State(self.folder, secrets.token_bytes(16))
@@ -110,6 +110,7 @@ class WitnessProcess(Closable):
         shown = threading.Event()
         self._showing.do(self._write_status, lambda _: shown.set())
         shown.wait()
+        threading.Thread(target=self._watch, name="watches the network", daemon=True).start()
 
     def _listen(self, options: Options) -> Listener:
         given = Given(options.network, options.credentials)
@@ -127,7 +128,8 @@ class WitnessProcess(Closable):
             raise SystemRefused(f"cannot listen on {address}: {error}") from None
 
     def close(self) -> None:
-        self._listener.close()
+        if self._thread.failure is None:
+            self._listener.close()
         self._witness.close()
         self._thread.close()
         self._showing.close()
@@ -135,8 +137,15 @@ class WitnessProcess(Closable):
         self._log.write("witness", level="info", state="stopped", detail="")
 
     def _failed(self, error: Exception) -> None:
-        self.failure = error
-        self._log.write("witness", level="error", state="failed", detail=told(error))
+        self._fails(f"{told(error)}: a witness that forgets is none")
+
+    def _watch(self) -> None:
+        if why := self._thread.wait():
+            self._fails(why)
+
+    def _fails(self, why: str) -> None:
+        self.failure = why
+        self._log.write("witness", level="error", state="failed", detail=why)
         self._cannot_go_on()
 
     def _show(self, links: list[tuple[Node, str]]) -> None:

@@ -74,7 +74,8 @@ class Witness(Closable):
         thread.ask(lambda: thread.members.append(self))
 
     def close(self) -> None:
-        self._thread.ask(self.end)
+        if self._thread.failure is None:
+            self._thread.ask(self.end)
         self._worker.close()
 
     # --- of the thread ------------------------------------------------------------------------
@@ -99,10 +100,13 @@ class Witness(Closable):
         self._nodes[end] = set()
 
     def gone(self, end: End) -> None:
+        nodes = self._nodes.pop(end, None)
+        if nodes is None:  # lost while it shook hands: nobody knows who it is
+            return
         ending = end.machine.ending
         is_closed = ending is not None and ending.reason in CLOSED
         now, member = time.monotonic(), _member(end)
-        for node in self._nodes.pop(end, ()):
+        for node in nodes:
             if self._ends.get((node, member)) is end:
                 del self._ends[node, member]
                 self._does(self._voter.unlinked(node, member, is_closed=is_closed, now=now))

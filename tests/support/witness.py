@@ -89,7 +89,7 @@ class Place:
             fails = lambda: os.kill(os.getpid(), signal.SIGTERM)  # noqa: E731
             with WitnessProcess(options, fails) as running:
                 signal.sigwait(ends)
-            return 0 if running.failure is None else 1
+            return 1 if running.failure else 0
 
         self.process = Process(live, self.folder.parent / f"{self.folder.name}.errors")
         return self.process

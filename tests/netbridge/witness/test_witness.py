@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -17,15 +18,18 @@ from shmbroker.ipc.instance.whole import read_whole, write_whole
 from shmbroker.netbridge.broker import witness
 from shmbroker.netbridge.broker.witness import LOG, STATUS
 from shmbroker.netbridge.election.question import Answer, Renew, Renewed, Stale, Step, Verdict
+from shmbroker.netbridge.link.handshake import Near
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.security.credential import Credential
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.words import Role
 from shmbroker.netbridge.witness import state
 from shmbroker.netbridge.witness.state import State
+from shmbroker.netbridge.witness.witness import Witness
 from shmbroker.perf.machine.process import Process
 from tests.support.witness import (
     BOTH,
+    CREDENTIAL,
     HOUR_MS,
     NODE,
     PATIENCE_SECONDS,
@@ -253,6 +257,40 @@ def test_another_password_is_refused(member: Make) -> None:
     stranger = member("b", credential=Credential("votes", "votes", (Role.WITNESS,), keys))
     until(lambda: any(each.get("state") == "refused" for each in stranger.lines))
     assert not stranger.up
+
+
+def test_who_is_refused_or_lost_while_it_shakes_hands_is_no_matter_to_others(
+    place: Place, member: Make, tmp_path: Path
+) -> None:
+    def shakes_hands() -> int:
+        Near.take = lambda *_: os._exit(0)  # type: ignore[assignment, return-value]
+        Member("b", [place], times=CALM).wait()
+        return 1
+
+    a = member("a").wait()
+    stranger = member("b", credential=replace(CREDENTIAL, user="nobody"))
+    until(lambda: any(each.get("state") == "refused" for each in stranger.lines))
+    lost = Process(shakes_hands, tmp_path / "lost.errors")
+    assert lost.has_ended(PATIENCE_SECONDS)
+    assert lost.status == 0
+    a.renew()
+    member("c").wait()
+
+
+def test_a_witness_without_its_network_thread_says_so_and_ends(tmp_path: Path) -> None:
+    """It would hold its state, and answer nobody."""
+    place = calm(Place(tmp_path / "deaf"))
+
+    def fails(self: Witness, end: object) -> None:
+        raise ValueError("for a test")
+
+    process = place.begin(partial(setattr, Witness, "came", fails))
+    a = Member("a", [place], times=CALM)
+    assert process.has_ended(PATIENCE_SECONDS)
+    assert process.status == 1
+    a.close()
+    last = (place.folder / LOG).read_text().splitlines()
+    assert any('"failed"' in line and "for a test" in line for line in last)
 
 
 def test_who_asks_in_the_name_of_another_is_cut_off(member: Make) -> None:
