@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
+from time import monotonic
 from typing import Final
 
 from shmbroker.cli.console.server import RELOAD, running
@@ -125,14 +126,16 @@ class Supervised:
             process.wait()
 
     def _run(self) -> None:
-        pause, said = PAUSE, ""
+        pause, said, began = PAUSE, "", monotonic()
         while why := self._failure():
+            if monotonic() > began + PAUSE_MAX:  # it ran meanwhile
+                pause, said = PAUSE, ""
             if why != said:
                 self._log.write("console failed", why=why)
             said = why
             if self._ends.wait(pause):
                 return
-            pause = min(2 * pause, PAUSE_MAX)
+            pause, began = min(2 * pause, PAUSE_MAX), monotonic()
 
     def _failure(self) -> str:
         """When it has ended; nothing, if it was to."""

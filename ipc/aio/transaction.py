@@ -12,7 +12,7 @@ from shmbroker.ipc.aio.exchange import Exchange
 from shmbroker.ipc.aio.queue import Queue
 from shmbroker.ipc.aio.transaction_queue import TransactionQueue
 from shmbroker.ipc.aio.verb import Face, at_once, twin, twin_to
-from shmbroker.ipc.base.errors import InvalidArgument, TransactionEnded, Unconfirmed
+from shmbroker.ipc.base.errors import Error, InvalidArgument, TransactionEnded, Unconfirmed
 from shmbroker.ipc.base.nap import longer
 from shmbroker.ipc.base.timeout import Seconds, seconds
 from shmbroker.ipc.message.confirm import Confirm, level_of
@@ -61,7 +61,8 @@ class Transaction(Face, of=sync.Transaction):
             if code == FULL and end is not None and now >= end:
                 break
             if now >= repaired_at + REPAIR_S:  # as all who wait do: the dead may hold the room
-                self._broker._sync.repair()
+                with suppress(Error):  # of others: it says nothing of this commit
+                    self._broker._sync.repair()
                 repaired_at = now
             nap = longer(nap)
             await asyncio.sleep(nap)

@@ -20,6 +20,18 @@ int64_t exchange_reference(sb_connection *connection, const char *name)
     return reference;
 }
 
+/* By way of alternates: then neither could be made before the other (broker/declared.py). */
+static bool is_alternate_of(void *catalog, int64_t row, int64_t from)
+{
+    for (int64_t steps = 0; from && steps < L_EXCHANGE_ROWS; steps++) {
+        int64_t at = sb_row_of(catalog, L_EXCHANGES, from);
+        if (at < 0 || at == row)
+            return at == row;
+        from = word_load(catalog, sb_catalog_entry_at(L_EXCHANGES, at) + L_EXCHANGE_ALTERNATE_AT);
+    }
+    return false;
+}
+
 /* One whose alternate was deleted has none, and may get one again. */
 static int64_t declare_exchange_again(sb_connection *connection, int64_t row, const char *name,
                                       int64_t kind, int64_t other, int64_t replicate)
@@ -34,6 +46,9 @@ static int64_t declare_exchange_again(sb_connection *connection, int64_t row, co
                      word_load(catalog, entry + L_EXCHANGE_REPLICATE_AT) != replicate))
         return fail(SB_DIFFERENT, "exchange '%s' exists with another %s: declare it so, or delete "
                     "it first", name, is_same ? "replicate" : "kind or alternate");
+    if (has_lost_it && is_alternate_of(catalog, row, other))
+        return fail(SB_INVALID, "exchange '%s' would be its own alternate, by way of others: "
+                    "declare it with another one, or without", name);
     if (has_lost_it && other) {
         word_store(catalog, entry + L_EXCHANGE_ALTERNATE_AT, other);
         sb_catalog_changed(catalog);

@@ -103,11 +103,13 @@ class Live(Candidate):
             self.lock.write(replace(me, rings=identity))
             self.broker = self.broker or rings.attached(self.config)
         else:
+            known = 0 if former.is_mended else read_whole(self.ours).get("identity", 0)
+            rings.refuse_others(self.config, known)  # before the record: the next start does, too
             self._show()
             self.lock.write(me)
             self.broker, restored = rings.restored(
                 self.config,
-                0 if former.is_mended else read_whole(self.ours).get("identity", 0),
+                known,
                 lambda made: self._restoring(replace(me, rings=made)),
                 self._restored_so_far,
             )

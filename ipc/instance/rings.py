@@ -120,8 +120,8 @@ def attached(config: Config) -> Broker:
     return connect(f"shm://{config.vhost}", name=participant_name(config))
 
 
-def make_way(config: Config, former: int) -> None:
-    """Remove what is of the past, and tell who is in it; ForeignRings if it may be somebody's."""
+def refuse_others(config: Config, former: int) -> None:
+    """ForeignRings if what is there may be somebody's."""
     there = found(config.vhost)
     is_of_the_past = not there.is_whole or there.identity == former
     if not is_of_the_past and has_queues(config.vhost):
@@ -130,6 +130,11 @@ def make_way(config: Config, former: int) -> None:
             "written from: look whether somebody needs what is in it, then delete it by "
             f"shmbroker vhost delete {config.vhost}, and it is restored from the journal"
         )
+
+
+def make_way(config: Config, former: int) -> None:
+    """Remove what is of the past, and tell who is in it; ForeignRings if it may be somebody's."""
+    refuse_others(config, former)
     if vhosts.exists(config.vhost):
         vhosts.retire(config.vhost)
 

@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS {table} (
     epoch bigint NOT NULL DEFAULT 0, told text NOT NULL DEFAULT '',
     in_sync text NOT NULL DEFAULT '', PRIMARY KEY (node, place))
 """
-ROW: Final = "INSERT INTO {table} (node, place, epoch) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
+ROW: Final = "INSERT INTO {table} (node, place) VALUES ($1, $2) ON CONFLICT DO NOTHING"
 RAISE: Final = """
 UPDATE {table} SET epoch = $2, told = $3 WHERE node = $1 AND place = 'live' AND epoch < $2
 """
@@ -127,7 +127,7 @@ class LeaseTable:
         """The rows of this store, as of one whose live.lock knows this.  What is told of an earlier
         epoch is of other rings: the store was restored since, or the database was."""
         for place in PLACES:
-            self._ask(ROW, self.node, place, known.epoch if place == LIVE else 0)
+            self._ask(ROW, self.node, place)
         self._ask(RAISE, self.node, known.epoch, known.told)
 
     def look(self) -> dict[str, Seen]:

@@ -19,6 +19,7 @@ from shmbroker import (
     Empty,
     InvalidArgument,
     QueueFull,
+    SystemRefused,
 )
 from shmbroker.core.layout import PARTICIPANT_LIST
 from shmbroker.ipc.connection.disconnecting import disconnected
@@ -224,3 +225,30 @@ def test_one_that_waits_to_commit_in_asyncio_finds_out(broker: Broker, vhost: st
             await finds_out(broker, other, task)
 
     asyncio.run(waits())
+
+
+def test_what_cannot_be_repaired_of_others_does_not_end_a_commit_in_asyncio(
+    broker: Broker, vhost: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = broker.declare_queue("small", slots=2)
+
+    async def commits() -> None:
+        tries = asyncio.Event()
+
+        def fails(_: Broker) -> None:
+            tries.set()
+            raise SystemRefused("repairing vhost: Too many open files")
+
+        monkeypatch.setattr(Broker, "repair", fails)
+        async with shmbroker.aio.connect(f"shm://{vhost}") as other:
+            transaction = other.transaction()
+            transaction.publish("small", b"third")
+            task = asyncio.create_task(transaction.commit(timeout=PATIENCE))
+            await asyncio.wait_for(tries.wait(), PATIENCE)
+            assert queue.receive(timeout=0) == b"first"
+            await task
+
+    for body in (b"first", b"second"):
+        queue.publish(body)
+    asyncio.run(commits())
+    assert [queue.receive(timeout=0) for _ in range(2)] == [b"second", b"third"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shmbroker import Broker, DeclaredDifferently
+from shmbroker import Broker, DeclaredDifferently, InvalidArgument
 
 
 def declare(broker: Broker) -> None:
@@ -31,3 +31,15 @@ def test_without_the_deleted_one_it_is_declared_as_it_is(broker: Broker) -> None
     assert [(each.name, each.alternate) for each in broker.exchanges()] == [("news", None)]
     with pytest.raises(DeclaredDifferently):
         broker.declare_exchange("news", "fanout")
+
+
+def test_none_is_its_own_alternate(broker: Broker) -> None:
+    """After a restart of the host neither could be made before the other."""
+    declare(broker)
+    broker.delete_exchange("lost", force=True)
+    broker.declare_exchange("lost", "fanout", alternate="news")
+    for spare in ("lost", "news"):
+        with pytest.raises(InvalidArgument, match="its own alternate"):
+            broker.declare_exchange("news", "topic", alternate=spare)
+    broker.delete_exchange("lost", force=True)
+    declare(broker)

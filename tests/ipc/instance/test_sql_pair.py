@@ -316,6 +316,8 @@ def test_a_restored_store_does_not_go_on_with_the_rings_of_before(
     assert "shmbroker run DIR --moved" in live.why("failed")
     assert live.start(moved=True).ends() == 1
     assert f"shmbroker vhost delete {vhost}" in live.why("failed")
+    assert live.start().ends() == 1  # as its supervisor does
+    assert vhosts.exists(vhost)
     vhosts.delete(vhost)
     live.start().becomes("live")
     assert bodies(vhost) == [b"1"]
