@@ -40,6 +40,13 @@ class Comparing(Core):
         return self.others - (self.dead & {self.last.holder})
 
     @property
+    def met(self) -> frozenset[str]:
+        """Of these, who is here, and has a journal of this node still."""
+        return self.missed & frozenset(
+            member for member, hello in self.peers.items() if hello.node == self.node
+        )
+
+    @property
     def awaited(self) -> str:
         """Without whom it does not begin, for people: who is alone on the list needs only votes."""
         return ", ".join(sorted(self.missed)) or "its voters"
@@ -71,6 +78,16 @@ class Comparing(Core):
         """For this boot of its host: who goes on without a replica may have confirmed what its disk
         has not yet."""
         return any(copy.allows(self.me, self.boot) for copy in grant.copies)
+
+    @property
+    def is_parked_for_nothing(self) -> bool:
+        """Who parked the group is here, and waits as well: it, or another one, has not heard so."""
+        hello = self.peers.get(self.last.holder)
+        if not self.is_parked or hello is None or hello.epoch > self.epoch:
+            return False
+        lacks_it = hello.last.age < self.last.age
+        waits = self.options.electorate is None and not (hello.is_parked or hello.serves)
+        return lacks_it or waits
 
     # --- with whom it may be live -------------------------------------------------------------
 

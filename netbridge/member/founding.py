@@ -72,8 +72,7 @@ class Founding(Claiming):
     @property
     def _lost_theirs(self) -> list[str]:
         """Members on the list that are here, and whose journal is another one, or new."""
-        here = sorted(self.missed & self.peers.keys())
-        return [member for member in here if self.peers[member].node != self.node]
+        return sorted((self.missed & self.peers.keys()) - self.met)
 
     @property
     def waits_for(self) -> str:

@@ -249,6 +249,7 @@ def test_a_preferred_member_with_a_new_disk_founds_no_node_beside_one_that_is_he
     why = "waits for a (epoch 1); the journal of a is not of this node any more"
     assert group.machine("b").why == why
     assert f"b: held {why}" in group.lines()
+    assert group.machine("b").unmet == "a", "only --force begins an epoch"
     group.members["b"].does(group.machine("b").command(is_forced=True, now=group.hosts["b"].clock))
     group.reaches("a", State.IN_SYNC)
     assert group.serving == ["b"]
