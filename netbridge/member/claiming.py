@@ -119,7 +119,7 @@ class Claiming(Comparing):
 
     def _is_let_ahead(self) -> bool:
         """By all on the list that are here.  Otherwise they have its claim, and it waits."""
-        asked = self.missed & self.peers.keys()
+        asked = self.met
         if asked <= self.let_by:
             return True
         if not self.claim:

@@ -256,6 +256,37 @@ def test_a_preferred_member_with_a_new_disk_founds_no_node_beside_one_that_is_he
     assert group.machine("a").node == group.machine("b").node
 
 
+@pytest.mark.parametrize("lost", ["a", "b"])
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_a_member_with_a_new_disk_holds_up_nobody_who_may_continue_alone(
+    lost: str, first: str
+) -> None:
+    group = pair(voters=0, splits=True, fails_back=False)
+    group.parts("a", "b")
+    with_a_new_disk(group, lost)
+    other = "b" if lost == "a" else "a"
+    group.dies(other)
+    group.heals()
+    for name in (first, "b" if first == "a" else "a"):
+        group.returns(name)
+    group.reaches(other, State.ALONE, State.LIVE)
+    group.reaches(lost, State.IN_SYNC)
+    assert group.serving == [other]
+
+
+def test_a_member_with_a_new_disk_holds_up_nobody_who_is_called() -> None:
+    group = pair(voters=0, fails_back=False, changes={"activates": False})
+    with_a_new_disk(group)
+    group.dies("b")
+    group.returns("a")
+    group.returns("b")
+    group.reaches("b", State.HELD)
+    group.until(lambda: "a" in group.machine("b").peers)
+    group.members["b"].does(group.machine("b").command(is_forced=False, now=group.hosts["b"].clock))
+    group.reaches("a", State.IN_SYNC)
+    assert group.serving == ["b"]
+
+
 def test_a_preferred_member_with_a_new_disk_waits_until_a_live_has_connected() -> None:
     changes = {"check_for_live": False, "connect_wait": 3.0}
     group = pair(voters=1, fails_back=False, changes=changes)
