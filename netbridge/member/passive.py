@@ -88,7 +88,7 @@ class Passive(Founding):
         """Nobody that serves was met."""
         self.look_until, self.awaits_others = NEVER, False
         self.is_parked &= not self.is_parked_for_nothing
-        if not self.epoch and self.is_whole:  # the journal is new
+        if self.is_new:
             self._founds(fresh_node, now)
         elif not self.is_listed or self.has_left or self.handed_to not in ("", self.me):
             self._join_later(State.JOINING, now)
@@ -279,12 +279,6 @@ class Passive(Founding):
         state = states.get(what.reason, State.JOINING)
         self.joins_later(now)
         self.becomes(state, f"{member}: {what.reason}")
-
-    def refused(self, member: str, why: str) -> list[Action]:
-        """The link was not made: a wrong password."""
-        if self.state in LOOKING:
-            self.becomes(State.REFUSED, f"{member}: {why}")
-        return self.done()
 
     # --- following ----------------------------------------------------------------------------
 

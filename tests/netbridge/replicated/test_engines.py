@@ -32,6 +32,15 @@ def test_members_of_two_namespaces_refuse_each_other(node: Made) -> None:
     assert two["a"].status.replication == "alone"
 
 
+def test_a_first_start_founds_no_node_beside_one_of_another_namespace(node: Made) -> None:
+    """Its disk was replaced, and its file written anew: the other member has the node."""
+    two = node(a=zookeeper("/one"), b=zookeeper("/two"))
+    two["b"].start()
+    two.says("b", "joining")
+    two["a"].start()
+    two.says("a", "refused: b: b lets ZooKeeper, namespace /two grant epochs")
+
+
 def test_the_servers_of_an_engine_may_be_reached_by_other_names(node: Made) -> None:
     two = node(a=zookeeper("/one"), b=zookeeper("/one"))
     two["a"].start().becomes("live")
