@@ -68,7 +68,7 @@ class Founding(Claiming):
 
     def _founds(self, fresh_node: bytes, now: float) -> None:
         """Nobody that serves was met."""
-        with_node = [member for member, hello in sorted(self.peers.items()) if hello.node]
+        with_node = self._with_node
         if not self.options.is_preferred:
             self._join_later(State.JOINING, now)
         elif with_node:
@@ -82,6 +82,10 @@ class Founding(Claiming):
             self._begin(Grant(1, self.me, (Copy(self.me),)))
 
     @property
+    def _with_node(self) -> list[str]:
+        return [member for member, hello in sorted(self.peers.items()) if hello.node]
+
+    @property
     def _are_all_here(self) -> bool:
         """False where backups are not known by name: they run at other lives."""
         others = set(self.options.members) - {self.me}
@@ -90,7 +94,8 @@ class Founding(Claiming):
     def _meets(self, now: float) -> None:
         """Another member has said what it has."""
         waits = self.awaits_others and self.look_until < NEVER
-        if waits and self._are_all_here:
+        is_held = self.state is State.HELD and self.is_new and not self._with_node  # any more
+        if (waits or is_held) and self._are_all_here:
             self.look_until = now
         is_news = self.why != self.waits_for and not self.isolation
         if self.state is State.HELD and self._lost_theirs and is_news:

@@ -256,6 +256,23 @@ def test_a_preferred_member_with_a_new_disk_founds_no_node_beside_one_that_is_he
     assert group.machine("a").node == group.machine("b").node
 
 
+def test_a_preferred_member_with_a_new_disk_founds_a_node_when_nobody_has_one_any_more() -> None:
+    """A person empties the store of the other one, and does not need to restart this one."""
+    group = pair(voters=0, fails_back=False)
+    with_a_new_disk(group)
+    group.dies("b")
+    group.returns("a")
+    group.returns("b")
+    group.reaches("a", State.HELD)
+    group.dies("b")
+    group.rests(5.0)
+    assert group.state("a") is State.HELD, "that node is not seen just now"
+    group.gets_a_new_disk("b")
+    group.returns("b")
+    group.reaches("a", State.LIVE)
+    group.reaches("b", State.IN_SYNC)
+
+
 @pytest.mark.parametrize("lost", ["a", "b"])
 @pytest.mark.parametrize("first", ["a", "b"])
 def test_a_member_with_a_new_disk_holds_up_nobody_who_may_continue_alone(
