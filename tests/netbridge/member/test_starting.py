@@ -304,6 +304,18 @@ def test_a_member_with_a_new_disk_holds_up_nobody_who_is_called() -> None:
     assert group.serving == ["b"]
 
 
+def test_who_was_killed_before_the_node_that_it_founded_began_joins_another_one() -> None:
+    options = MemberOptions("a", True, ("a", "b"), check_for_live=True)
+    past = Past(b"N" * 16)
+    machine = Member(options, past, lambda position: True, boot="1", life="1", now=0.0)
+    machine.start(0.0)
+    machine.peer_up("b", 0.1)
+    theirs = Hello(b"O" * 16, Position(5, "b", 12, 2), serves=True, epoch=5)
+    said = machine.heard("b", theirs, 0.1)
+    assert any(isinstance(each, Tell) and isinstance(each.what, Join) for each in said)
+    assert machine.state is State.JOINING
+
+
 def test_a_preferred_member_with_a_new_disk_waits_until_a_live_has_connected() -> None:
     changes = {"check_for_live": False, "connect_wait": 3.0}
     group = pair(voters=1, fails_back=False, changes=changes)
