@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from shmbroker.ipc.instance.config.config import FILE, Config, ConfigError
 from shmbroker.ipc.instance.lock.database import address_of
@@ -25,6 +25,8 @@ from shmbroker.netbridge.wire.words import Role
 from shmbroker.netbridge.witness.voters import Witnesses
 
 Tell = Callable[[Mapping[str, Any]], None]
+WITNESSES: Final = "witnesses"
+"""Not which: they may be reached by other names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class Chosen:
     """For the candidate; its names are those that `voters` knows."""
     voters: Voters
     engine: str = ""
-    """What all members say of it; empty: voters."""
+    """What all members say of it; empty: lives of a cluster."""
 
 
 def chosen(
@@ -59,7 +61,7 @@ def chosen(
         thread, wanted.witnesses, _credential(config, given), ours,
         times=times_of(given.wanted.link_defaults), pair=given.pair, tell=tell,
     )  # fmt: skip
-    return Chosen(voters.electorate, voters)
+    return Chosen(voters.electorate, voters, WITNESSES)
 
 
 def engine_of(config: Config, network: Network) -> Engine | None:

@@ -84,12 +84,14 @@ class Claiming(Comparing):
     @property
     def unmet(self) -> str:
         """Who may be live beside it, as nobody can be asked, and it does not hear of them: only
-        --force begins an epoch.  A parked group has no live."""
+        --force begins an epoch.  Who saw how the group was parked knows that it has no live; who
+        was restarted since does not."""
         options = self.options
         may = not options.activates or options.on_partition == CONTINUE_ALONE or self._is_next
-        if options.electorate is not None or may or self.state is State.PARKED:
+        saw_the_end = self.state is State.PARKED and self.was_in_sync
+        if options.electorate is not None or may or saw_the_end:
             return ""
-        return ", ".join(sorted(self.missed - self.peers.keys()))
+        return ", ".join(sorted(self.missed - self.met))
 
     # --- who goes first -----------------------------------------------------------------------
 
@@ -117,7 +119,7 @@ class Claiming(Comparing):
 
     def _is_let_ahead(self) -> bool:
         """By all on the list that are here.  Otherwise they have its claim, and it waits."""
-        asked = self.missed & self.peers.keys()
+        asked = self.met
         if asked <= self.let_by:
             return True
         if not self.claim:

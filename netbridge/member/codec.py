@@ -73,7 +73,7 @@ class Here:
     uri: str = ""
     """How programs on other hosts reach it; empty: they are not told."""
     engine: str = ""
-    """What it lets grant epochs, as far as all members say the same of it; empty: no engine."""
+    """What it lets grant epochs, as far as all members say the same of it; else empty."""
 
 
 class Wide(Bound):

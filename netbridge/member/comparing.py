@@ -40,6 +40,13 @@ class Comparing(Core):
         return self.others - (self.dead & {self.last.holder})
 
     @property
+    def met(self) -> frozenset[str]:
+        """Of these, who is here, and has a journal of this node still."""
+        return self.missed & frozenset(
+            member for member, hello in self.peers.items() if hello.node == self.node
+        )
+
+    @property
     def awaited(self) -> str:
         """Without whom it does not begin, for people: who is alone on the list needs only votes."""
         return ", ".join(sorted(self.missed)) or "its voters"
@@ -47,14 +54,14 @@ class Comparing(Core):
     @property
     def has_met_all(self) -> bool:
         """On the list, and nobody serves, or has more, or may get more, or becomes live."""
-        if not self.is_listed or not self.missed <= self.peers.keys():
+        if not self.is_listed or self.met != self.missed:
             return False
         for member in self.missed:
             hello = self.peers[member]
-            is_another = hello.node != self.node or hello.epoch > self.epoch
             # what is not newer has nothing that is not here; its rank matters if both claim
             is_newer = hello.is_listed and hello.last.age > self.last.age
-            if is_another or is_newer or hello.serves or hello.is_following:
+            is_newer |= hello.epoch > self.epoch
+            if is_newer or hello.serves or hello.is_following:
                 return False
         return True
 
@@ -72,6 +79,16 @@ class Comparing(Core):
         has not yet."""
         return any(copy.allows(self.me, self.boot) for copy in grant.copies)
 
+    @property
+    def is_parked_for_nothing(self) -> bool:
+        """Who parked the group is here, and waits as well: it, or another one, has not heard so."""
+        hello = self.peers.get(self.last.holder)
+        if not self.is_parked or hello is None or hello.epoch > self.epoch:
+            return False
+        lacks_it = hello.last.age < self.last.age
+        waits = self.options.electorate is None and not (hello.is_parked or hello.serves)
+        return lacks_it or waits
+
     # --- with whom it may be live -------------------------------------------------------------
 
     @property
@@ -81,11 +98,12 @@ class Comparing(Core):
 
     @property
     def may_split(self) -> bool:
-        """Not all on the list are here, and the configuration says what that means.
+        """Not all on the list are here with their journals, and the configuration says what that
+        means.
 
         Those that are here come first: one that follows has a live, one that becomes live is one.
         """
-        is_alone = not self.missed <= self.peers.keys()
+        is_alone = self.met != self.missed
         is_first = not any(hello.is_following for hello in self.partners)
         return self.options.on_partition == CONTINUE_ALONE and is_alone and is_first
 

@@ -77,7 +77,8 @@ class Core(ABC):
         self.state = State.STARTING
         self.why = ""
         """Of the state, for people: whom it waits for, why it was refused."""
-        self.node = past.node
+        self.node = b"" if past.is_new else past.node
+        """One that was founded here, and never begun, is none."""
         self.past = past
         self.last = past.last
         self.copies = past.copies

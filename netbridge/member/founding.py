@@ -2,7 +2,8 @@
 
 A disk that was lost looks like a first start.  The other members know better: one of them has a
 node, be it live or in doubt.  So the others are met first, or had the time to connect, and whoever
-meets one with a node founds none: it joins that node as soon as somebody serves it.
+meets one with a node founds none: it joins that node as soon as somebody serves it.  Who refuses
+this member, or is refused by it, may have a node as well.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from shmbroker.netbridge.election.question import Copy, Grant
 from shmbroker.netbridge.member.action import Action, Alert
 from shmbroker.netbridge.member.claiming import Claiming
 from shmbroker.netbridge.member.core import NEVER
-from shmbroker.netbridge.member.standing import State
+from shmbroker.netbridge.member.standing import LOOKING, State
 
 
 class Founding(Claiming):
@@ -26,10 +27,37 @@ class Founding(Claiming):
     @abstractmethod
     def _join_later(self, state: State, now: float, why: str = "") -> None: ...
 
+    @property
+    def is_new(self) -> bool:
+        """Its journal."""
+        return not self.epoch and self.is_whole
+
+    @property
+    def heeds_refusals(self) -> bool:
+        """It wants to join, or to found a node, and who refuses it may have one."""
+        would_found = self.is_new and self.state in (State.STARTING, State.HELD)
+        return self.state is State.JOINING or would_found
+
     def start(self, now: float) -> list[Action]:
+        self._looks(now)
+        return self.done()
+
+    def _looks(self, now: float) -> None:
         self.look_until = now + self.look_seconds
         self.founds_at = now + self.meet_seconds
+
+    def refused(self, member: str, why: str) -> list[Action]:
+        """The link was not made: a wrong password, another group, another engine."""
+        if self.state in LOOKING or self.heeds_refusals:
+            self.look_until = NEVER  # it founds no node beside that one
+            self.becomes(State.REFUSED, f"{member}: {why}")
         return self.done()
+
+    def _is_let_in(self, now: float) -> None:
+        """It has a link, after somebody has refused it."""
+        self.becomes(State.STARTING if self.is_new else State.JOINING)
+        if self.is_new:
+            self._looks(now)
 
     def goes_on(self, at: float) -> None:
         """It is isolated no more, and until then it may meet who serves meanwhile."""
@@ -40,7 +68,7 @@ class Founding(Claiming):
 
     def _founds(self, fresh_node: bytes, now: float) -> None:
         """Nobody that serves was met."""
-        with_node = [member for member, hello in sorted(self.peers.items()) if hello.node]
+        with_node = self._with_node
         if not self.options.is_preferred:
             self._join_later(State.JOINING, now)
         elif with_node:
@@ -54,6 +82,10 @@ class Founding(Claiming):
             self._begin(Grant(1, self.me, (Copy(self.me),)))
 
     @property
+    def _with_node(self) -> list[str]:
+        return [member for member, hello in sorted(self.peers.items()) if hello.node]
+
+    @property
     def _are_all_here(self) -> bool:
         """False where backups are not known by name: they run at other lives."""
         others = set(self.options.members) - {self.me}
@@ -62,7 +94,8 @@ class Founding(Claiming):
     def _meets(self, now: float) -> None:
         """Another member has said what it has."""
         waits = self.awaits_others and self.look_until < NEVER
-        if waits and self._are_all_here:
+        is_held = self.state is State.HELD and self.is_new and not self._with_node  # any more
+        if (waits or is_held) and self._are_all_here:
             self.look_until = now
         is_news = self.why != self.waits_for and not self.isolation
         if self.state is State.HELD and self._lost_theirs and is_news:
@@ -72,8 +105,7 @@ class Founding(Claiming):
     @property
     def _lost_theirs(self) -> list[str]:
         """Members on the list that are here, and whose journal is another one, or new."""
-        here = sorted(self.missed & self.peers.keys())
-        return [member for member in here if self.peers[member].node != self.node]
+        return sorted((self.missed & self.peers.keys()) - self.met)
 
     @property
     def waits_for(self) -> str:

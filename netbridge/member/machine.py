@@ -43,7 +43,7 @@ class Member(Draining):
         self.lives.pop(member, None)
         self.tell(member, self.hello)
         if self.state is State.REFUSED:  # it knows the password by now
-            self.becomes(State.JOINING)
+            self._is_let_in(now)
         return self.done()
 
     def peer_down(self, member: str, now: float) -> list[Action]:

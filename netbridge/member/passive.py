@@ -87,7 +87,8 @@ class Passive(Founding):
     def _start(self, fresh_node: bytes, now: float) -> None:
         """Nobody that serves was met."""
         self.look_until, self.awaits_others = NEVER, False
-        if not self.epoch and self.is_whole:  # the journal is new
+        self.is_parked &= not self.is_parked_for_nothing
+        if self.is_new:
             self._founds(fresh_node, now)
         elif not self.is_listed or self.has_left or self.handed_to not in ("", self.me):
             self._join_later(State.JOINING, now)
@@ -278,12 +279,6 @@ class Passive(Founding):
         state = states.get(what.reason, State.JOINING)
         self.joins_later(now)
         self.becomes(state, f"{member}: {what.reason}")
-
-    def refused(self, member: str, why: str) -> list[Action]:
-        """The link was not made: a wrong password."""
-        if self.state in LOOKING:
-            self.becomes(State.REFUSED, f"{member}: {why}")
-        return self.done()
 
     # --- following ----------------------------------------------------------------------------
 
@@ -520,11 +515,9 @@ class Passive(Founding):
                 is_idle = not hello.serves and not hello.is_following
                 if cannot and hello.epoch <= self.epoch and is_idle:
                     self.handed_to = ""  # it has left, its copy is gone, or it lacks that record
-            is_back = member == self.last.holder and hello.epoch <= self.epoch
-            lacks_it = hello.last.age < self.last.age
-            waits = self.options.electorate is None and not (hello.is_parked or hello.serves)
-            if self.state is State.PARKED and is_back and (lacks_it or waits):
-                self.is_parked = False  # it has parked the group, and not all have heard of that
+            is_back = self.state is State.PARKED and member == self.last.holder
+            if is_back and self.is_parked_for_nothing:
+                self.is_parked = False
                 self._in_doubt(now)
             self._look(now)
             self._compare(now)

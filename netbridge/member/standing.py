@@ -125,3 +125,7 @@ class Past:
     """All that it has is at another node."""
     is_closed: bool = False
     """Its epoch began with nothing, after that."""
+
+    @property
+    def is_new(self) -> bool:
+        return not self.last.epoch and self.is_whole

@@ -125,7 +125,7 @@ class Acting(Carrier):
         self._backups = Backups(self)
         self._takes_all = self._holds = False
         self._refused: tuple[str, str] | None = None
-        """By whom no link was made, and why: said when this member wants to join."""
+        """By whom no link was made, and why: said when it wants to join, or to found a node."""
         self._deaths = Deaths(thread, self._member_died)
         self._shown_at = 0.0
         """How far a sync is."""
@@ -169,7 +169,7 @@ class Acting(Carrier):
         self._say_how_it_serves()
         if self.votes is not None:
             self.votes.look()
-        if self._refused is not None and self.machine.state is State.JOINING:
+        if self._refused is not None and self.machine.heeds_refusals:
             refused, self._refused = self._refused, None
             self.does(self.machine.refused(*refused))
             return

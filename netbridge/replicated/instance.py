@@ -142,8 +142,12 @@ class ReplicatedInstance:
         thread.admit(self._known.known_keys)
         ours = Identity(bytes(16), os.urandom(16), config.name, Standing.NONE, 0)
         given = Given(self._network, self._known)
-        self._in_cluster = joined(config, given, thread, self._lines.tell, self.owner)
-        picked = chosen(config, given, thread, ours, self._lines.tell)
+        try:
+            self._in_cluster = joined(config, given, thread, self._lines.tell, self.owner)
+            picked = chosen(config, given, thread, ours, self._lines.tell)
+        except Error:
+            warm.close()  # a start makes other rings
+            raise
         if picked is None and self._in_cluster is not None and found.can_ask:
             picked = Chosen(NOBODY, Lives(self._in_cluster.members))
         self._acting = acting = Acting(
@@ -300,9 +304,9 @@ class ReplicatedInstance:
             self._voters.close()
         if self._in_cluster is not None:
             self._in_cluster.members.close()
-        if self._acting.is_passive:  # of its rings, which nobody sees, a start makes others
+        if self._acting.served is None:  # nobody sees its rings, or nobody serves them
             with suppress(Error):
-                vhosts.delete(self.config.vhost, force=True)
+                vhosts.retire(self.config.vhost)
         self.owner.end(at_once=True)  # of one that was passive; a live's has ended before
         return 1 if is_failure else 0
 

@@ -77,8 +77,8 @@ def _activate(acting: Acting, given: Mapping[str, Any], line: Line) -> str:
         return (f"{machine.rivals} may be live, or become live just now: --force activates "
                 f"{machine.me} all the same")  # fmt: skip
     if not is_forced and machine.unmet:
-        return (f"{machine.me} does not hear of {machine.unmet}, which may be live, and nobody can "
-                "be asked: --force activates it all the same")  # fmt: skip
+        return (f"{machine.me} does not hear of {machine.unmet} as of a member of this node, and "
+                "nobody can be asked whether it is live: --force activates it all the same")
     if machine.state is State.PARKED and not is_forced:
         machine.is_parked = False
     former, actions = machine.epoch, machine.command(is_forced=is_forced, now=now())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from shmbroker.netbridge.member.machine import Member
 from shmbroker.netbridge.member.options import MemberOptions
-from shmbroker.netbridge.member.said import Dropped
-from shmbroker.netbridge.member.standing import Past, State
+from shmbroker.netbridge.member.said import Dropped, Hello
+from shmbroker.netbridge.member.standing import Past, Position, State
 from tests.netbridge.member.group import pair, three
 
 
@@ -17,6 +17,33 @@ def test_wrong_password_on_a_backup_and_it_is_refused() -> None:
     machine.refused("a", "wrong password")
     assert machine.state is State.REFUSED
     assert machine.why == "a: wrong password"
+
+
+def test_who_is_refused_by_one_that_may_have_a_node_founds_none_until_it_is_let_in() -> None:
+    machine = Member(MemberOptions("a", True, ("a", "b")), Past(), lambda position: True, boot="1",
+                     life="1", now=0.0)  # fmt: skip
+    machine.start(0.0)
+    machine.refused("b", "of another engine")
+    machine.tick(100.0)
+    assert machine.state is State.REFUSED
+    machine.peer_up("b", 200.0)
+    assert machine.state is State.STARTING
+    machine.heard("b", Hello(b"", Position(), serves=False, epoch=0), 200.0)
+    machine.tick(machine.deadline)
+    assert machine.state is State.BEGINNING
+
+
+def test_who_is_isolated_and_refused_founds_no_node() -> None:
+    options = MemberOptions("a", True, ("a", "b"), is_checked=True)
+    machine = Member(options, Past(), lambda position: True, boot="1", life="1", now=0.0)
+    machine.start(0.0)
+    machine.tick(100.0)
+    assert machine.state is State.HELD
+    assert machine.heeds_refusals
+    machine.refused("b", "of another engine")
+    machine.isolated("", 200.0)
+    machine.tick(300.0)
+    assert machine.state is State.REFUSED
 
 
 def test_one_member_refuses_a_backup_and_its_live_does_not() -> None:

@@ -249,10 +249,71 @@ def test_a_preferred_member_with_a_new_disk_founds_no_node_beside_one_that_is_he
     why = "waits for a (epoch 1); the journal of a is not of this node any more"
     assert group.machine("b").why == why
     assert f"b: held {why}" in group.lines()
+    assert group.machine("b").unmet == "a", "only --force begins an epoch"
     group.members["b"].does(group.machine("b").command(is_forced=True, now=group.hosts["b"].clock))
     group.reaches("a", State.IN_SYNC)
     assert group.serving == ["b"]
     assert group.machine("a").node == group.machine("b").node
+
+
+def test_a_preferred_member_with_a_new_disk_founds_a_node_when_nobody_has_one_any_more() -> None:
+    """A person empties the store of the other one, and does not need to restart this one."""
+    group = pair(voters=0, fails_back=False)
+    with_a_new_disk(group)
+    group.dies("b")
+    group.returns("a")
+    group.returns("b")
+    group.reaches("a", State.HELD)
+    group.dies("b")
+    group.rests(5.0)
+    assert group.state("a") is State.HELD, "that node is not seen just now"
+    group.gets_a_new_disk("b")
+    group.returns("b")
+    group.reaches("a", State.LIVE)
+    group.reaches("b", State.IN_SYNC)
+
+
+@pytest.mark.parametrize("lost", ["a", "b"])
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_a_member_with_a_new_disk_holds_up_nobody_who_may_continue_alone(
+    lost: str, first: str
+) -> None:
+    group = pair(voters=0, splits=True, fails_back=False)
+    group.parts("a", "b")
+    with_a_new_disk(group, lost)
+    other = "b" if lost == "a" else "a"
+    group.dies(other)
+    group.heals()
+    for name in (first, "b" if first == "a" else "a"):
+        group.returns(name)
+    group.reaches(other, State.ALONE, State.LIVE)
+    group.reaches(lost, State.IN_SYNC)
+    assert group.serving == [other]
+
+
+def test_a_member_with_a_new_disk_holds_up_nobody_who_is_called() -> None:
+    group = pair(voters=0, fails_back=False, changes={"activates": False})
+    with_a_new_disk(group)
+    group.dies("b")
+    group.returns("a")
+    group.returns("b")
+    group.reaches("b", State.HELD)
+    group.until(lambda: "a" in group.machine("b").peers)
+    group.members["b"].does(group.machine("b").command(is_forced=False, now=group.hosts["b"].clock))
+    group.reaches("a", State.IN_SYNC)
+    assert group.serving == ["b"]
+
+
+def test_who_was_killed_before_the_node_that_it_founded_began_joins_another_one() -> None:
+    options = MemberOptions("a", True, ("a", "b"), check_for_live=True)
+    past = Past(b"N" * 16)
+    machine = Member(options, past, lambda position: True, boot="1", life="1", now=0.0)
+    machine.start(0.0)
+    machine.peer_up("b", 0.1)
+    theirs = Hello(b"O" * 16, Position(5, "b", 12, 2), serves=True, epoch=5)
+    said = machine.heard("b", theirs, 0.1)
+    assert any(isinstance(each, Tell) and isinstance(each.what, Join) for each in said)
+    assert machine.state is State.JOINING
 
 
 def test_a_preferred_member_with_a_new_disk_waits_until_a_live_has_connected() -> None:
