@@ -72,19 +72,15 @@ class Patience:
             await asyncio.sleep(nap)
 
     async def _when_rung(self, attempt: Callable[[], Result], bell: Callable[[], Bell]) -> Result:
-        wanted, rung = bell(), None
+        wanted, again = bell(), False
         while True:
-            await wanted.wait(again=wanted is rung)
-            rung = wanted
+            await wanted.wait(again=again)
+            rung, again = wanted, False
             try:
-                result = attempt()
+                return attempt()
             except NOT_YET:
                 wanted = bell()
-                if wanted is not rung:
+                again = wanted is rung
+            finally:
+                if not again:  # done, or failed, or it waits for something else
                     rung.pass_on()
-            except BaseException:
-                rung.pass_on()
-                raise
-            else:
-                rung.pass_on()
-                return result
