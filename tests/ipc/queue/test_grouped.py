@@ -159,6 +159,26 @@ def test_in_a_transaction_it_goes_there_with_all_else_or_not_at_all(
     assert depths(broker) == (1, 1)
 
 
+def test_a_dead_letter_whose_group_has_no_route_stays_and_was_not_delivered(
+    broker: Broker, queue: Queue
+) -> None:
+    queue.delete()
+    letters = broker.declare_queue("orders", groups=True, dead_letter="dead")
+    dead = broker.queue("dead")
+    route(broker, "anna", "orders")
+    for properties in (ANNA, {}):
+        letters.publish(b"", properties=properties)
+        letters.get_nowait().reject()
+    route(broker, "anna", "")  # it has none any more
+    done = dead.retry()
+    assert (done.sent, list(done.stayed.values())) == (1, [1])
+    assert "is not decided yet" in next(iter(done.stayed))
+    assert asked(broker) == [("orders", b"anna")]
+    assert [letter.deliveries for letter in dead.browse()] == [0]
+    route(broker, "anna", "orders")
+    assert dead.retry().sent == 1
+
+
 def test_what_is_of_one_queue_only_is_refused(broker: Broker, queue: Queue) -> None:
     route(broker, "anna", WAY)
     route(broker, "berta", "orders")
