@@ -25,6 +25,7 @@ from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds, seconds
 from shmbroker.ipc.message.confirm import ALL_LEVELS, Confirm, level_name, level_of
 from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.message.message import Message
+from shmbroker.ipc.message.outgoing import outgoing
 from shmbroker.ipc.message.serializer import Codec
 from shmbroker.ipc.queue import queue as sync
 from shmbroker.ipc.queue.grouped import decision_limit
@@ -171,7 +172,11 @@ class Queue(Taking, Face, of=sync.Queue):
             raise
 
     producer = begins(sync.Queue.producer, Producer)
-    loan = begins(sync.Queue.loan, Loan)
+
+    @twin(sync.Queue.loan)
+    def loan(self, length: int, **options: Any) -> Loan:
+        shape, _kept = outgoing(b"", **options)
+        return Loan(self, self._sync._lent(length, shape, waits=False))
 
     @twin(sync.Queue.request)
     async def request(

@@ -89,7 +89,9 @@ class _Return:
         transaction = queue._broker.transaction()
         let_go: Callable[[], object] = message._untake
         try:
+            transaction._waits = False
             transaction.publish(queue, message.view, **_options(message))
+            transaction._add_later()
             transaction.ack(message)
             let_go = transaction._undo
             code = transaction._commit(0)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import threading
+import time
 
 import pytest
 
@@ -157,6 +159,63 @@ def test_in_a_transaction_it_goes_there_with_all_else_or_not_at_all(
         tx.publish(queue, b"3", properties=ANNA)
         tx.publish(queue, b"4", properties={"JMSXGroupID": "berta"})
     assert depths(broker) == (1, 1)
+
+
+def test_in_a_transaction_of_asyncio_the_commit_waits_for_it(broker: Broker, queue: Queue) -> None:
+    async def publish() -> None:
+        async with aio.connect(f"shm://{broker.vhost}") as own:
+            queue, body = await own.queue("orders"), bytearray(b"1")
+            tx = own.transaction()
+            tx.publish(queue, body, group="anna")
+            tx.queue("orders").publish(b"2", group="anna")
+            tx.publish(await own.exchange(""), b"3", key="orders", properties=ANNA)
+            tx.publish(queue, b"here")
+            body[:] = b"x"  # it was copied
+            assert len(tx) == 4
+            committing = asyncio.create_task(tx.commit())
+            while not broker.queue(ASKED).statistics().depth:
+                await asyncio.sleep(0)
+            assert not committing.done()
+            route(broker, "anna", WAY)
+            await committing
+            assert [bytes(each.body) for each in broker.queue(WAY).browse()] == [b"1", b"2", b"3"]
+            assert depths(broker) == (1, 3)
+
+            broker.queue(ROUTES).publish(b"50", key=TIMEOUT)
+            with pytest.raises(GroupingTimeout, match="is not decided yet"):
+                async with own.transaction() as tx:
+                    tx.publish(queue, b"", group="berta")
+            tx = own.transaction()
+            tx.publish(queue, b"", group="berta")
+            tx.rollback()
+            assert len(tx) == 0
+            with pytest.raises(GroupingTimeout, match="is not decided yet"):
+                queue.loan(5, properties={"JMSXGroupID": "berta"})
+
+    asyncio.run(publish())
+    assert depths(broker) == (1, 3)
+
+
+def test_a_wait_in_a_transaction_or_for_a_loan_can_be_interrupted(
+    broker: Broker, queue: Queue
+) -> None:
+    broker.queue(ROUTES).publish(b"60000", key=TIMEOUT)
+
+    def interrupt() -> None:
+        with broker.queue(ASKED).get(timeout=PATIENCE) as message:
+            message.ack()
+        signal.pthread_kill(main, signal.SIGINT)
+
+    main, started = threading.get_ident(), time.monotonic()
+    tx = broker.transaction()
+    for waits in (lambda: tx.publish(queue, b"", group="a"), lambda: queue.loan(5, group="a")):
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            waits()
+        thread.join()
+    tx.rollback()
+    assert time.monotonic() - started < 30
 
 
 def test_a_dead_letter_whose_group_has_no_route_stays_and_was_not_delivered(
