@@ -6,11 +6,13 @@ import asyncio
 import signal
 import threading
 import time
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pytest
 
 import shmbroker
-from shmbroker import Broker, GroupingTimeout, InvalidArgument, Queue, aio
+from shmbroker import Broker, GroupingTimeout, InvalidArgument, Queue, QueueFull, aio
 from shmbroker.core.codes import INVALID, OK
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.instance.leaving import FORCE_OF_BROKER
@@ -143,6 +145,85 @@ def test_asyncio_waits_as_well(broker: Broker, queue: Queue) -> None:
 
     asyncio.run(publish())
     assert depths(broker) == (0, 1)
+
+
+async def has_asked(broker: Broker) -> None:
+    while not asked(broker):
+        await asyncio.sleep(0)
+
+
+def test_asyncio_waits_for_room_when_it_is_decided(broker: Broker, queue: Queue) -> None:
+    broker.queue(ROUTES).publish(b"1000", key=TIMEOUT)
+    way = broker.queue(WAY)
+    way.publish_many([b""] * way.slots)
+
+    async def publish() -> None:
+        async with aio.connect(f"shm://{broker.vhost}") as own:
+            queue = await own.queue("orders")
+            publishing = asyncio.create_task(queue.publish(b"", group="anna"))
+            await has_asked(broker)
+            route(broker, "anna", WAY)
+            done, _ = await asyncio.wait([publishing], timeout=1.5)
+            assert not done, "longer than a decision may take"
+            way.get_nowait().ack()
+            await publishing
+
+    asyncio.run(publish())
+    assert depths(broker) == (0, way.slots)
+
+
+def test_asyncio_fails_at_once_when_it_is_decided_and_the_queue_fails(
+    broker: Broker, queue: Queue
+) -> None:
+    broker.queue(ROUTES).publish(b"60000", key=TIMEOUT)
+    queue.delete()
+    broker.declare_queue("orders", groups=True, slots=2, when_full="fail").publish_many([b"", b""])
+
+    async def publish() -> None:
+        async with aio.connect(f"shm://{broker.vhost}") as own:
+            queue = await own.queue("orders")
+            publishing = asyncio.create_task(queue.publish(b"", group="anna", timeout=30))
+            await has_asked(broker)
+            route(broker, "anna", "orders")
+            done, _ = await asyncio.wait([publishing], timeout=10)
+            assert done
+            with pytest.raises(QueueFull):
+                await publishing
+
+    asyncio.run(publish())
+
+
+async def to_default(own: aio.Broker, **options: Any) -> int:
+    exchange = await own.exchange("")
+    return await exchange.publish(b"", **options)
+
+
+Publishes = Callable[[aio.Broker, aio.Queue], Coroutine[Any, Any, object]]
+
+
+@pytest.mark.parametrize(
+    "publishes",
+    [
+        lambda own, queue: queue.producer("me").publish(b"", properties=ANNA),
+        lambda own, queue: queue.publish(b"", group="anna", deliver_after=3600),
+        lambda own, queue: to_default(own, key="orders", group="anna"),
+    ],
+    ids=["producer", "scheduled", "default-exchange"],
+)
+def test_asyncio_waits_for_a_decision_in_whatever_way_it_publishes(
+    broker: Broker, queue: Queue, publishes: Publishes
+) -> None:
+    async def publish() -> None:
+        async with aio.connect(f"shm://{broker.vhost}") as own:
+            queue = await own.queue("orders")
+            publishing = asyncio.create_task(publishes(own, queue))
+            await has_asked(broker)
+            assert not publishing.done()
+            route(broker, "anna", "orders")
+            await publishing
+
+    asyncio.run(publish())
+    assert depths(broker)[0] + len(list(queue.scheduled())) == 1
 
 
 def test_in_a_transaction_it_goes_there_with_all_else_or_not_at_all(
