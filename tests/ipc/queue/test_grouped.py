@@ -7,6 +7,8 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from shmbroker.ipc._native import lib
 from shmbroker.ipc.instance.leaving import FORCE_OF_BROKER
 from shmbroker.ipc.queue.grouped import ASKED, ROUTES, SEPARATOR, TIMEOUT, USES, decision_limit
 from shmbroker.ipc.sink.sink import Sink
+from tests.support.host import journaling
 from tests.support.records import chunk, record
 
 WAY = "$sf.town.00"
@@ -299,24 +302,29 @@ def test_a_wait_in_a_transaction_or_for_a_loan_can_be_interrupted(
     assert time.monotonic() - started < 30
 
 
+@pytest.mark.parametrize("durable", [False, True])
 def test_a_dead_letter_whose_group_has_no_route_stays_and_was_not_delivered(
-    broker: Broker, queue: Queue
+    broker: Broker, queue: Queue, tmp_path: Path, durable: bool
 ) -> None:
     queue.delete()
-    letters = broker.declare_queue("orders", groups=True, dead_letter="dead")
-    dead = broker.queue("dead")
-    route(broker, "anna", "orders")
-    for properties in (ANNA, {}):
-        letters.publish(b"", properties=properties)
-        letters.get_nowait().reject()
-    route(broker, "anna", "")  # it has none any more
-    done = dead.retry()
-    assert (done.sent, list(done.stayed.values())) == (1, [1])
-    assert "is not decided yet" in next(iter(done.stayed))
-    assert asked(broker) == [("orders", b"anna")]
-    assert [letter.deliveries for letter in dead.browse()] == [0]
-    route(broker, "anna", "orders")
-    assert dead.retry().sent == 1
+    broker.queue(ROUTES).publish(b"60000", key=TIMEOUT)  # nobody waits for it
+    with journaling(broker.vhost, tmp_path) if durable else nullcontext():
+        letters = broker.declare_queue("orders", groups=True, dead_letter="dead", durable=durable)
+        dead = broker.queue("dead")
+        route(broker, "anna", "orders")
+        for properties in (ANNA, {}):
+            letters.publish(b"", properties=properties)
+            letters.get_nowait().reject()
+        if durable:
+            dead.confirm(timeout=PATIENCE)
+        route(broker, "anna", "")  # it has none any more
+        done = dead.retry()
+        assert (done.sent, list(done.stayed.values())) == (1, [1])
+        assert "is not decided yet" in next(iter(done.stayed))
+        assert set(asked(broker)) == {("orders", b"anna")}
+        assert [letter.deliveries for letter in dead.browse()] == [0]
+        route(broker, "anna", "orders")
+        assert dead.retry().sent == 1
 
 
 def test_what_is_of_one_queue_only_is_refused(broker: Broker, queue: Queue) -> None:
