@@ -166,7 +166,7 @@ def _context(ctx: click.Context, _option: click.Parameter, value: str | None) ->
 
     if _is_chosen(ctx):
         raise click.UsageError("either --url, --broker or --context")
-    _take(ctx, contexts.read().named(value))
+    _take(ctx, contexts.read().used(value))
 
 
 def _take_current(ctx: click.Context) -> None:
@@ -175,7 +175,7 @@ def _take_current(ctx: click.Context) -> None:
 
     found = contexts.read()
     if found.current:
-        _take(ctx, found.named(found.current))
+        _take(ctx, found.used(found.current))
 
 
 def _take(ctx: click.Context, context: Context) -> None:
@@ -183,7 +183,7 @@ def _take(ctx: click.Context, context: Context) -> None:
     far = _far(ctx)
     far.context = context
     is_near = verb_of(ctx) in NEEDS_MEMORY or not context.is_over_link
-    if is_near and context.folder is not None and context.is_there:
+    if is_near and context.folder is not None:
         far.folder = context.folder
         return
     check_near(ctx, context.url)

@@ -10,7 +10,7 @@ import click
 from shmbroker.cli.connection import exchange_named, is_over_link, queue_named
 from shmbroker.cli.output import say
 from shmbroker.cli.units import DURATION
-from shmbroker.ipc.base.errors import Error, QueueFull, Unconfirmed
+from shmbroker.ipc.base.errors import Error, GroupingTimeout, QueueFull, Unconfirmed
 from shmbroker.ipc.base.timeout import nanoseconds
 from shmbroker.ipc.vhost import vhost as vhosts
 
@@ -52,20 +52,24 @@ class Publisher:
 
     def __call__(self, body: bytes) -> None:
         self._begin(body)
-        room = f"waiting for room: {self._place} is full"
         try:
-            self.taken += self._patiently(self._publish, QueueFull, lambda: room)
+            self.taken += self._patiently(
+                self._publish, (QueueFull, GroupingTimeout), self._why_unpublished
+            )
         except Unconfirmed:
             self.unknown += 1
             raise
         self.published += 1
         if self.waits:
             self.unconfirmed += 1
-            self._patiently(self._confirm, Unconfirmed, self._why_unconfirmed)
+            self._patiently(self._confirm, (Unconfirmed,), self._why_unconfirmed)
             self.unconfirmed -= 1
 
     def _patiently(
-        self, step: Callable[[float | None], int], ends: type[Error], why: Callable[[], str]
+        self,
+        step: Callable[[float | None], int],
+        ends: tuple[type[Error], ...],
+        why: Callable[[Error], str],
     ) -> int:
         """Do it; if that takes longer than a second, say why, once.
 
@@ -75,15 +79,20 @@ class Publisher:
         quiet = QUIET_SECONDS if timeout is None else min(QUIET_SECONDS, timeout)
         try:
             return step(quiet)
-        except ends:
+        except ends as error:
             if quiet == timeout:
                 raise
-            if (text := why()) not in self._is_said:
+            if (text := why(error)) not in self._is_said:
                 self._is_said.add(text)
                 say(text)
             return step(None if timeout is None else timeout - quiet)
 
-    def _why_unconfirmed(self) -> str:
+    def _why_unpublished(self, error: Error) -> str:
+        if isinstance(error, GroupingTimeout):
+            return "waiting until it is decided to which node its group goes"
+        return f"waiting for room: {self._place} is full"
+
+    def _why_unconfirmed(self, _error: Error) -> str:
         if self._level in ("replicated", "disk+replicated"):
             return f"waiting for replicas: not all have the message that is in {self._place}"
         runs = is_over_link() or vhosts.has_journaler(self._vhost)

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import Any, Final
 
 from shmbroker.cli.suggestion import did_you_mean
@@ -92,6 +93,16 @@ class Contexts:
             meant = did_you_mean(name, self.by_name) or "make it: shmbroker context add"
             raise InvalidName(f"there is no context {name!r}: {meant}")
         return self.by_name[name]
+
+    def used(self, name: str) -> Context:
+        """To be used by a command."""
+        context = self.named(name)
+        if not context.is_there:
+            raise InvalidName(
+                f"the instance of context {name!r}, {context.folder}, was deleted: forget it, "
+                f"shmbroker context remove {quote(name)}, or take another, shmbroker context use"
+            )
+        return context
 
     def of_url(self, url: str, user: str = "") -> Context | None:
         """That knows the password of this broker: the current one, or else the newest."""

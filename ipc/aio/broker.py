@@ -71,7 +71,7 @@ def connect(url: str, **options: Any) -> Connecting:
 class Broker(Face, of=sync.Broker):
     def __init__(self, broker: sync.Broker) -> None:
         self._sync: sync.Broker = broker
-        self._patience = Patience()
+        self._patience = Patience(broker)
         self._sleeper = Sleeper(broker._owner, broker._tell_log)
         self._queues: WeakValueDictionary[str, Queue] = WeakValueDictionary()
         self._requests = Requests()

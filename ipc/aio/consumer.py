@@ -14,6 +14,8 @@ from shmbroker.ipc.selector.selection import Selection
 
 if TYPE_CHECKING:
     from shmbroker.ipc.aio.queue import Queue
+    from shmbroker.ipc.aio.subscription import Subscription
+    from shmbroker.ipc.message.copied import CopiedMessage
 
 
 class Consumer:
@@ -86,3 +88,29 @@ class Consumer:
             if self._draining:
                 raise StopAsyncIteration from None
             raise
+
+
+class RetainedConsumer:
+    """The same of a non_destructive queue: what it shows is in nobody's hand."""
+
+    def __init__(self, subscription: Subscription) -> None:
+        self._subscription = subscription
+        self._draining = subscription._broker._sync._draining
+
+    def __aiter__(self) -> RetainedConsumer:
+        return self
+
+    async def __anext__(self) -> CopiedMessage:
+        try:
+            message = await self._subscription.__anext__()
+        except ConnectionClosed:
+            if not self._draining:
+                raise
+        else:
+            if not self._draining:
+                return message
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """End it."""
+        self._subscription.close()

@@ -47,10 +47,11 @@ class Exchange(Face, of=sync.Exchange):
         def room() -> Bell:
             return Bell.of(self._broker._sleeper, publication.full_queue(), ROOM)
 
+        patience = self._broker._patience
+        waits = partial(patience.until_done, attempt, room)
         if publication.is_delayed:
-            count = await self._broker._patience.until_done_by_naps(attempt, timeout)
-        else:
-            count = await self._broker._patience.until_done(attempt, room, timeout)
+            waits = partial(patience.until_done_by_naps, attempt)
+        count = await patience.until_decided(attempt, waits, timeout)
         return await self._confirmed(publication, deadline) if publication.is_to_confirm else count
 
     async def _confirmed(self, publication: Publication, deadline: Deadline) -> int:

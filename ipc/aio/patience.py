@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from time import monotonic
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from shmbroker.ipc.aio.bell import Bell
-from shmbroker.ipc.base.errors import Empty, Error, QueueFull, Unconfirmed
+from shmbroker.ipc.base.errors import Empty, Error, GroupingTimeout, QueueFull, Unconfirmed
 from shmbroker.ipc.base.nap import longer
-from shmbroker.ipc.base.timeout import Seconds, nanoseconds, seconds
+from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds, seconds
+from shmbroker.ipc.queue.grouped import until_decided
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.connection.broker import Broker
 
 Result = TypeVar("Result")
 
@@ -24,9 +29,10 @@ Before trying, not after: what was taken is never in the hands of somebody who i
 class Patience:
     """All waiting verbs of a connection."""
 
-    __slots__ = ("_tries",)
+    __slots__ = ("_broker", "_tries")
 
-    def __init__(self) -> None:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
         self._tries = 0
 
     async def until_done(
@@ -53,6 +59,33 @@ class Patience:
                 raise
             return attempt()  # a last time; it says itself why not
 
+    async def until_decided(
+        self,
+        attempt: Callable[[], Result],
+        waits: Callable[[Seconds | None], Coroutine[Any, Any, Result]],
+        timeout: Seconds | None,
+    ) -> Result:
+        """This wait for room; if it is not decided to which node the group goes, for that first."""
+        try:
+            return await waits(timeout)
+        except GroupingTimeout:
+            if timeout == 0:
+                raise
+        return await self.when_decided(attempt, waits, timeout)
+
+    async def when_decided(
+        self,
+        attempt: Callable[[], Result],
+        waits: Callable[[Seconds | None], Coroutine[Any, Any, Result]],
+        timeout: Seconds | None,
+    ) -> Result:
+        """The same after GroupingTimeout."""
+        deadline = Deadline(nanoseconds(timeout))
+        limit = until_decided(self._broker, timeout)
+        with suppress(QueueFull):
+            return await self.until_done_by_naps(attempt, limit, (GroupingTimeout,))
+        return await waits(deadline.seconds_left())
+
     async def until_done_by_naps(
         self,
         attempt: Callable[[], Result],
@@ -72,19 +105,15 @@ class Patience:
             await asyncio.sleep(nap)
 
     async def _when_rung(self, attempt: Callable[[], Result], bell: Callable[[], Bell]) -> Result:
-        wanted, rung = bell(), None
+        wanted, again = bell(), False
         while True:
-            await wanted.wait(again=wanted is rung)
-            rung = wanted
+            await wanted.wait(again=again)
+            rung, again = wanted, False
             try:
-                result = attempt()
+                return attempt()
             except NOT_YET:
                 wanted = bell()
-                if wanted is not rung:
+                again = wanted is rung
+            finally:
+                if not again:  # done, or failed, or it waits for something else
                     rung.pass_on()
-            except BaseException:
-                rung.pass_on()
-                raise
-            else:
-                rung.pass_on()
-                return result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,20 +14,14 @@ from shmbroker.ipc.aio.loan import Loan
 from shmbroker.ipc.aio.producer import Producer
 from shmbroker.ipc.aio.taking import Taking
 from shmbroker.ipc.aio.verb import Face, at_once, awaitable, awaited, begins, twin, twin_to, waits
-from shmbroker.ipc.base.errors import (
-    GroupingTimeout,
-    InvalidArgument,
-    NotFound,
-    QueueFull,
-    Unconfirmed,
-)
-from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds, seconds
+from shmbroker.ipc.base.errors import GroupingTimeout, InvalidArgument, NotFound, Unconfirmed
+from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.message.confirm import ALL_LEVELS, Confirm, level_name, level_of
 from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.message.message import Message
+from shmbroker.ipc.message.outgoing import outgoing
 from shmbroker.ipc.message.serializer import Codec
 from shmbroker.ipc.queue import queue as sync
-from shmbroker.ipc.queue.grouped import decision_limit
 from shmbroker.ipc.queue.open_transaction import OPEN
 from shmbroker.ipc.queue.publishing import checked_position
 from shmbroker.ipc.request.request import Reply
@@ -88,15 +82,7 @@ class Queue(Taking, Face, of=sync.Queue):
             number, _receipt = await self._schedule(body, timeout, options)
             return number
         attempt = partial(self._sync.publish, body, timeout=0, **options)
-        try:
-            return await self._when_there_is_room(attempt, timeout)
-        except GroupingTimeout:
-            if timeout == 0:
-                raise
-            limit = decision_limit(self._sync._broker)
-            limit = limit if timeout is None else min(seconds(timeout), limit)
-        naps = self._broker._patience.until_done_by_naps
-        return await naps(attempt, limit, (QueueFull, GroupingTimeout))
+        return await self._when_there_is_room(attempt, timeout)
 
     publish = awaited(sync.Queue.publish, _publish)
     publish_nowait = at_once(sync.Queue.publish_nowait)
@@ -108,13 +94,23 @@ class Queue(Taking, Face, of=sync.Queue):
         after, at = options.pop("deliver_after", None), options.pop("deliver_at", None)
         encoded = self._sync._encoded(body)
         attempt = partial(self._sync._schedule, encoded, 0, after, at, options)
-        patience = 0 if self._fails else timeout
-        return await self._broker._patience.until_done_by_naps(attempt, patience)
+        patience = self._broker._patience
+
+        def waits(timeout: Seconds | None) -> Coroutine[Any, Any, tuple[int, Any]]:
+            return patience.until_done_by_naps(attempt, 0 if self._fails else timeout)
+
+        return await patience.until_decided(attempt, waits, timeout)
 
     async def _when_there_is_room(
         self, attempt: Callable[[], int | None], timeout: Seconds | None
     ) -> int | None:
-        return await self._until_done(attempt, self._room, 0 if self._fails else timeout)
+        try:  # for speed not by until_decided
+            return await self._until_done(attempt, self._room, 0 if self._fails else timeout)
+        except GroupingTimeout:
+            if timeout == 0:
+                raise
+        again = partial(self._when_there_is_room, attempt)
+        return await self._broker._patience.when_decided(attempt, again, timeout)
 
     @twin(sync.Queue.publish_many)
     async def publish_many(
@@ -171,7 +167,11 @@ class Queue(Taking, Face, of=sync.Queue):
             raise
 
     producer = begins(sync.Queue.producer, Producer)
-    loan = begins(sync.Queue.loan, Loan)
+
+    @twin(sync.Queue.loan)
+    def loan(self, length: int, **options: Any) -> Loan:
+        shape, _kept = outgoing(b"", **options)
+        return Loan(self, self._sync._lent(length, shape, waits=False))
 
     @twin(sync.Queue.request)
     async def request(

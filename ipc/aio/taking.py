@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.aio.bell import A_MESSAGE, Bell
-from shmbroker.ipc.aio.consumer import Consumer
+from shmbroker.ipc.aio.consumer import Consumer, RetainedConsumer
 from shmbroker.ipc.aio.getting import Getting
 from shmbroker.ipc.aio.subscription import Subscription
 from shmbroker.ipc.aio.verb import at_once, twin
@@ -61,5 +61,6 @@ class Taking:
         consuming = Consuming(self._sync, priority, exclusive, selection)
         if lib.sb_is_non_destructive(self._sync._queue):
             retained_reader = RetainedReader(self._sync, selection, timeout)
-            return cast(Consumer, Subscription(self._broker, retained_reader))
+            watching = Subscription(self._broker, retained_reader)
+            return cast(Consumer, RetainedConsumer(watching))
         return Consumer(cast("Queue", self), consuming, selection, timeout, prefetch)

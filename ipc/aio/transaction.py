@@ -12,10 +12,17 @@ from shmbroker.ipc.aio.exchange import Exchange
 from shmbroker.ipc.aio.queue import Queue
 from shmbroker.ipc.aio.transaction_queue import TransactionQueue
 from shmbroker.ipc.aio.verb import Face, at_once, twin, twin_to
-from shmbroker.ipc.base.errors import Error, InvalidArgument, TransactionEnded, Unconfirmed
+from shmbroker.ipc.base.errors import (
+    Error,
+    GroupingTimeout,
+    InvalidArgument,
+    TransactionEnded,
+    Unconfirmed,
+)
 from shmbroker.ipc.base.nap import longer
 from shmbroker.ipc.base.timeout import Seconds, seconds
 from shmbroker.ipc.message.confirm import Confirm, level_of
+from shmbroker.ipc.queue.grouped import until_decided
 from shmbroker.ipc.transaction import transaction as sync
 
 if TYPE_CHECKING:
@@ -31,6 +38,7 @@ class Transaction(Face, of=sync.Transaction):
     def __init__(self, broker: Broker, transaction: sync.Transaction) -> None:
         self._broker = broker
         self._sync: sync.Transaction = transaction
+        transaction._waits = False
 
     ack = at_once(sync.Transaction.ack)
 
@@ -54,6 +62,7 @@ class Transaction(Face, of=sync.Transaction):
     async def commit(self, *, timeout: Seconds | None, confirm: Confirm | None) -> None:
         end = None if timeout is None else monotonic() + seconds(timeout)
         level_of(confirm)  # refuses what is no level
+        await self._decided(timeout)
         nap = 0.0  # it may want room in several queues, and a bell tells of one
         repaired_at = monotonic()
         while (code := self._sync._commit(0)) in (FULL, UNFINISHED):
@@ -70,6 +79,13 @@ class Transaction(Face, of=sync.Transaction):
         if confirm != "shm":
             left = None if end is None else max(0.0, end - monotonic())
             await self.confirm(level=confirm, timeout=left)
+
+    async def _decided(self, timeout: Seconds | None) -> None:
+        """Where messages of groups go that were published when nobody knew."""
+        if self._sync._later:
+            limit = until_decided(self._broker._sync, timeout)
+            naps = self._broker._patience.until_done_by_naps
+            await naps(self._sync._add_later, limit, (GroupingTimeout,))
 
     @twin(sync.Transaction.confirm)
     async def confirm(self, *, level: Confirm | None, timeout: Seconds | None) -> Confirm:

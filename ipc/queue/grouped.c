@@ -195,6 +195,13 @@ int64_t grouped_way(sb_queue *queue, const sb_outgoing *message, int64_t timeout
     return SB_OK;
 }
 
+int64_t sb_group_decided(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns)
+{
+    sb_queue *way;
+    int64_t number, code = grouped_way(queue, message, timeout_ns, &way, &number);
+    return code == SB_UNDECIDED ? SB_OK : code;
+}
+
 int64_t grouped_stays(sb_queue *queue, const sb_outgoing *message)
 {
     group_key key;

@@ -318,6 +318,8 @@ int64_t sb_untake(sb_queue *queue, sb_message *message);
  * bytes they need, and the records, into a buffer of 8 bytes aligned. */
 int64_t sb_records_room(const sb_message *messages, int64_t count);
 void sb_records_of(const sb_message *messages, int64_t count, void *buffer);
+/* Wait until it is decided to which node a message goes.  SB_OK: it is, or nobody has to. */
+int64_t sb_group_decided(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns);
 /* sb_get and sb_receive without waiting: they look so many times. */
 int64_t sb_look(sb_queue *queue, sb_message *message, int64_t looks);
 int64_t sb_look_and_receive(sb_queue *queue, sb_room *room, int64_t looks);

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Unpack, overload
 
-from shmbroker.core.codes import DUPLICATE, INTERRUPTED
+from shmbroker.core.codes import DUPLICATE, INTERRUPTED, OK
 from shmbroker.core.layout import CONFIRM_EFFECTIVE, IN_INBOX, WAYS_MAX
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._taken import publish as publish_now
@@ -24,6 +24,7 @@ from shmbroker.ipc.message.outgoing import (
     parts,
 )
 from shmbroker.ipc.queue.batch import Batch
+from shmbroker.ipc.queue.grouped import decided
 from shmbroker.ipc.queue.open_transaction import OPEN, notice
 from shmbroker.ipc.queue.opened import OpenedQueue
 from shmbroker.ipc.queue.producer import Producer
@@ -302,14 +303,19 @@ class Publishing(OpenedQueue):
         group: str | None = None,
     ) -> QueueLoan:
         """Memory in the arena to fill in place; published on a clean exit of `with`."""
+        shape, _kept = outgoing(b"", key, properties, ttl, priority, message_id, group)
+        return self._lent(length, shape, waits=True)
+
+    def _lent(self, length: int, shape: Any, *, waits: bool) -> QueueLoan:
         if OPEN:
             self._notice()
         if not isinstance(length, int) or length < 0:
             raise InvalidArgument(f"the length of a loan is a number of bytes, not {length!r}")
-        shape, _kept = outgoing(b"", key, properties, ttl, priority, message_id, group)
         shape.length = min(length, 1 << 62)
         loan = ffi.new("sb_loan *")
-        code: int = lib.sb_loan_take(self._queue, shape, loan)
+        code = decided(self, shape, waits=waits) if shape.properties_length else OK
+        if code == OK:
+            code = lib.sb_loan_take(self._queue, shape, loan)
         if code < 0:
             raise self._error(code, "a loan from")
         return QueueLoan(self, loan)

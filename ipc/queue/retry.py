@@ -13,6 +13,7 @@ from shmbroker.ipc.base.errors import (
     ArenaFull,
     Empty,
     Error,
+    GroupingTimeout,
     InvalidArgument,
     InvalidName,
     MessageTooLarge,
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
 NOTE = "dead."
 KEPT = ("dead.count", "dead.first")
 """So that the next death counts on."""
-REFUSALS = (QueueFull, ArenaFull, InvalidArgument, MessageTooLarge, ReplicaReadOnly)
+REFUSALS = (
+    QueueFull, GroupingTimeout, ArenaFull, InvalidArgument, MessageTooLarge, ReplicaReadOnly
+)  # fmt: skip
 """A queue does not take this message; others may take theirs."""
 
 
@@ -86,7 +89,9 @@ class _Return:
         transaction = queue._broker.transaction()
         let_go: Callable[[], object] = message._untake
         try:
+            transaction._waits = False
             transaction.publish(queue, message.view, **_options(message))
+            transaction._add_later()
             transaction.ack(message)
             let_go = transaction._undo
             code = transaction._commit(0)
@@ -108,6 +113,8 @@ class _Return:
 
 
 def _refusal(origin: str, error: Error) -> str:
+    if isinstance(error, GroupingTimeout):
+        return f"to which node its group of queue {origin!r} goes is not decided yet"
     return f"queue {origin!r} is full" if isinstance(error, QueueFull) else str(error)
 
 

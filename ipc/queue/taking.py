@@ -185,8 +185,16 @@ class Taking(OpenedQueue):
 
     def _look_on(self, selection: Selection | None, timeout: Seconds | None) -> Iterator[Message]:
         """What is shown has all that a message in hand has, but is in nobody's."""
+        draining = self._broker._draining
         with RetainedReader(self, selection, timeout) as retained_reader:
-            yield from cast("Iterator[Message]", retained_reader)
+            try:
+                for message in retained_reader:
+                    if draining:
+                        return
+                    yield cast(Message, message)
+            except ConnectionClosed:
+                if not draining:
+                    raise
 
     def receive(self, *, timeout: Seconds | None = None) -> bytes:
         """Take, copy and acknowledge the oldest message in one call: at most once."""

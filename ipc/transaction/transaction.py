@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from shmbroker.core.codes import INTERRUPTED, OK, UNFINISHED
@@ -13,7 +15,10 @@ from shmbroker.ipc.base.errors import (
     ConnectionClosed,
     ConnectionForked,
     Error,
+    GroupingTimeout,
     InvalidArgument,
+    InvalidName,
+    NotFound,
     TransactionEnded,
     Unconfirmed,
     error_for,
@@ -25,6 +30,7 @@ from shmbroker.ipc.exchange.publication import unroutable, wishes
 from shmbroker.ipc.message.confirm import Confirm, level_name, level_of
 from shmbroker.ipc.message.message import Message
 from shmbroker.ipc.message.outgoing import outgoing
+from shmbroker.ipc.queue.grouped import decided
 from shmbroker.ipc.queue.open_transaction import OpenTransaction
 from shmbroker.ipc.queue.publishing import look_for_transactions
 from shmbroker.ipc.queue.queue import Queue
@@ -45,13 +51,16 @@ class Transaction:
     others see, and when.
     """
 
-    __slots__ = ("__weakref__", "_broker", "_open", "_timeout", "_transaction")
+    __slots__ = ("__weakref__", "_broker", "_later", "_open", "_timeout", "_transaction", "_waits")
 
     def __init__(self, broker: Broker, timeout: Seconds | None, warn: bool) -> None:
         nanoseconds(timeout)  # refuses what is no time-out
         self._open = OpenTransaction(broker, warn)
         self._timeout = timeout
         self._broker = broker
+        self._waits = True
+        """Until it is decided where a message of a group goes; else it is added later."""
+        self._later: deque[Callable[[], None]] = deque()
         made = ffi.new("sb_transaction **")
         self._check(lib.sb_transaction_begin(broker._connection, made), "beginning")
         self._transaction = made[0]
@@ -105,21 +114,57 @@ class Transaction:
         if isinstance(destination, str):
             destination = self._queue_of(destination)
         made = getattr(destination, "_outgoing", outgoing)
-        message, _kept = made(body, key, properties, ttl, priority, message_id, group)
+        message, *kept = made(body, key, properties, ttl, priority, message_id, group)
         schedule(message, deliver_after, deliver_at)
-        if isinstance(destination, Queue):
-            code = lib.sb_transaction_publish(self._transaction, destination._queue, message)
-        elif isinstance(destination, Exchange):
-            exchange = destination._exchange
-            message.target = wishes(mandatory=mandatory)
-            code = lib.sb_transaction_route(self._transaction, exchange, message)
-            if code == 0 and mandatory:
-                raise unroutable(destination.name, key or "", message.target)
-        else:
+        if not isinstance(destination, (Queue, Exchange)):
             raise InvalidArgument(
                 f"publish to a queue, its name, or an exchange, not {destination!r}"
             )
-        self._check(code, f"publishing to {destination.name!r}")
+        wished = wishes(mandatory=mandatory)
+        if self._waits:
+            self._add(destination, key or "", wished, message, kept)
+            return
+        self._later.append(partial(self._add, destination, key or "", wished, message, kept))
+        try:
+            self._add_later()
+        except GroupingTimeout:
+            kept.append(ffi.from_buffer(bytes(ffi.buffer(message.body, message.length))))
+            message.body = kept[-1]
+
+    def _add(
+        self, destination: Queue | Exchange, key: str, wished: int, message: Any, _kept: list[Any]
+    ) -> None:
+        doing = f"publishing to {destination.name!r}"
+        if message.properties_length:
+            self._check(self._decided(destination, key, message), doing)
+        if isinstance(destination, Queue):
+            code = lib.sb_transaction_publish(self._transaction, destination._queue, message)
+        else:
+            message.target = wished
+            code = lib.sb_transaction_route(self._transaction, destination._exchange, message)
+            if code == 0 and wished:
+                raise unroutable(destination.name, key, wished)
+        self._check(code, doing)
+
+    def _decided(self, destination: Queue | Exchange, key: str, message: Any) -> int:
+        if isinstance(destination, Exchange):
+            if destination.name:  # each node has its copy
+                return OK
+            try:
+                destination = self._broker.queue(key)
+            except (InvalidName, NotFound):  # that is said by whoever routes it
+                return OK
+        return decided(destination, message, waits=self._waits)
+
+    def _add_later(self) -> None:
+        """What was not decided; GroupingTimeout if it still is not."""
+        while self._later:
+            add = self._later.popleft()
+            try:
+                add()
+            except GroupingTimeout:
+                self._later.appendleft(add)
+                raise
 
     def commit(self, *, timeout: Seconds | None = None, confirm: Confirm | None = None) -> None:
         """All of it happens, at once for whoever looks later.
@@ -166,18 +211,20 @@ class Transaction:
 
     def rollback(self) -> None:
         """Nothing of it happens: its messages are given back, in place."""
+        self._later.clear()
         self._check(lib.sb_transaction_rollback(self._transaction), "rolling back")
         self._end_block()
 
     def _undo(self) -> None:
         """rollback, and nothing of it was delivered."""
+        self._later.clear()
         self._check(lib.sb_transaction_undo(self._transaction), "rolling back")
         self._end_block()
 
     def __len__(self) -> int:
         """How many operations it has: one for each queue that a message goes to or is from."""
         count: int = lib.sb_transaction_operations(self._transaction)
-        return count
+        return count + len(self._later)
 
     def _check(self, code: int, doing: str) -> None:
         if code < OK:

@@ -7,7 +7,7 @@ after a loss is not carried out again.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -25,13 +25,20 @@ from shmbroker.core.layout import (
     TRANSACTION_OPERATIONS,
 )
 from shmbroker.ipc._native import lib
-from shmbroker.ipc.base.errors import Error, InvalidArgument, NotFound, error_for
+from shmbroker.ipc.base.errors import (
+    Error,
+    GroupingTimeout,
+    InvalidArgument,
+    NotFound,
+    error_for,
+)
 from shmbroker.ipc.base.nap import longer
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.exchange.exchange import Exchange
 from shmbroker.ipc.journal.stored import stored
 from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.message.properties import MESSAGE_ID
+from shmbroker.ipc.queue.grouped import decision_limit
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.transaction.transaction import Transaction
 from shmbroker.netbridge.carrier.reached import everything_in, is_durable, queues_behind, serving
@@ -159,9 +166,13 @@ class Commit:
     pledged: int = 0
     """So many of them are the transaction's."""
     value: int = 0
+    numbers: Callable[[], int] | None = None
+    """What it is answered, of what is scheduled."""
     reach: Reach = Reach.MEMORY
     copied: set[str] = field(default_factory=set)
     transaction: Transaction | None = None
+    decided_by: float = 0.0
+    """Until then it waits for where messages of groups go."""
     error: Error | None = None
     """Why it cannot even be tried."""
     tickets: list[tuple[int, Queue]] = field(default_factory=list)
@@ -186,12 +197,14 @@ class Commit:
                 if command.verb is Verb.COMMIT and not self._has_travelled:
                     raise error_for(ENDED, "a transaction that was asked for again")
             self.transaction = own.transaction(warn=False)
+            self.transaction._waits = False  # others wait for the worker
             if command.verb is Verb.COMMIT:
                 for kind, name, records in unpacked(command.body):
                     if kind != "ack":
                         self._publish(kind, name, records)
             else:
                 self._schedule(told(command.body))
+            self.decided_by = min(self.until, time.monotonic() + decision_limit(own))
         except Error as error:
             self.error = error
         return None
@@ -268,9 +281,9 @@ class Commit:
             options.setdefault("key", "")
         body = named(fields, "body", bytes)
         self._of.publish(to, body, deliver_after=after, deliver_at=at, **options)
-        self.value = len(self._of)
+        self.numbers = partial(len, self._of)
         if kind == "queue":
-            self.value = lib.sb_transaction_scheduled(self._of._transaction)
+            self.numbers = partial(lib.sb_transaction_scheduled, self._of._transaction)
 
     # --- trying -------------------------------------------------------------------------------
 
@@ -279,11 +292,18 @@ class Commit:
         try:
             if self.error is not None:
                 raise self.error
+            self._of._add_later()
+            if self.numbers is not None:
+                self.value = self.numbers()
             self._pledge()
             mark = MARK.pack(self.value, self.reach)
             self._of.publish(self._marks, mark, key=self._mark)
         except Error as error:
-            self.fails(error)
+            if isinstance(error, GroupingTimeout) and time.monotonic() < self.decided_by:
+                self.nap = longer(self.nap)
+                self.alarm = self.served.service.alarms.at(time.monotonic() + self.nap, self.begin)
+            else:
+                self.fails(error)
         else:
             self.go_on()
 

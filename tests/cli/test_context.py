@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import tomllib
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import pytest
 
+from shmbroker.perf.machine.port import free_port
 from tests.cli.command import Shell
 
 SECRET = "a password that nobody reads"
@@ -130,6 +132,23 @@ def test_commands_without_a_broker_take_the_one_in_use(shell: Shell, home: Path)
     assert "orders" in shell.does("top", "--once").out
     shell.does("context", "use", "--none")
     assert "orders" not in shell("queue", "list", "--names").out
+    shell.environment["SHMBROKER_VHOST"] = shell.vhost
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_that_of_an_instance_that_was_deleted_is_not_used(
+    shell: Shell, home: Path, tmp_path: Path, links: bool
+) -> None:
+    folder = tmp_path / "orders"
+    listens = ["--port", str(free_port())] if links else []
+    shell.does("create", str(folder), "--vhost", shell.vhost, *listens)
+    shell.does("context", "use", "orders")
+    rmtree(folder)
+    del shell.environment["SHMBROKER_VHOST"]
+    for words in (["queue", "list"], ["top", "--once"], ["queue", "list", "--context", "orders"]):
+        assert f"the instance of context 'orders', {folder}, was deleted" in refused(shell, *words)
+    shell.does("context", "remove", "orders")
+    assert "there is no context" in refused(shell, "queue", "list", "--context", "orders")
     shell.environment["SHMBROKER_VHOST"] = shell.vhost
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import shmbroker
 from shmbroker.ipc.follower.replica import ReplicaGate
+from shmbroker.ipc.queue.grouped import ASKED, ROUTES, SEPARATOR, TIMEOUT
 from tests.cli.command import Shell, eventually, line_of
 from tests.support.host import journaling
 
@@ -113,6 +114,20 @@ def test_waiting_for_room_is_said(shell: Shell, start: Start) -> None:
     shell.does("queue", "get", "full")
     assert process.wait(60) == 0
     assert shell.bodies("full") == ["b", "c"]
+
+
+def test_waiting_for_the_node_of_a_group_is_said(shell: Shell, start: Start) -> None:
+    """By a broker of a cluster that has not decided yet; here the test is the broker."""
+    with shmbroker.connect(f"shm://{shell.vhost}") as broker:
+        routes = broker.declare_queue(ROUTES, last_value=True, when_full="fail")
+        broker.declare_queue(ASKED)
+        orders = broker.declare_queue("orders", groups=True)
+        routes.publish(b"60000", key=TIMEOUT)
+        process = start("pub", "orders", "x", "--group", "anna", stderr=subprocess.PIPE)
+        assert b"to which node its group goes" in line_of(process.stderr)
+        routes.publish(b"orders", key=f"orders{SEPARATOR}anna", ttl=60)
+        assert process.wait(60) == 0
+        assert orders.receive(timeout=0) == b"x"
 
 
 def test_a_producer_says_it_too(orders: Shell) -> None:

@@ -9,7 +9,7 @@ from statistics import median
 
 import pytest
 
-from shmbroker import aio
+from shmbroker import QueueFull, aio
 from tests.ipc.aio.loop import child, line_of, run, sleepers
 
 ECHO = """
@@ -92,6 +92,30 @@ def test_a_publisher_is_woken_when_an_acknowledgement_makes_room(url: str) -> No
             return waited
 
     assert median(run(main())) < 0.02
+
+
+def test_a_publisher_that_fails_at_another_queue_passes_the_ring_on(url: str) -> None:
+    async def main() -> None:
+        async with aio.connect(url) as broker, aio.connect(url) as other:
+            first = await broker.declare_queue("a", slots=2)
+            second = await broker.declare_queue("b", slots=2, when_full="fail")
+            exchange = await broker.declare_exchange("x", "fanout")
+            for queue in first, second:
+                await broker.bind("x", queue.name)
+                await queue.publish_many([b"x", b"x"])
+            failing = asyncio.create_task(exchange.publish(b"y"))
+            waiting = asyncio.create_task(first.publish(b"z"))
+            await asyncio.sleep(0)
+            theirs = await other.queue("a")
+            theirs.get_nowait().ack()
+            with pytest.raises(QueueFull):
+                await failing
+            assert not waiting.done()  # it came second
+            theirs.get_nowait().ack()
+            async with asyncio.timeout(10):
+                await waiting
+
+    run(main())
 
 
 def test_a_full_queue_waits_for_a_subscriber_which_waits(url: str) -> None:

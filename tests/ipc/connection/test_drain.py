@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -69,6 +70,63 @@ def test_what_nobody_confirms_is_said_and_it_is_closed_all_the_same(
     with pytest.raises(shmbroker.Unconfirmed):
         broker.drain(timeout=0.1)
     assert broker.is_closed
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_loop_of_a_queue_that_keeps_its_messages_ends_too(
+    broker: shmbroker.Broker, waits: bool
+) -> None:
+    rates = broker.declare_queue("rates", last_value=True, non_destructive=True)
+    for key in "abc":
+        rates.publish(b"", key=key)
+    last = "c" if waits else "b"  # behind which it waits, or shows no more
+    begun = threading.Event()
+
+    def work() -> list[str | None]:
+        seen = []
+        for message in rates.consume():
+            seen.append(message.key)
+            if message.key == last:
+                begun.set()
+                while not (waits or broker.is_closed):
+                    time.sleep(0.001)
+        return seen
+
+    with ThreadPoolExecutor() as pool:
+        working = pool.submit(work)
+        assert begun.wait(10)
+        assert broker.drain() == 0
+        assert working.result(10)[-1] == last
+
+
+def test_asyncio_ends_a_loop_of_a_queue_that_keeps_its_messages(url: str) -> None:
+    async def main() -> None:
+        broker = await aio.connect(url)
+        rates = await broker.declare_queue("rates", last_value=True, non_destructive=True)
+        await rates.publish(b"", key="a")
+        await rates.publish(b"", key="b")
+
+        async def work(last: str) -> str | None:
+            async for message in rates.consume():
+                seen = message.key
+                if message.key == last:
+                    begun.set()
+                    if last == "a":
+                        await ended.wait()
+            return seen
+
+        ended = asyncio.Event()
+        for last in "ab":  # shows no more, or waits
+            begun = asyncio.Event()
+            working[last] = asyncio.create_task(work(last))
+            await begun.wait()
+        assert await broker.drain() == 0
+        ended.set()
+        async with asyncio.timeout(10):
+            assert await asyncio.gather(*working.values()) == ["a", "b"]
+
+    working: dict[str, asyncio.Task[str | None]] = {}
+    run(main())
 
 
 def test_asyncio(url: str) -> None:

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import threading
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import shmbroker
-from shmbroker import Broker, GroupingTimeout, InvalidArgument, Queue, aio
+from shmbroker import Broker, GroupingTimeout, InvalidArgument, Queue, QueueFull, aio
 from shmbroker.core.codes import INVALID, OK
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.instance.leaving import FORCE_OF_BROKER
 from shmbroker.ipc.queue.grouped import ASKED, ROUTES, SEPARATOR, TIMEOUT, USES, decision_limit
 from shmbroker.ipc.sink.sink import Sink
+from tests.support.host import journaling
 from tests.support.records import chunk, record
 
 WAY = "$sf.town.00"
@@ -143,6 +150,85 @@ def test_asyncio_waits_as_well(broker: Broker, queue: Queue) -> None:
     assert depths(broker) == (0, 1)
 
 
+async def has_asked(broker: Broker) -> None:
+    while not asked(broker):
+        await asyncio.sleep(0)
+
+
+def test_asyncio_waits_for_room_when_it_is_decided(broker: Broker, queue: Queue) -> None:
+    broker.queue(ROUTES).publish(b"1000", key=TIMEOUT)
+    way = broker.queue(WAY)
+    way.publish_many([b""] * way.slots)
+
+    async def publish() -> None:
+        async with aio.connect(f"shm://{broker.vhost}") as own:
+            queue = await own.queue("orders")
+            publishing = asyncio.create_task(queue.publish(b"", group="anna"))
+            await has_asked(broker)
+            route(broker, "anna", WAY)
+            done, _ = await asyncio.wait([publishing], timeout=1.5)
+            assert not done, "longer than a decision may take"
+            way.get_nowait().ack()
+            await publishing
+
+    asyncio.run(publish())
+    assert depths(broker) == (0, way.slots)
+
+
+def test_asyncio_fails_at_once_when_it_is_decided_and_the_queue_fails(
+    broker: Broker, queue: Queue
+) -> None:
+    broker.queue(ROUTES).publish(b"60000", key=TIMEOUT)
+    queue.delete()
+    broker.declare_queue("orders", groups=True, slots=2, when_full="fail").publish_many([b"", b""])
+
+    async def publish() -> None:
+        async with aio.connect(f"shm://{broker.vhost}") as own:
+            queue = await own.queue("orders")
+            publishing = asyncio.create_task(queue.publish(b"", group="anna", timeout=30))
+            await has_asked(broker)
+            route(broker, "anna", "orders")
+            done, _ = await asyncio.wait([publishing], timeout=10)
+            assert done
+            with pytest.raises(QueueFull):
+                await publishing
+
+    asyncio.run(publish())
+
+
+async def to_default(own: aio.Broker, **options: Any) -> int:
+    exchange = await own.exchange("")
+    return await exchange.publish(b"", **options)
+
+
+Publishes = Callable[[aio.Broker, aio.Queue], Coroutine[Any, Any, object]]
+
+
+@pytest.mark.parametrize(
+    "publishes",
+    [
+        lambda own, queue: queue.producer("me").publish(b"", properties=ANNA),
+        lambda own, queue: queue.publish(b"", group="anna", deliver_after=3600),
+        lambda own, queue: to_default(own, key="orders", group="anna"),
+    ],
+    ids=["producer", "scheduled", "default-exchange"],
+)
+def test_asyncio_waits_for_a_decision_in_whatever_way_it_publishes(
+    broker: Broker, queue: Queue, publishes: Publishes
+) -> None:
+    async def publish() -> None:
+        async with aio.connect(f"shm://{broker.vhost}") as own:
+            queue = await own.queue("orders")
+            publishing = asyncio.create_task(publishes(own, queue))
+            await has_asked(broker)
+            assert not publishing.done()
+            route(broker, "anna", "orders")
+            await publishing
+
+    asyncio.run(publish())
+    assert depths(broker)[0] + len(list(queue.scheduled())) == 1
+
+
 def test_in_a_transaction_it_goes_there_with_all_else_or_not_at_all(
     broker: Broker, queue: Queue
 ) -> None:
@@ -157,6 +243,88 @@ def test_in_a_transaction_it_goes_there_with_all_else_or_not_at_all(
         tx.publish(queue, b"3", properties=ANNA)
         tx.publish(queue, b"4", properties={"JMSXGroupID": "berta"})
     assert depths(broker) == (1, 1)
+
+
+def test_in_a_transaction_of_asyncio_the_commit_waits_for_it(broker: Broker, queue: Queue) -> None:
+    async def publish() -> None:
+        async with aio.connect(f"shm://{broker.vhost}") as own:
+            queue, body = await own.queue("orders"), bytearray(b"1")
+            tx = own.transaction()
+            tx.publish(queue, body, group="anna")
+            tx.queue("orders").publish(b"2", group="anna")
+            tx.publish(await own.exchange(""), b"3", key="orders", properties=ANNA)
+            tx.publish(queue, b"here")
+            body[:] = b"x"  # it was copied
+            assert len(tx) == 4
+            committing = asyncio.create_task(tx.commit())
+            while not broker.queue(ASKED).statistics().depth:
+                await asyncio.sleep(0)
+            assert not committing.done()
+            route(broker, "anna", WAY)
+            await committing
+            assert [bytes(each.body) for each in broker.queue(WAY).browse()] == [b"1", b"2", b"3"]
+            assert depths(broker) == (1, 3)
+
+            broker.queue(ROUTES).publish(b"50", key=TIMEOUT)
+            with pytest.raises(GroupingTimeout, match="is not decided yet"):
+                async with own.transaction() as tx:
+                    tx.publish(queue, b"", group="berta")
+            tx = own.transaction()
+            tx.publish(queue, b"", group="berta")
+            tx.rollback()
+            assert len(tx) == 0
+            with pytest.raises(GroupingTimeout, match="is not decided yet"):
+                queue.loan(5, properties={"JMSXGroupID": "berta"})
+
+    asyncio.run(publish())
+    assert depths(broker) == (1, 3)
+
+
+def test_a_wait_in_a_transaction_or_for_a_loan_can_be_interrupted(
+    broker: Broker, queue: Queue
+) -> None:
+    broker.queue(ROUTES).publish(b"60000", key=TIMEOUT)
+
+    def interrupt() -> None:
+        with broker.queue(ASKED).get(timeout=PATIENCE) as message:
+            message.ack()
+        signal.pthread_kill(main, signal.SIGINT)
+
+    main, started = threading.get_ident(), time.monotonic()
+    tx = broker.transaction()
+    for waits in (lambda: tx.publish(queue, b"", group="a"), lambda: queue.loan(5, group="a")):
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            waits()
+        thread.join()
+    tx.rollback()
+    assert time.monotonic() - started < 30
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_dead_letter_whose_group_has_no_route_stays_and_was_not_delivered(
+    broker: Broker, queue: Queue, tmp_path: Path, durable: bool
+) -> None:
+    queue.delete()
+    broker.queue(ROUTES).publish(b"60000", key=TIMEOUT)  # nobody waits for it
+    with journaling(broker.vhost, tmp_path) if durable else nullcontext():
+        letters = broker.declare_queue("orders", groups=True, dead_letter="dead", durable=durable)
+        dead = broker.queue("dead")
+        route(broker, "anna", "orders")
+        for properties in (ANNA, {}):
+            letters.publish(b"", properties=properties)
+            letters.get_nowait().reject()
+        if durable:
+            dead.confirm(timeout=PATIENCE)
+        route(broker, "anna", "")  # it has none any more
+        done = dead.retry()
+        assert (done.sent, list(done.stayed.values())) == (1, [1])
+        assert "is not decided yet" in next(iter(done.stayed))
+        assert set(asked(broker)) == {("orders", b"anna")}
+        assert [letter.deliveries for letter in dead.browse()] == [0]
+        route(broker, "anna", "orders")
+        assert dead.retry().sent == 1
 
 
 def test_what_is_of_one_queue_only_is_refused(broker: Broker, queue: Queue) -> None:

@@ -40,6 +40,7 @@ def test_a_program_elsewhere_is_told_why(cluster: Cluster) -> None:
         assert why.startswith("a message of a group of queue 'orders' cannot come from another")
         local = refused(GroupingTimeout, in_transaction(east, here, group="anna"))
         assert local.startswith("to which node group 'anna' of queue 'orders' goes was not decided")
-        assert refused(GroupingTimeout, in_transaction(remote, far, group="anna")) == local
+        told = refused(GroupingTimeout, in_transaction(remote, far, group="anna"))
+        assert told.startswith("to which node group 'anna' of queue 'orders' goes is not decided")
         far.publish(b"without")
         assert here.statistics().depth == 1
