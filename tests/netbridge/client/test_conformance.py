@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import shmbroker
-from shmbroker import DeclaredDifferently, Empty, InvalidArgument, NotFound, NotLocal, QueueFull
+from shmbroker import Empty, InvalidArgument, NotFound, NotLocal, QueueFull
 from shmbroker.netbridge.client.not_local import OF_ASYNCIO, REASONS
 from tests.support.client_api import Api, each, in_each_way, it, leave, some
 
@@ -331,23 +331,6 @@ async def test_settings_are_explained(api: Api, broker: Any) -> None:
     queue = await a_queue(broker, ttl=2.5)
     told = await it(queue.explain())
     assert told["ttl"].value == 2.5
-
-
-@in_each_way
-async def test_none_is_a_setting_like_any_other(api: Api, broker: Any) -> None:
-    """Also for what has another default, or a pattern that gives it."""
-    await it(broker.settings("q", ttl=60))
-    queue = await a_queue(broker, max_deliveries=None, ttl=None)
-    told = await it(queue.explain())
-    for name in ("max_deliveries", "ttl"):
-        assert (told[name].value, told[name].source) == (None, "declared")
-    with pytest.raises(DeclaredDifferently):
-        await a_queue(broker, max_deliveries=10)
-    await a_queue(broker, "q.limited", max_deliveries=10)
-    with pytest.raises(DeclaredDifferently):
-        await a_queue(broker, "q.limited", max_deliveries=None)
-    made = await it(broker.temporary_queue(max_deliveries=None))
-    assert (await it(made.explain()))["max_deliveries"].value is None
 
 
 @in_each_way
