@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shmbroker.core.atomics import load, load_acquire, store
+from shmbroker.core.codes import OK
 from shmbroker.core.kernel import exported, kernel
 from shmbroker.core.layout import (
     ARENA_COMMITTED_AT,
@@ -15,6 +16,7 @@ from shmbroker.core.layout import (
     CHUNK_ONCE_BYTES,
     CHUNK_SHAPE_AT,
     LINE_BYTES,
+    MARK_DELIVERIES_MASK,
     MARK_FLAGS_MASK,
     MARK_FLAGS_SHIFT,
     MARK_MAGIC,
@@ -98,6 +100,22 @@ def chunk_expiry(image: int) -> int:
     if mark_flags(load(image + CHUNK_MARK_AT)) & CHUNK_EXTENDED == 0:
         return 0
     return load(image + CHUNK_EXPIRY_AT)
+
+
+@kernel
+def mark_delivered(mark: int) -> int:
+    """The mark of a message that may have been delivered elsewhere: that counts as once.
+
+    It is no reason to dead-letter or to delay it: those look at the word (dead_letter.c).
+    """
+    return mark + int((mark & MARK_DELIVERIES_MASK) == 0)
+
+
+@kernel
+def chunk_delivered(image: int) -> int:
+    """The message in this chunk, which nobody else sees yet, may have been delivered elsewhere."""
+    store(image + CHUNK_MARK_AT, mark_delivered(load(image + CHUNK_MARK_AT)))
+    return OK
 
 
 @kernel

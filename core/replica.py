@@ -58,7 +58,6 @@ from shmbroker.core.word import (
     slot_at,
     word_chunk,
     word_done,
-    word_given_back,
     word_ready,
     word_state,
 )
@@ -198,12 +197,12 @@ def replica_unstage(port: int) -> int:
 
 @cold
 def replica_place(port: int, chunk: int, position: int) -> int:
-    """A staged chunk is the message at this position, at or behind tail; it may have been delivered
-    there.  FULL if the ring has no slot for it."""
+    """A staged chunk is the message at this position, at or behind tail.  FULL if the ring has no
+    slot for it."""
     code = replica_holes(port, position)
     if code != OK or position != replica_tail(port):
         return code
-    return replica_put(port, word_given_back(word_ready(chunk, lap_of(port, position))))
+    return replica_put(port, word_ready(chunk, lap_of(port, position)))
 
 
 @kernel

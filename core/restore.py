@@ -48,7 +48,6 @@ from shmbroker.core.word import (
     lap_of,
     slot_at,
     word_done,
-    word_given_back,
     word_ready,
     word_state,
 )
@@ -107,9 +106,8 @@ def restore_begin(port: int, position: int) -> int:
 
 
 @exported_cold
-def restore_message(port: int, position: int, chunk: int, delivered: int) -> int:
-    """A chunk that is reserved and filled is the message at this position; `delivered`: it may have
-    been, before.
+def restore_message(port: int, position: int, chunk: int) -> int:
+    """A chunk that is reserved and filled is the message at this position.
 
     DUPLICATE if it is there, or was retired; FULL if the ring has no slot for it.
     """
@@ -126,8 +124,7 @@ def restore_message(port: int, position: int, chunk: int, delivered: int) -> int
         restore_hole(port, position)
     elif load(slot) != (DONE << STATE_SHIFT) | lap_of(port, position):
         return DUPLICATE
-    ready = word_ready(chunk, lap_of(port, position))
-    store(slot, word_given_back(ready) if delivered else ready)
+    store(slot, word_ready(chunk, lap_of(port, position)))
     run_published(port, chunk, restored_tail(port) - 1)
     return OK
 

@@ -21,7 +21,14 @@ from shmbroker.core.atomics import (
     prefetch,
     store,
 )
-from shmbroker.core.chunk import body_offset, chunk_address, chunk_bytes, chunk_fits, shape_body
+from shmbroker.core.chunk import (
+    body_offset,
+    chunk_address,
+    chunk_bytes,
+    chunk_fits,
+    mark_delivered,
+    shape_body,
+)
 from shmbroker.core.codes import (
     ASSIGNED,
     DAMAGED,
@@ -55,7 +62,6 @@ from shmbroker.core.layout import (
     LAP_MASK,
     LEASE_DEADLINE_SHIFT,
     LINE_BYTES,
-    MARK_DELIVERIES_MASK,
     MARK_FLAGS_SHIFT,
     MESSAGE_BODY,
     MESSAGE_CHUNK,
@@ -180,12 +186,6 @@ def chunk_prefetch(port: int, word: int) -> int:
     prefetch(address)
     prefetch(address + LINE_BYTES)
     return address
-
-
-@kernel
-def mark_delivered(mark: int) -> int:
-    """The mark of a message that may have been delivered elsewhere: that counts as once."""
-    return mark + int((mark & MARK_DELIVERIES_MASK) == 0)
 
 
 @kernel

@@ -10,10 +10,10 @@ import tally
 from numba import njit
 
 import shmbroker
-from shmbroker.core.layout import DELIVERIES_MASK, DELIVERIES_SHIFT
+from shmbroker.core.layout import DELIVERIES_FIELD, MARK_DELIVERIES_MASK
 from shmbroker.kernels import ack, clock, take, view, wait_for_message
 
-WORD, BODY, LENGTH = 1, 2, 3  # of sb_message, in shmbroker.h
+WORD, BODY, LENGTH, MARK = 1, 2, 3, 6  # of sb_message, in shmbroker.h
 FOREVER = 1 << 62
 
 
@@ -30,7 +30,7 @@ def consume(port, message, got):
             return True
         body = view(message[BODY], message[LENGTH]).view(np.int64)
         took = clock() - body[1]
-        again = (message[WORD] >> DELIVERIES_SHIFT) & DELIVERIES_MASK
+        again = message[WORD] & DELIVERIES_FIELD | message[MARK] & MARK_DELIVERIES_MASK
         got[body[0]] = -took if again else took
         ack(port, here)
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from shmbroker.core.atomics import load, store
-from shmbroker.core.chunk import chunk_expiry
+from shmbroker.core.chunk import chunk_delivered, chunk_expiry
 from shmbroker.core.codes import JOURNAL_DAMAGED, OK
 from shmbroker.core.kernel import exported_cold, kernel
 from shmbroker.core.layout import (
@@ -20,6 +20,8 @@ from shmbroker.core.layout import (
     CHUNK_SHAPE_AT,
     MARK_FLAGS_SHIFT,
     PORT_DATA,
+    PORT_FLAGS,
+    RING_BROADCAST,
     SCHEDULED_BYTES,
     SCHEDULED_DUE_AT,
     SCHEDULED_ID_AT,
@@ -76,6 +78,14 @@ def append_passes(port: int, position: int, appending: int) -> int:
     return OK
 
 
+@kernel
+def is_for_consumers(port: int, appending: int) -> int:
+    """1 unless it is a schedule or an inbox: what is there was delivered to nobody."""
+    if load(port + PORT_FLAGS) & RING_BROADCAST:
+        return 0
+    return int(load(appending + APPENDING_IS_SCHEDULE) == 0)
+
+
 @exported_cold
 def append_message(port: int, position: int, body: int, length: int, appending: int) -> int:
     """As restore_message, with what append_chunk answers if it has no chunk."""
@@ -83,8 +93,9 @@ def append_message(port: int, position: int, body: int, length: int, appending: 
     if chunk < 0:
         return chunk
     append_passes(port, position, appending)
-    delivered = int(load(appending + APPENDING_IS_SCHEDULE) == 0)
-    code = restore_message(port, position, chunk, delivered)
+    if is_for_consumers(port, appending):
+        chunk_delivered(load(port + PORT_DATA) + chunk)
+    code = restore_message(port, position, chunk)
     if code != OK:
         unreserve(port, chunk)
     return code

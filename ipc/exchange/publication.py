@@ -131,7 +131,7 @@ class Publication:
     def _note_lacking(self) -> None:
         progress = self._progress
         if self._lacking is None:
-            counted_by, self._lacking = progress.route, self._routed()
+            counted_by, self._lacking = progress.route, self.routed()
             if counted_by != progress.route:  # it has changed just now, and who has it is not known
                 progress.done = 0
         del self._lacking[: progress.done - self._lacking_from]
@@ -144,13 +144,13 @@ class Publication:
         progress = self._progress
         if self._exchange._broker._catalog.generation == self._generation:
             return
-        route = self._routed()
+        route = self.routed()
         done = next((at for at, queue in enumerate(route) if queue in lacking), len(route))
         progress.done = self._lacking_from = done
         self._lacking = route[done:]
 
-    def _routed(self) -> list[Any]:
-        """Its route as it is now, by which the progress counts from now on."""
+    def routed(self) -> list[Any]:
+        """The queues that it goes to as it is now, as C knows them; the progress counts by that."""
         route: list[Any] | None = None
         while route is None:
             self._generation = self._exchange._broker._catalog.generation

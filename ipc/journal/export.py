@@ -219,12 +219,13 @@ def imported(folder: str | Path, lines: Iterable[str | bytes], segment_bytes: in
     return count
 
 
-def _is_once(chunk: bytes) -> bool:
-    """Whether the message has an id or a producer's number in the deduplication log."""
-    shift, at = layout.MARK_FLAGS_SHIFT, layout.CHUNK_MARK_AT
-    return len(chunk) >= at + 8 and bool(
-        int.from_bytes(chunk[at : at + 8], "little") >> shift & layout.CHUNK_ONCE
-    )
+def _is_numbered(chunk: bytes) -> bool:
+    """Whether the message has an id, or a number: of a producer, of a stream from elsewhere, or of
+    what came out of pages."""
+    if len(chunk) < layout.CHUNK_HEADER_BYTES:
+        return False
+    _, origin, _, mark = struct.unpack_from("=4Q", chunk)
+    return bool(origin or mark >> layout.MARK_FLAGS_SHIFT & layout.CHUNK_ONCE)
 
 
 class Needed:
@@ -245,7 +246,7 @@ class Needed:
         return min(self._unlisted.get(queue, set()), default=ALL_POSITIONS)
 
     def note(self, record: Record) -> None:
-        if record.kind == records.MESSAGE and _is_once(record.body):
+        if record.kind == records.MESSAGE and _is_numbered(record.body):
             self._unlisted.setdefault(record.queue, set()).add(record.position)
         elif record.kind == records.RETIRED:
             self.heads[record.queue] = max(record.position, self.heads.get(record.queue, 0))

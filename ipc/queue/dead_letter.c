@@ -260,7 +260,8 @@ death death_of(const sb_queue *queue, const sb_message *message, int64_t *delive
     *deliveries = sb_message_deliveries(message);
     if (is_expired(message))
         return EXPIRED;
-    if (most <= 0 || *deliveries < most)
+    bool came_back = (message->word >> L_DELIVERIES_SHIFT) & L_DELIVERIES_MASK;
+    if (most <= 0 || *deliveries < most || !came_back) /* else it may be: elsewhere, before */
         return ALIVE;
     *deliveries = most; /* what went on while its dead-letter queue was full is no delivery */
     return SPENT;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shmbroker.core.atomics import load, store
-from shmbroker.core.chunk import chunk_expiry
+from shmbroker.core.chunk import chunk_delivered, chunk_expiry
 from shmbroker.core.codes import INVALID, JOURNAL_DAMAGED, OK, TOO_SMALL
 from shmbroker.core.kernel import exported_cold, kernel
 from shmbroker.core.layout import (
@@ -48,6 +48,7 @@ def message_stage(replica: int, image: int, length: int, position: int) -> int:
     if expiry != 0:
         store(copied + CHUNK_EXPIRY_AT, max(expiry + load(replica + REPLICA_LATER), 1))
     store(copied + CHUNK_ORIGIN_AT, 0)  # who has published it is known there
+    chunk_delivered(copied)
     replica_stage(port, chunk, position)
     staged = load(replica + REPLICA_STAGED) + count * STAGED_BYTES
     store(staged, position)

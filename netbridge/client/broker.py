@@ -50,7 +50,6 @@ def plain(settings: Mapping[str, Any]) -> dict[str, Any] | None:
     made = {
         name: value.total_seconds() if isinstance(value, timedelta) else value
         for name, value in settings.items()
-        if value is not None
     }
     return made or None
 

@@ -17,6 +17,7 @@ from shmbroker.netbridge.client.not_local import refused
 from shmbroker.netbridge.client.producing import demand_of
 from shmbroker.netbridge.client.record import copied, record
 from shmbroker.netbridge.client.scheduling import schedule
+from shmbroker.netbridge.wire.words import Demand, Level
 
 if TYPE_CHECKING:
     from shmbroker.netbridge.client.broker import Broker
@@ -66,7 +67,8 @@ class Exchange:
             done = await self._producing.publish(message, timeout, demand)
         if mandatory and not done.value:
             raise unroutable(self.name, key, wishes(mandatory=True))
-        return done.value
+        is_confirmed = demand is Demand.SHM or done.level is not Level.SHM
+        return done.value if is_confirmed else 0
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self._broker).exchange, (self._broker, self.name)

@@ -20,6 +20,7 @@ REASONS: Final[dict[str, str]] = {
     "Broker.participant": "a session is no participant of the vhost: its broker is",
     "Broker.returned": "returns do not go over a link: connect to shm:// on the broker's host",
     "Exchange.publish(immediate=True)": "returns do not go over a link: use request, which waits",
+    "Transaction.confirm": "commit waits for its level, and Broker.retry asks again",
     "Transaction.publish(deliver_after=...)": "publish it beside the transaction",
     "Transaction.publish(mandatory=True)": "the broker routes it at commit: publish it beside",
     "Broker.subscribe(lossy=True)": "what is sent over a link has credit, so nothing is missed",

@@ -32,7 +32,7 @@ from shmbroker.ipc.transaction import queue as local_queue
 from shmbroker.ipc.transaction import transaction as local
 from shmbroker.netbridge.client.delivery import Message
 from shmbroker.netbridge.client.exchange import Exchange
-from shmbroker.netbridge.client.not_local import refused
+from shmbroker.netbridge.client.not_local import not_local, refused
 from shmbroker.netbridge.client.producing import demand_of
 from shmbroker.netbridge.client.queue import Queue, identified
 from shmbroker.netbridge.client.record import record
@@ -143,6 +143,8 @@ class Transaction:
     @twin(local.Transaction.commit)
     async def commit(self, *, timeout: Seconds | None, confirm: Confirm | None) -> None:
         await self._commit(timeout, confirm)
+
+    confirm = not_local("Transaction.confirm", local.Transaction.confirm)
 
     async def _commit(self, timeout: Seconds | None, confirm: Confirm | None) -> None:
         if self._has_ended:

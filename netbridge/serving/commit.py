@@ -21,7 +21,6 @@ from shmbroker.core.layout import (
     CONFIRM_EFFECTIVE,
     CONFIRM_REPLICATED,
     CONFIRM_SHM,
-    SHAPE_BODY_SHIFT,
     TRANSACTION_OPERATIONS,
 )
 from shmbroker.ipc._native import lib
@@ -35,8 +34,6 @@ from shmbroker.ipc.base.errors import (
 from shmbroker.ipc.base.nap import longer
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.exchange.exchange import Exchange
-from shmbroker.ipc.journal.stored import stored
-from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.message.properties import MESSAGE_ID
 from shmbroker.ipc.queue.grouped import decision_limit
 from shmbroker.ipc.queue.queue import Queue
@@ -46,6 +43,7 @@ from shmbroker.netbridge.carrier.sleeper import ANY, ROOM
 from shmbroker.netbridge.remote.body import named, told, unpacked
 from shmbroker.netbridge.serving.alarms import Alarm
 from shmbroker.netbridge.serving.confirms import in_time, wait_for_all
+from shmbroker.netbridge.serving.destination import messages_of
 from shmbroker.netbridge.serving.hands import TakenBatch
 from shmbroker.netbridge.serving.naming import allowed
 from shmbroker.netbridge.serving.producer import LEVEL_NUMBERS, LEVEL_WORDS
@@ -80,12 +78,6 @@ def marks(broker: Broker) -> Queue:
 
 def mark_of(session: bytes, transaction: int) -> str:
     return f"{session.hex()}.{transaction}"
-
-
-def messages_of(records: bytes) -> Iterator[CopiedMessage]:
-    for each in stored(memoryview(records)):
-        length = int.from_bytes(each.body[:8], "little") >> SHAPE_BODY_SHIFT
-        yield CopiedMessage.of(each.position, 0, length, each.body)
 
 
 class Reach(IntEnum):

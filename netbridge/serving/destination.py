@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from hashlib import blake2b
 from typing import Any, Protocol
 
 from shmbroker.core.codes import INVALID
-from shmbroker.core.layout import CONFIRM_EFFECTIVE, CONFIRM_REPLICATED, CONFIRM_SHM
-from shmbroker.ipc._native import lib
-from shmbroker.ipc.base.errors import InvalidArgument
+from shmbroker.core.layout import (
+    CONFIRM_EFFECTIVE,
+    CONFIRM_REPLICATED,
+    CONFIRM_SHM,
+    SHAPE_BODY_SHIFT,
+)
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.base.errors import InvalidArgument, NotFound
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.exchange.exchange import Exchange
+from shmbroker.ipc.exchange.publication import Publication
+from shmbroker.ipc.journal.stored import stored
 from shmbroker.ipc.message.confirm import level_name
+from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.sink.sink import ORIGIN_BYTES, Poured, Sink
-from shmbroker.netbridge.carrier.reached import everything_in, is_durable, queues_behind, serving
+from shmbroker.netbridge.carrier.reached import everything_in, is_durable, serving
 from shmbroker.netbridge.serving.confirms import Hearer, Waits, wait_for_all
 from shmbroker.netbridge.serving.naming import allowed
+from shmbroker.netbridge.wire.frame import Body
 
 
 def origin_of(session: bytes, producer: int) -> bytes:
@@ -26,11 +36,19 @@ def origin_of(session: bytes, producer: int) -> bytes:
     return blake2b(b"%b %d" % (session, producer), digest_size=ORIGIN_BYTES).digest()
 
 
+def messages_of(records: Body) -> Iterator[CopiedMessage]:
+    for each in stored(memoryview(records)):
+        length = int.from_bytes(each.body[:8], "little") >> SHAPE_BODY_SHIFT
+        yield CopiedMessage.of(each.position, 0, length, each.body)
+
+
 class Destination(Protocol):
     """Of one thread at a time."""
 
     may_confirm: bool
     """A level above `shm` may be asked for."""
+    tells_how_many: bool
+    """Queues have a message, and not where it is in one."""
 
     @property
     def full(self) -> Any:
@@ -48,10 +66,10 @@ class Destination(Protocol):
     def check(self, level: int) -> None:
         """InvalidArgument: it never has this level."""
 
-    def confirms(self, level: int) -> bool:
-        """Whether there is anything to wait for."""
+    def confirming(self, level: int, records: Body) -> list[Queue]:
+        """The durable queues that have what was published: there is nothing else to wait for."""
 
-    def confirm(self, position: int, level: int, told: Hearer) -> None: ...
+    def confirm(self, queues: list[Queue], position: int, level: int, told: Hearer) -> None: ...
 
     def close(self, *, forgets: bool) -> None: ...
 
@@ -87,6 +105,8 @@ class _Stream:
 
 
 class ToQueue(_Stream):
+    tells_how_many = False
+
     def __init__(
         self, broker: Broker, shared: Broker, name: str, origin: bytes, waits: Waits
     ) -> None:
@@ -114,10 +134,10 @@ class ToQueue(_Stream):
             if code == INVALID:  # what is replicated of it is no message
                 raise self._waited_for._error(code, "confirming what is published to")
 
-    def confirms(self, level: int) -> bool:
-        return self.may_confirm
+    def confirming(self, level: int, records: Body) -> list[Queue]:
+        return [self._waited_for] if self.may_confirm else []
 
-    def confirm(self, position: int, level: int, told: Hearer) -> None:
+    def confirm(self, queues: list[Queue], position: int, level: int, told: Hearer) -> None:
         """-1: it was published before; where is not known, but below what is there now."""
         handle = self._waited_for._queue
         places = [(handle, position)] if position >= 0 else everything_in(handle)
@@ -125,6 +145,8 @@ class ToQueue(_Stream):
 
 
 class ToExchange(_Stream):
+    tells_how_many = True
+
     def __init__(
         self, broker: Broker, shared: Broker, name: str, origin: bytes, waits: Waits
     ) -> None:
@@ -147,16 +169,19 @@ class ToExchange(_Stream):
     def check(self, level: int) -> None:
         """What its queues are is known when it has reached them."""
 
-    def confirms(self, level: int) -> bool:
-        return level != CONFIRM_EFFECTIVE and bool(self._durable())
-
-    def confirm(self, position: int, level: int, told: Hearer) -> None:
-        """All that its durable queues have now: it is among that."""
-        places = everything_in(*(each._queue for each in self._durable()))
-        wait_for_all(self._waits, places, level, told)
-
-    def _durable(self) -> list[Queue]:
-        queues = queues_behind(self._shared, self._exchange.name)
-        for queue in queues:
-            lib.sb_queue_serve(queue._queue)
+    def confirming(self, level: int, records: Body) -> list[Queue]:
+        names = set[str]()
+        for each in messages_of(records) if level != CONFIRM_EFFECTIVE else ():
+            key, properties = each.key or "", dict(each.read())
+            route = Publication(self._exchange, b"", key=key, properties=properties).routed()
+            names |= {ffi.string(lib.sb_queue_name(queue)).decode() for queue in route}
+        queues = []
+        for name in sorted(names):
+            with suppress(NotFound):  # deleted since
+                queues.append(serving(self._shared, name))
         return [each for each in queues if is_durable(each._queue)]
+
+    def confirm(self, queues: list[Queue], position: int, level: int, told: Hearer) -> None:
+        """All that they have now: it is among that."""
+        places = everything_in(*(each._queue for each in queues))
+        wait_for_all(self._waits, places, level, told)

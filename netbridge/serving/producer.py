@@ -55,7 +55,7 @@ class Publish:
     done: int = 0
     """Messages of it that were dealt with."""
     position: int = -1
-    """Of the last one."""
+    """Of the last one; through an exchange, how many queues have it, or have confirmed it."""
     passed_over: bool = False
     alarm: Alarm | None = None
 
@@ -233,13 +233,16 @@ class Producer:
         if publish.alarm is not None:
             publish.alarm.cancel()
         level = LEVEL_NUMBERS[publish.command.demand]
-        if level == CONFIRM_SHM or not self._to.confirms(level):
+        queues = [] if level == CONFIRM_SHM else self._to.confirming(level, publish.command.body)
+        if not queues:
             self._answer(publish, CONFIRM_SHM)
             return
+        if self._to.tells_how_many and publish.position >= 0:
+            publish.position = len(queues)
         alarms = self._served.service.alarms
         answer = partial(self._answer, publish)
         told = in_time(alarms, publish.until, answer, self._served.session_is_over)
-        self._to.confirm(publish.position, level, told)
+        self._to.confirm(queues, publish.position, level, told)
 
     def _answer(self, publish: Publish, level: int) -> None:
         command = publish.command

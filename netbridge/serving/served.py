@@ -36,6 +36,7 @@ from shmbroker.netbridge.carrier.reached import (
     Place,
     all_of,
     everything_in,
+    is_durable,
     queues_that_begin,
     serving,
 )
@@ -278,7 +279,14 @@ class Served:
             stands = consumer.stands() if isinstance(consumer, Watcher) else {}
             self.done(command, body=described(consumer.queue, **stands))
 
-        self.in_worker(command, lambda: self._consumer(command, fields), came)
+        def made(consumer: Consumer | Watcher) -> None:
+            declares = "subscription" in fields and not command.repeated
+            if declares and is_durable(consumer.queue._queue):
+                self.service.after_sync(partial(came, consumer))
+            else:
+                came(consumer)
+
+        self.in_worker(command, lambda: self._consumer(command, fields), made)
 
     def _consumer(self, command: Command, fields: Fields) -> Consumer | Watcher:
         """Of the worker."""

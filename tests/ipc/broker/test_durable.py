@@ -15,6 +15,7 @@ import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -260,6 +261,33 @@ def test_what_was_confirmed_and_not_acknowledged_is_there(
                 elif what > 0.99:
                     broker.delete_queue(name)
                     del there[name]
+
+
+@pytest.mark.parametrize("settings", [{"max_deliveries": 1}, {"redelivery_delay": 3600.0}])
+def test_that_it_may_have_been_delivered_neither_drops_nor_delays_it(
+    vhost: str, tmp_path: Path, settings: Any
+) -> None:
+    """It says so, and once: how often the host died is no number of deliveries."""
+    with shmbroker.connect(f"shm://{vhost}") as broker, journaling(vhost, tmp_path):
+        queue = broker.declare_queue("orders", durable=True, **settings)
+        queue.publish(b"plain", timeout=PATIENCE)
+        queue.publish(b"with more", ttl=3600, message_id="x", timeout=PATIENCE)
+    with after_the_host_died(vhost, tmp_path):
+        pass
+    with after_the_host_died(vhost, tmp_path, epoch=3) as broker:
+        queue = broker.queue("orders")
+        queue.publish(b"new", timeout=PATIENCE)
+        messages = queue.get_many(3, timeout=PATIENCE)
+        assert [(each.body, each.deliveries) for each in messages] == [
+            (b"plain", 1), (b"with more", 1), (b"new", 0),
+        ]  # fmt: skip
+        for message in messages:
+            message.give_back()
+        with pytest.raises(Empty):
+            queue.get(timeout=0)
+        seen = queue.statistics()
+        is_limited = "max_deliveries" in settings
+        assert (seen.dead_lettered, seen.scheduled) == ((3, 0) if is_limited else (0, 3))
 
 
 def test_a_message_has_room_in_a_record_of_the_journal_and_the_error_says_the_limit(

@@ -23,6 +23,7 @@ from shmbroker import Broker, Empty, InvalidArgument, Queue, QueueFull, Unconfir
 from shmbroker.core.layout import IN_INBOX
 from shmbroker.ipc.base.errors import DiskFull
 from shmbroker.ipc.broker.journaler import Journaler, restore
+from shmbroker.ipc.journal.export import compacted
 from shmbroker.ipc.paging.paged import Paged
 from shmbroker.ipc.paging.pager import Pager
 from shmbroker.ipc.vhost import vhost as vhosts
@@ -134,6 +135,40 @@ def test_all_of_it_is_there_after_the_host_died(host: Host) -> None:
         with pytest.raises(Empty):
             queue.get(timeout=0.05)
         assert missing(broker) == []
+
+
+@pytest.mark.parametrize("taken", [SLOTS + 100, MANY])
+def test_compacting_keeps_how_far_the_pages_were_read(host: Host, taken: int) -> None:
+    with host.up() as broker:
+        queue = declare(broker)
+        publish(queue, 0, MANY)
+        rests(host.pages)
+        assert received(queue, taken) == list(range(taken))
+        eventually(lambda: queue.statistics().acked == taken)
+    compacted(host.journal, pytest.fail, SEGMENT)
+    host.dies()
+    with host.up() as broker:
+        queue = broker.queue("orders")
+        publish(queue, MANY, MANY + 100)
+        assert received(queue, MANY + 100 - taken) == list(range(taken, MANY + 100))
+        assert missing(broker) == []
+        assert queue.statistics().dropped == 0
+
+
+def test_what_waited_in_the_inbox_was_not_delivered_before(host: Host) -> None:
+    with host.up() as broker:
+        declare(broker)
+    with host.up(pager=False) as broker:
+        publish(broker.queue("orders"), 0, SLOTS + 100)
+    host.dies()
+    with host.up() as broker:
+        messages = broker.queue("orders").get_many(SLOTS + 100, timeout=PATIENCE)
+        assert [each.redelivered for each in messages] == [True] * SLOTS
+        for message in messages:
+            message.ack()
+        for _ in range(100):
+            with broker.queue("orders").get(timeout=PATIENCE) as message:
+                assert not message.redelivered
 
 
 def test_positions_go_on_when_nothing_was_left_and_the_journal_was_recycled(host: Host) -> None:

@@ -250,6 +250,18 @@ def test_what_was_delivered_there_is_redelivered_here(pair: Pair) -> None:
     assert copy.get().redelivered
 
 
+@pytest.mark.parametrize("settings", [{"max_deliveries": 1}, {"redelivery_delay": 3600.0}])
+def test_that_is_no_reason_to_drop_or_to_delay_it(pair: Pair, settings: Any) -> None:
+    original = pair.broker.declare_queue("a")
+    original.publish(b"plain")
+    original.publish(b"with more", ttl=3600)
+    copy = pair.replica(original, **settings)
+    pair.catch_up()
+    detach(copy)
+    messages = copy.get_many(2, timeout=0)
+    assert [(each.body, each.deliveries) for each in messages] == [(b"plain", 1), (b"with more", 1)]
+
+
 def test_an_original_that_is_gone_lets_it_be_deleted(pair: Pair) -> None:
     original, copy = pair.follow("a")
     original.publish(b"x")

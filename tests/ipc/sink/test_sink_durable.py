@@ -9,6 +9,7 @@ import pytest
 import shmbroker
 from shmbroker import Broker, Empty, Queue
 from shmbroker.core.codes import DUPLICATE
+from shmbroker.ipc.journal.export import compacted
 from shmbroker.ipc.sink.sink import Sink
 from tests.support.host import PATIENCE, after_the_host_died, journaling
 from tests.support.records import chunk, record, stream
@@ -73,6 +74,17 @@ def test_it_is_known_when_the_segments_of_its_messages_are_gone(vhost: str, tmp_
             assert journaler.statistics().segments < 8
     with after_the_host_died(vhost, tmp_path, 2, SMALL) as broker:
         assert position(broker, "q") == 400
+
+
+def test_it_is_known_when_the_journal_was_compacted(vhost: str, tmp_path: Path) -> None:
+    with shmbroker.connect(f"shm://{vhost}") as broker, journaling(vhost, tmp_path):
+        broker.declare_queue("q", slots=64, durable=True)
+        poured(broker, "q", 0, 10)
+        assert taken(broker.queue("q")) == bodies(0, 10)
+    compacted(tmp_path, pytest.fail)
+    with after_the_host_died(vhost, tmp_path, 2) as broker:
+        assert position(broker, "q") == 10
+        assert taken(broker.queue("q")) == []
 
 
 def test_a_stream_whose_place_another_has_is_not_known(vhost: str, tmp_path: Path) -> None:

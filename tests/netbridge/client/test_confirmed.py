@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import shmbroker
-from shmbroker import NoReply, Unconfirmed
+from shmbroker import NoReply, Unconfirmed, Unroutable
 from tests.ipc.queue.test_balanced import balanced
 from tests.support.client_api import PATIENCE, Api, beside, it, result
 from tests.support.host import journaling
@@ -72,6 +72,27 @@ def test_a_durable_queue_that_never_had_a_message_is_not_waited_for(
             assert await it((await it(broker.queue("eu"))).confirm()) == "disk"
 
         await result(beside(api, confirms()))
+
+    with journaling(api.vhost, tmp_path / "journal"):
+        api.run(publish)
+
+
+def test_of_an_exchange_the_durable_queues_count_that_have_the_message(
+    api: Api, tmp_path: Path
+) -> None:
+    async def publish(api: Api, broker: Any) -> None:
+        exchange = await it(broker.declare_exchange("x", "topic"))
+        for name, key in (("eu", "eu.#"), ("us", "us.#"), ("all", "#")):
+            await it(broker.declare_queue(name, durable=name != "all"))
+            await it(broker.bind("x", name, key))
+        assert await it(exchange.publish(b"1", key="eu.de", confirm="disk")) == 1
+        assert await it(exchange.publish(b"1", key="eu.de")) == 2
+        assert await it(exchange.publish(b"1", key="asia", confirm="disk", mandatory=True)) == 0
+        await it(broker.unbind("x", "all", "#"))
+        with pytest.raises(Unroutable):
+            await it(exchange.publish(b"1", key="asia", confirm="disk", mandatory=True))
+        to_queues = await it(broker.exchange(""))
+        assert await it(to_queues.publish(b"1", key="us", confirm="disk")) == 1
 
     with journaling(api.vhost, tmp_path / "journal"):
         api.run(publish)

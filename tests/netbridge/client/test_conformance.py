@@ -553,6 +553,7 @@ async def _refused(api: Api, broker: Any) -> None:
         "Broker.returned": lambda: broker.returned(),
         "Broker.participant": lambda: broker.participant,
         "Broker.subscribe(lossy=True)": lambda: broker.subscribe("q", lossy=True),
+        "Transaction.confirm": lambda: broker.transaction().confirm(),
         "Transaction.publish(deliver_after=...)": lambda: broker.transaction().publish(
             queue, b"x", deliver_after=1
         ),

@@ -25,8 +25,8 @@ def program(served: Site) -> Iterator[Program]:
 def test_who_waits_for_the_confirm_is_told_and_goes_on(
     served: Site, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ToQueue, "confirms", lambda *of: True)
-    monkeypatch.setattr(ToQueue, "confirm", lambda _, position, level, told: told(NOT_FOUND))
+    monkeypatch.setattr(ToQueue, "confirming", lambda to, *of: [to._queue])
+    monkeypatch.setattr(ToQueue, "confirm", lambda *of: of[-1](NOT_FOUND))
     served.broker.declare_queue("q", slots=64).publish_many([b"x"] * 4)
     producer = program.producer(queue="q")
     with pytest.raises(NotFound):
@@ -41,7 +41,7 @@ def test_the_confirm_of_what_has_waited_for_room(
     def gone(*of: Any) -> None:
         raise NotFound("queue 'q' was deleted")
 
-    monkeypatch.setattr(ToQueue, "confirms", lambda *of: True)
+    monkeypatch.setattr(ToQueue, "confirming", lambda to, *of: [to._queue])
     monkeypatch.setattr(ToQueue, "confirm", gone)
     queue = served.broker.declare_queue("q", slots=4)
     queue.publish_many([b"x"] * 4)

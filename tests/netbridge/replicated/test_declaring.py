@@ -20,11 +20,13 @@ def made(program: Any, name: str) -> list[Coroutine[Any, Any, Any]]:
         program.declare_queue(name, durable=True),
         program.declare_exchange(f"{name}.x", "direct"),
         program.bind(f"{name}.x", name, "k"),
+        program.subscription(name, exchange=f"{name}.x", key="s", durable=True),
     ]
 
 
 def gone(program: Any, name: str) -> list[Coroutine[Any, Any, Any]]:
     return [
+        program.unsubscribe(name, force=True),
         program.unbind(f"{name}.x", name, "k"),
         program.delete_exchange(f"{name}.x"),
         program.delete_queue(name),
@@ -33,6 +35,7 @@ def gone(program: Any, name: str) -> list[Coroutine[Any, Any, Any]]:
 
 async def are_told_when_the_replica_has_it(two: Node) -> None:
     async with await aio.connect(two.uri(), user="programs", password=PASSWORD) as program:
+        await program.settings("sub.#", durable=True)
         await asyncio.gather(*made(program, "old"))
         two.stands_still("b")
         told: list[int] = []
@@ -60,9 +63,10 @@ def test_what_changed_is_at_the_replica_when_that_is_told(node: Made) -> None:
     two["a"].kill()
     two["b"].becomes("live")
     there = two.connected("b")
-    assert {each.name for each in there.queues()} == {"new"}
+    assert {each.name for each in there.queues()} == {"new", "sub.new"}
     assert {each.name for each in there.exchanges()} == {"new.x"}
-    assert [(each.exchange, each.destination) for each in there.bindings()] == [("new.x", "new")]
+    bound = {(each.exchange, each.destination) for each in there.bindings()}
+    assert bound == {("new.x", "new"), ("new.x", "sub.new")}
 
 
 def test_without_a_replica_the_disk_is_enough(node: Made) -> None:
