@@ -163,18 +163,19 @@ class Candidate(Loop):
             self._later(lambda: self._ask_when_ready(epoch))
 
     def _ask_command(self) -> None:
+        self.promotions += 1
         former = self.lock.record()
         config, node = self.config, self.store.node
         self._in_background(
             lambda: promotion.refusal(config, former.epoch + 1, node, former.instance),
-            partial(self._answered, former.epoch),
+            partial(self._answered, self.promotions),
         )
 
-    def _answered(self, about: int, refusal: str | None) -> None:
-        """`about`: the epoch of the live that it was asked about."""
-        found = self.lock.record()
-        if self.machine.state != State.PROMOTING or found.epoch != about:
+    def _answered(self, number: int, refusal: str | None) -> None:
+        """`number`: that of the promotion for which the command was run."""
+        if self.machine.state != State.PROMOTING or number != self.promotions:
             return  # the lease was lost meanwhile
+        found = self.lock.record()
         goes_on = refusal is None or self.config.on_promote_failure == "continue"
         if refusal:
             self.log.write("on-promote failed" if goes_on else "on-promote refused", why=refusal)

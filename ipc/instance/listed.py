@@ -54,13 +54,13 @@ def _make(config: Config, log: Log) -> None:
 
 
 def _put(broker: Broker, config: Config, log: Log) -> None:
-    """A pattern that is refused keeps no queue from being made."""
+    """A pattern that is refused keeps no queue from being made, nor does a full disk."""
     try:
         for pattern in patterned.put(broker, config.settings, config.store):
             log.write("settings", pattern=pattern, settings=dict(config.settings.get(pattern, {})))
     except ConnectionClosed:
         raise
-    except Error as error:
+    except (Error, OSError) as error:
         log.write("warning", why=f"queues: {told(error)}")
 
 

@@ -101,6 +101,8 @@ class Loop:
         """Of the live of which the network was told."""
         self.why = ""
         self.epoch = 0
+        self.promotions = 0
+        """How often `on-promote` was begun."""
         self.is_ready = False
         self.stops = 0
         """Signals to stop: counted where they come, as the deciding thread may be restoring."""

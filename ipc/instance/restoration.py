@@ -116,7 +116,9 @@ def identify(config: Config, node: str, source: Path) -> None:
     """Which store it is: who was live last, in which epoch, and in which history it goes on."""
     lock = RecordFile(config.store)
     try:
-        lock.write(Record(epoch_of_journal(source / JOURNAL) + EPOCHS_UNSEEN, LIVE))
+        # it may have been restored before
+        known = max(epoch_of_journal(source / JOURNAL), lock.read().epoch)
+        lock.write(Record(known + EPOCHS_UNSEEN, LIVE))
         inode = os.fstat(lock.number).st_ino
     finally:
         lock.close()

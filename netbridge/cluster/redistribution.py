@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from shmbroker.netbridge.cluster.advert import Queue
+from shmbroker.netbridge.cluster.advert import SELECTORS_MAX, Queue
 from shmbroker.netbridge.election.question import Node
 
 NEVER: Final = float("inf")
@@ -41,8 +41,10 @@ class Here:
 
     @property
     def gives(self) -> bool:
+        """Not with more selectors than others are told of: to them all is taken here.  Else of two
+        such nodes each would give the other what it has from it."""
         return self.delay is not None and (
-            not self.is_consumed or (self.matches and bool(self.selectors))
+            not self.is_consumed or (self.matches and 0 < len(self.selectors) <= SELECTORS_MAX)
         )
 
 

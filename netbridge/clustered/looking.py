@@ -78,7 +78,7 @@ class Looking(Closable):
                 known = None if each.name in followed else former.get(which)
                 self._known[which] = known or self._looked_at(each)
         return [
-            replace(known, is_consumed=each.is_consumed, selectors=counted(each))
+            replace(known, is_consumed=each.is_consumed, selectors=each.selectors)
             for each in own
             if (known := self._known.get((each.name, each.reference))) is not None
         ]
@@ -112,12 +112,6 @@ def is_shared(name: str, addresses: Addresses) -> bool:
     return not name.startswith(OWN) and addresses.has(name)
 
 
-def counted(queue: QueueOutline) -> tuple[str, ...]:
-    """Its selectors, as all nodes count them, this one too: with more of them all is taken.  Else
-    of two nodes each would give the other what it has from it."""
-    return queue.selectors if len(queue.selectors) <= SELECTORS_MAX else ()
-
-
 def adverts(
     outline: Outline, addresses: Addresses, of_one_place: frozenset[str] = frozenset()
 ) -> list[Advert]:
@@ -126,7 +120,7 @@ def adverts(
     queues = [
         Queue(
             each.name, each.is_durable, each.is_consumed, each.name not in of_one_place,
-            counted(each),
+            each.selectors if len(each.selectors) <= SELECTORS_MAX else (),
         )
         for each in outline.queues
     ]  # fmt: skip

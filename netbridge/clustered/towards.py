@@ -210,7 +210,7 @@ class Ways:
         """Also those that were so when this broker ran last, and it had not routed all anew; and
         those that were scaled down to one of all these, unless they may have been back since."""
         begun = {node for node, by in self._hops.items() if by == self._ours.node}
-        gone = machine.orphans | (begun - machine.lives.keys() - machine.left.keys())
+        gone = machine.orphans | {node for node in begun if machine.heir(node) is None}
         while more := {
             node for node, left in machine.left.items()
             if left.to in gone and node not in gone and machine.heir(node) is None

@@ -14,6 +14,7 @@ from shmbroker.ipc.doctor.finding import Finding
 from shmbroker.ipc.request.return_address import name_end
 from shmbroker.ipc.selector.copied import matches_copied
 from shmbroker.ipc.selector.selector import Selector
+from shmbroker.netbridge.cluster.advert import SELECTORS_MAX
 
 if TYPE_CHECKING:
     from shmbroker.ipc.connection.broker import Broker
@@ -44,6 +45,8 @@ class Unselected:
         here = "start a consumer that takes them, or move them: shmbroker queue move"
         if not is_in_cluster:
             return here
+        if len(self.selectors) > SELECTORS_MAX:
+            return f"{here}. A node with more than {SELECTORS_MAX} selectors of a queue keeps them"
         if not self.lacks:
             return f"they go to a node with a consumer that takes them; or {here}"
         return (

@@ -78,7 +78,8 @@ class Claiming(Comparing):
         if self.options.electorate is not None:
             return ""
         said = {member for member, hello in self.peers.items()
-                if hello.node == self.node and (hello.serves or hello.is_following)}
+                if (hello.node == self.node and (hello.serves or hello.is_following))
+                or (member in self.missed and hello.serves)}  # of another node: its disk is new
         return ", ".join(sorted(said | self.let_ahead))
 
     @property

@@ -104,7 +104,9 @@ class Comparing(Core):
         Those that are here come first: one that follows has a live, one that becomes live is one.
         """
         is_alone = self.met != self.missed
+        lost_theirs = (self.missed & self.peers.keys()) - self.met
         is_first = not any(hello.is_following for hello in self.partners)
+        is_first &= not any(self.peers[each].serves for each in lost_theirs)  # another node
         return self.options.on_partition == CONTINUE_ALONE and is_alone and is_first
 
     @property

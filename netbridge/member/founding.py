@@ -23,6 +23,8 @@ class Founding(Claiming):
     founds_at = NEVER
     """By then each of the others has connected, if it runs."""
     awaits_others = False
+    refusers: frozenset[str] = frozenset()
+    """Who has refused it, and has not let it in since."""
 
     @abstractmethod
     def _join_later(self, state: State, now: float, why: str = "") -> None: ...
@@ -49,14 +51,17 @@ class Founding(Claiming):
     def refused(self, member: str, why: str) -> list[Action]:
         """The link was not made: a wrong password, another group, another engine."""
         if self.state in LOOKING or self.heeds_refusals:
+            self.refusers |= {member}
             self.look_until = NEVER  # it founds no node beside that one
             self.becomes(State.REFUSED, f"{member}: {why}")
         return self.done()
 
     def _is_let_in(self, now: float) -> None:
         """It has a link, after somebody has refused it."""
-        self.becomes(State.STARTING if self.is_new else State.JOINING)
-        if self.is_new:
+        if not self.is_new or self._with_node:
+            self.becomes(State.JOINING)
+        elif not self.refusers:
+            self.becomes(State.STARTING)
             self._looks(now)
 
     def goes_on(self, at: float) -> None:

@@ -42,6 +42,7 @@ class Member(Draining):
         self.proven.discard(member)  # or a later process of it
         self.lives.pop(member, None)
         self.tell(member, self.hello)
+        self.refusers -= {member}
         if self.state is State.REFUSED:  # it knows the password by now
             self._is_let_in(now)
         return self.done()

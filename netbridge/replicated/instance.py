@@ -32,7 +32,6 @@ from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.status import RUN, Sign, Status
 from shmbroker.ipc.instance.whole import write_whole
-from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.netbridge.broker.group import OfMembers
 from shmbroker.netbridge.broker.lines import Lines
 from shmbroker.netbridge.broker.network import Given
@@ -304,10 +303,10 @@ class ReplicatedInstance:
             self._voters.close()
         if self._in_cluster is not None:
             self._in_cluster.members.close()
-        if self._acting.served is None:  # nobody sees its rings, or nobody serves them
-            with suppress(Error):
-                vhosts.retire(self.config.vhost)
         self.owner.end(at_once=True)  # of one that was passive; a live's has ended before
+        if self._acting.served is None:  # nobody sees its rings, or nobody serves them
+            with suppress(Error, OSError):
+                self._store.retire()
         return 1 if is_failure else 0
 
     def _in_thread(self, step: Callable[[Acting], object]) -> None:

@@ -59,5 +59,10 @@ class OwnRings(Closable):
             f"shmbroker vhost delete {self._vhost}"
         )
 
+    def retire(self) -> None:
+        """At the end, those that this member has made last: by now others may have its name."""
+        if found(self._vhost).identity == self.identity != 0:
+            vhosts.retire(self._vhost)
+
     def close(self) -> None:
         os.close(self._file)

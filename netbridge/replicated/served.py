@@ -23,12 +23,10 @@ from shmbroker.netbridge.replica.live import Consents, Replication
 from shmbroker.netbridge.replica.terms import ReplicationTerms
 from shmbroker.netbridge.replica.warm import JOURNAL, Warm
 from shmbroker.netbridge.replicated.process import now
-from shmbroker.netbridge.replicated.store import Store
+from shmbroker.netbridge.replicated.store import OVER, Store
 from shmbroker.netbridge.wire.frame import Frame, Reached
 
 Tell = Callable[[Mapping[str, Any]], None]
-OVER = 1 << 60
-"""An epoch that nobody has: who may write with another one stops at once."""
 LATER_SECONDS = 1.0
 """When it lets go of what a replica had to know: programs come at first, and that takes a processor
 for ten milliseconds and more."""
@@ -183,9 +181,14 @@ class Served:
         self.broker, self.journaler = warm.take_over(
             epoch, begins, visible, of_another=of_another
         )
-        if is_closed:
-            moving.departs(store.config.vhost, "", self.broker)
-        self._pager = Pager(self.broker, store.pages, epoch=epoch, fence=store.fence)
+        try:
+            if is_closed:
+                moving.departs(store.config.vhost, "", self.broker)
+            self._pager = Pager(self.broker, store.pages, epoch=epoch, fence=store.fence)
+        except BaseException:
+            store.allow(OVER)  # first: it writes nothing more
+            self.journaler.stop()
+            raise
         self._threads = [
             threading.Thread(target=self._follow, args=(each,), daemon=True)
             for each in (self.journaler, self._pager)

@@ -30,6 +30,8 @@ from shmbroker.netbridge.replicated.own_rings import OwnRings
 FILE: Final = "member"
 LOCK: Final = "live.lock"
 EPOCH_DIGITS: Final = 16
+OVER: Final = 1 << 60
+"""An epoch that nobody has: who may write with another one stops at once."""
 
 
 class StoreRefused(Error):
@@ -205,6 +207,12 @@ class Store:
 
     def allow(self, epoch: int) -> None:
         os.pwrite(self._file, f"{epoch:0{EPOCH_DIGITS}x}".encode(), 0)
+
+    def retire(self) -> None:
+        """Its rings, which nobody serves.  A journaler that still runs would write that all queues
+        are gone, so it writes nothing from now on."""
+        self.allow(OVER)
+        self._rings.retire()
 
     def close(self) -> None:
         self._rings.close()

@@ -233,6 +233,20 @@ def test_what_is_restored_is_the_same_node_in_another_history(
     assert store.history_of(tmp_path / "store") == 0
 
 
+def test_a_store_that_is_restored_again_is_in_a_higher_epoch_again(
+    make: Make, vhost: str, tmp_path: Path
+) -> None:
+    live = make("a").start().becomes("live")
+    taken(live, tmp_path / "backup")
+    epochs = [live.status.epoch]
+    assert live.stop() == 0
+    for lost in ("lost", "lost again"):
+        shutil.move(tmp_path / "store" / "journal", tmp_path / lost)
+        with restored(live, tmp_path / "backup"):
+            epochs.append(live.status.epoch)
+    assert epochs == sorted(set(epochs))
+
+
 def test_damage_of_a_backup_is_found(make: Make, vhost: str, tmp_path: Path) -> None:
     live = make("a").start().becomes("live")
     put(vhost, b"1", b"2")

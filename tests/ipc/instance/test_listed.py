@@ -88,6 +88,23 @@ def test_a_pattern_that_is_refused_keeps_no_queue_from_being_made(
     assert "confirm_replicas" in warning["why"]
 
 
+def test_a_store_that_cannot_be_written_keeps_no_queue_from_being_made(
+    vhost: str, tmp_path: Path
+) -> None:
+    settings = {"orders": {"ttl": 60}}
+    config = replace(
+        configured(tmp_path, {"instance.vhost": vhost}), queues=("orders",), settings=settings
+    )  # fmt: skip
+    assert not config.store.exists()
+    with shmbroker.connect(f"shm://{vhost}", create=True) as broker:
+        listed._make(config, Log(tmp_path / "log", "a"))
+        assert [each.name for each in broker.queues()] == ["orders"]
+        assert [each.settings for each in broker.patterns()] == [settings["orders"]]
+    [warning, made] = map(json.loads, (tmp_path / "log").read_text().splitlines())
+    assert str(config.store) in warning["why"]
+    assert made["queue"] == "orders"
+
+
 def test_what_was_read_last_is_carried_out_last(
     vhost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ import shutil
 import signal
 import threading
 from collections.abc import Callable
+from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
 from types import SimpleNamespace
@@ -191,16 +192,33 @@ def test_who_has_no_lease_any_more_touches_nothing_of_the_next_live() -> None:
         Live._take_over(live)
 
 
-def test_a_command_that_was_asked_about_a_former_live_says_nothing_about_the_next_one() -> None:
-    machine = Machine(Options("backup", has_command=True))
-    former = Record(2, LIVE)
-    for step in (machine.start(), machine.announced(former), machine.locked(former)):
-        list(step)
+@pytest.mark.parametrize(("says", "state"), [(None, State.RESTORING), ("no", State.PASSIVE)])
+def test_a_command_of_a_promotion_that_was_lost_says_nothing_about_the_next_one(
+    says: str | None, state: State
+) -> None:
+    """About the same live: nobody else was live meanwhile."""
+    former, answers = Record(2, LIVE), []
     backup: Any = SimpleNamespace(
-        machine=machine, lock=SimpleNamespace(record=lambda: former)
-    )
-    Live._answered(backup, 1, None)
-    assert machine.state == State.PROMOTING
+        machine=Machine(Options("backup", has_command=True)), promotions=0,
+        config=SimpleNamespace(on_promote_failure="refuse"), store=SimpleNamespace(node=b""),
+        lock=SimpleNamespace(record=lambda: former),
+        log=SimpleNamespace(write=lambda *_, **__: None), _detach=lambda: None, _do=list,
+        _in_background=lambda _, then: answers.append(then),
+    )  # fmt: skip
+    backup._answered = partial(Live._answered, backup)
+    machine = backup.machine
+    list(machine.start())
+    for _ in range(2):
+        for step in (machine.lost(), machine.announced(former), machine.locked(former)):
+            list(step)
+        assert machine.state == State.PROMOTING
+        Live._ask_command(backup)
+    first, second = answers
+    for of_before in ("no", None):
+        first(of_before)
+        assert machine.state == State.PROMOTING
+    second(says)
+    assert machine.state == state
 
 
 def test_a_live_goes_on_while_its_database_is_restarted(
@@ -303,24 +321,25 @@ def test_an_original_asks_for_its_role_until_the_database_has_heard_of_it(make: 
 def test_a_restored_store_does_not_go_on_with_the_rings_of_before(
     make: Make, vhost: str, tmp_path: Path
 ) -> None:
-    """What was purged since is what somebody wants back."""
+    """What was purged since is what somebody wants back; and once more."""
     live = make("a").start().becomes("live")
     put(vhost, b"1")
     take(load(live.folder), tmp_path / "backup", None, print)
-    with shmbroker.connect(f"shm://{vhost}") as broker:
-        broker.queue("orders").purge()
-    live.stop()
-    shutil.move(tmp_path / "store" / "journal", tmp_path / "lost")
-    restore(load(live.folder), tmp_path / "backup", new_node=False)
-    assert live.start().ends() == 1
-    assert "shmbroker run DIR --moved" in live.why("failed")
-    assert live.start(moved=True).ends() == 1
-    assert f"shmbroker vhost delete {vhost}" in live.why("failed")
-    assert live.start().ends() == 1  # as its supervisor does
-    assert vhosts.exists(vhost)
-    vhosts.delete(vhost)
-    live.start().becomes("live")
-    assert bodies(vhost) == [b"1"]
+    for lost in ("lost", "lost again"):
+        with shmbroker.connect(f"shm://{vhost}") as broker:
+            broker.queue("orders").purge()
+        live.stop()
+        shutil.move(tmp_path / "store" / "journal", tmp_path / lost)
+        restore(load(live.folder), tmp_path / "backup", new_node=False)
+        assert live.start().ends() == 1
+        assert "shmbroker run DIR --moved" in live.why("failed")
+        assert live.start(moved=True).ends() == 1
+        assert f"shmbroker vhost delete {vhost}" in live.why("failed")
+        assert live.start().ends() == 1  # as its supervisor does
+        assert vhosts.exists(vhost)
+        vhosts.delete(vhost)
+        live.start().becomes("live")
+        assert bodies(vhost) == [b"1"]
 
 
 def test_epochs_only_grow_while_the_role_goes_to_and_fro(make: Make, vhost: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import shmbroker
-from shmbroker import Broker, Empty, Message, Queue
+from shmbroker import Broker, Empty, Message, Queue, QueueFull
 from shmbroker.ipc.base.errors import ArenaFull
 from shmbroker.ipc.follower.follower import Follower
 from shmbroker.ipc.instance.config.config import ConfigError
@@ -136,6 +136,33 @@ def test_what_a_link_still_ships_is_not_brought_back(vhost: str) -> None:
         former.drop(broker, ())
         assert taken(source, 1) == [b"on its way"]
         assert way.name not in {each.name for each in broker.queues()}
+
+
+def test_what_is_for_a_queue_that_is_gone_says_so_once_and_waits_for_it(vhost: str) -> None:
+    lines: list[str] = []
+    with shmbroker.connect(f"shm://{vhost}", name="test") as broker:
+        source = broker.declare_queue("q", slots=16)
+        fill(source)
+        way = broker.declare_queue(outbox_of("to", "q"))
+        way.publish(b"selected")
+        former = FormerBridges(vhost, lambda line: lines.append(line["detail"]))
+        former.drop(broker, ())
+        former.tries()
+        assert lines == [f"it is tried again: {way.name}"]
+        broker.delete_queue("q", force=True)
+        former.tries()
+        former.tries()
+        assert len(lines) == 2
+        assert "there is no queue 'q'" in lines[1]
+        source = broker.declare_queue("q")
+        former.tries()
+        assert (taken(source, 1), former.waits, len(lines)) == ([b"selected"], set(), 2)
+
+
+def fill(queue: Queue) -> None:
+    with suppress(QueueFull):
+        while True:
+            queue.publish(b"", timeout=0)
 
 
 def test_what_finds_no_room_in_its_queue_goes_back_when_there_is(two: Two) -> None:

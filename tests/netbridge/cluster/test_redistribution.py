@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shmbroker.netbridge.cluster.advert import Queue
+from shmbroker.netbridge.cluster.advert import SELECTORS_MAX, Queue
 from shmbroker.netbridge.cluster.balancing import HERE, Member, sets, takers
 from shmbroker.netbridge.cluster.option import OFF, ON_DEMAND, STRICT
 from shmbroker.netbridge.cluster.redistribution import NEVER, Gives, Here, Redistribution, To
@@ -126,6 +126,16 @@ def test_who_has_turns_with_what_it_selects() -> None:
     }  # fmt: skip
     assert sets(STRICT, selecting("n = 5"), queues, up) == {
         ("orders", 0): (Member(HERE, True), Member(WEST, True), Member(NORTH, True))
+    }
+
+
+def test_more_selectors_than_it_tells_keep_what_waits_and_not_what_is_published() -> None:
+    many = tuple(f"n = {number}" for number in range(SELECTORS_MAX + 1))
+    there = {WEST: [CONSUMED]}
+    assert Redistribution().looks(selecting(*many, delay=0), there, 0.0) == []
+    assert Redistribution().looks(selecting(*many[1:], delay=0), there, 0.0) != []
+    assert sets(ON_DEMAND, selecting(*many), {WEST: {"orders": CONSUMED}}, frozenset({WEST})) == {
+        ("orders", 0): (Member(HERE, True, many), Member(WEST, True))
     }
 
 

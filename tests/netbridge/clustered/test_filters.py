@@ -13,7 +13,7 @@ from shmbroker.netbridge.cluster.balancing import Member
 from shmbroker.netbridge.clustered.balancing import programs_of
 from tests.cli.command import Shell
 from tests.netbridge.clustered.conftest import Cluster
-from tests.netbridge.clustered.test_balancing import consumes, on_their_way, until
+from tests.netbridge.clustered.test_balancing import consumes, on_their_way, shares, until
 from tests.netbridge.clustered.test_redistribution import at, numbers, started
 
 GIVES = {"durable": True, "redistribution_delay": 0}
@@ -227,6 +227,22 @@ def test_more_selectors_than_are_told_count_as_everything(cluster: Cluster) -> N
                 selects(other.queue("q"), each)
             seen(cluster, "east", "west", "q")
         seen(cluster, "east", "west", "q", *first)
+
+
+def test_with_more_selectors_than_it_tells_a_node_sends_on_what_none_of_them_matches(
+    cluster: Cluster,
+) -> None:
+    with ExitStack() as opened:
+        east, west = opened.enter_context(both(cluster, "on-demand"))
+        other = opened.enter_context(at(cluster, "east"))
+        queues = {"east": east.declare_queue("q"), "west": west.declare_queue("q")}
+        for number in range(SELECTORS_MAX + 1):
+            selects((east, other)[number % 2].queue("q"), f"n = {number}")
+        for where in ("east", "west"):
+            seen(cluster, where, "east", "q")
+        consumes(queues["west"])
+        until(lambda: shares(east, queues, 10)["west"])  # it knows of the consumer there
+        assert shares(east, queues, 10) == {"east": 0, "west": 10}
 
 
 def test_what_has_no_room_in_a_set_takes_everything() -> None:

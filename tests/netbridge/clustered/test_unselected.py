@@ -48,20 +48,24 @@ def test_what_no_selector_matches(broker: Broker) -> None:
     assert list(of_vhost(broker)) == []
 
 
-def test_in_a_cluster_the_settings_that_lack(broker: Broker) -> None:
+def test_in_a_cluster_the_settings_that_lack(broker: Broker, other: Broker) -> None:
     say_node(broker, "town", b"n" * 16)
     settings = {"redistribution_delay": 1.0, "redistribution_filters": "match"}
     for name, more in (("a", {}), ("b", settings), ("c", settings)):
         broker.declare_queue(name, **more).publish(b"", properties={"n": 1})  # type: ignore[arg-type]
+    broker.declare_queue("e", **settings).publish(b"", properties={"n": 1})  # type: ignore[arg-type]
     for name in ("a", "b"):
         selects(broker, name, "n = 2")
+    for program in (broker, other):
+        selects(program, "e", *(f"n = {id(program)} + {number}" for number in range(5)))
     broker.declare_queue("d").publish(b"")
     found = {each.queue: each for each in of_vhost(broker)}
     assert {name: each.lacks for name, each in found.items()} == {
-        "a": BOTH, "b": (), "c": (), "d": BOTH[:1],
+        "a": BOTH, "b": (), "c": (), "d": BOTH[:1], "e": (),
     }  # fmt: skip
     remedies = {each.subject[7:8]: each.remedy for each in findings(broker)}
     assert "redistribution_delay=5s and redistribution_filters=match: then they go" in remedies["a"]
     assert remedies["b"].startswith("they go to a node with a consumer that takes them")
     assert "redistribution_delay=5s: then" in remedies["d"]
+    assert remedies["e"].endswith("more than 8 selectors of a queue keeps them")
     assert found["d"].problem == "1 message waits, and nobody takes from it"

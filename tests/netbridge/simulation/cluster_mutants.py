@@ -231,14 +231,14 @@ MUTANTS: Final = (
         "consumers-here-are-not-seen",
         Here,
         "gives",
-        "not self.is_consumed or (self.matches and bool(self.selectors))",
+        "not self.is_consumed or (self.matches and 0 < len(self.selectors) <= SELECTORS_MAX)",
         "True",
     ),
     Mutant(
         "all-consumers-here-prevent-it",
         Here,
         "gives",
-        "not self.is_consumed or (self.matches and bool(self.selectors))",
+        "not self.is_consumed or (self.matches and 0 < len(self.selectors) <= SELECTORS_MAX)",
         "not self.is_consumed",
     ),
     Mutant(
