@@ -28,6 +28,7 @@ from shmbroker.netbridge.cluster.codec import MAKES_BYTES_MAX
 from shmbroker.netbridge.clustered import remote_programs, streams
 from shmbroker.netbridge.clustered.inherited import OF, remember
 from shmbroker.netbridge.serving import travelling
+from shmbroker.netbridge.serving.answer import UNFIT
 
 DEPTH_MAX: Final = 16
 Row = dict[str, Any]
@@ -122,9 +123,7 @@ def made(broker: Broker, page: bytes) -> str:
                 _make(broker, row)
         if ids:
             remember(broker, ids)
-    except (
-        ValueError, TypeError, KeyError, AttributeError, OverflowError, msgpack.UnpackException,
-    ) as error:  # fmt: skip
+    except (*UNFIT, msgpack.UnpackException) as error:
         return f"these are no queues: {type(error).__name__} {error}"
     except Error as error:
         return str(error)

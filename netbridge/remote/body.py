@@ -69,8 +69,10 @@ from typing import Any, Final
 import msgpack
 
 from shmbroker.core.codes import INVALID, OK, TEXTS
+from shmbroker.core.layout import RECORD_HEAD_BYTES
 from shmbroker.ipc.base import errors
 from shmbroker.ipc.base.errors import ERRORS, Error, InvalidArgument
+from shmbroker.netbridge.remote.broken import SessionBroken
 from shmbroker.netbridge.wire.frame import Body
 from shmbroker.netbridge.wire.malformed import shown
 
@@ -137,8 +139,16 @@ def _said(body: Body) -> tuple[str, str]:
         found = unpacked(body)
     except InvalidArgument:
         return "", bytes(body).decode(errors="replace")
-    is_pair = isinstance(found, list) and len(found) == 2
-    return (str(found[0]), str(found[1])) if is_pair else ("", "")
+    is_pair = isinstance(found, list) and [*map(type, found)] == [str, str]
+    return (found[0], found[1]) if is_pair else ("", "")
+
+
+def numbers_of(first: int, messages: int, body: Body) -> range:
+    """Of what was delivered.  Each takes memory of the program, so there are no more than have
+    come; SessionBroken."""
+    if messages * RECORD_HEAD_BYTES > len(body):
+        raise SessionBroken(f"{messages} messages are said to be in {len(body)} bytes")
+    return range(first, first + messages)
 
 
 def named(fields: Mapping[str, Any], field: str, kind: type = str) -> Any:

@@ -27,7 +27,7 @@ from shmbroker.netbridge.remote.action import (
     Tell,
     Unmade,
 )
-from shmbroker.netbridge.remote.body import raised, why_ended
+from shmbroker.netbridge.remote.body import numbers_of, raised, why_ended
 from shmbroker.netbridge.remote.broken import SessionBroken
 from shmbroker.netbridge.remote.call import MADE_AGAIN, NEVER, OF_DELIVERIES, STANDING, Call, Many
 from shmbroker.netbridge.remote.calls import Calls
@@ -482,9 +482,9 @@ class Client:
 
     def _delivered(self, frame: Delivery, now: float) -> None:
         consumer = self.consumers.get(frame.consumer)
-        numbers = range(frame.first, frame.first + frame.messages)
         if self.moving.is_leaving:
             return
+        numbers = numbers_of(frame.first, frame.messages, frame.body)
         self.in_hand.update(dict.fromkeys(numbers, consumer))
         if consumer is None:  # it has left while this was on its way
             self.gives_back(frame.first, frame.messages, now)
@@ -551,7 +551,7 @@ class Client:
         elif call.verb is Verb.TRANSACTIONS:
             self.travelling.answered(call, frame.body, now)
         elif call.verb is Verb.GET and frame.code:
-            taken = range(frame.value, frame.value + frame.code)
+            taken = numbers_of(frame.value, frame.code, frame.body)
             self.in_hand.update(dict.fromkeys(taken, None))
             if call.is_abandoned:
                 self.gives_back(frame.value, frame.code, now)

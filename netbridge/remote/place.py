@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shmbroker.netbridge.remote.body import asked, told
+from shmbroker.netbridge.remote.body import asked, named, told
 from shmbroker.netbridge.wire.frame import Body
 
 
@@ -23,7 +23,8 @@ class Place:
     def opened(self, body: Body) -> None:
         """The broker says where it begins."""
         fields = told(body)
-        identity, position = fields.get("identity"), fields.get("position", 0)
+        identity = named(fields, "identity", int) if "identity" in fields else None
+        position = named({"position": 0} | fields, "position", int)
         if identity is not None and identity == self._identity:
             self.missed += max(0, position - self.position)
         self._identity, self.position = identity, position

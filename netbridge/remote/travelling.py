@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shmbroker.netbridge.remote.action import Finish
-from shmbroker.netbridge.remote.body import asked, told
+from shmbroker.netbridge.remote.body import asked, named, told
 from shmbroker.netbridge.remote.call import Call
 from shmbroker.netbridge.remote.outcome import End, Outcome, Why
 from shmbroker.netbridge.wire.frame import Body, Frame, Parting
@@ -138,7 +138,8 @@ class Travelling:
         if not call.repeated or wanted is None:
             return
         client, self._wanted = self._client, None
-        goes_on = set(told(body).get("whole", ()))
+        whole = named({"whole": []} | told(body), "whole", list)
+        goes_on = {each for each in whole if isinstance(each, int)}
         committing = {each.value for each in self._commits()}
         for number in wanted.keys() & goes_on:
             client.in_hand.update(dict.fromkeys(wanted[number], None))

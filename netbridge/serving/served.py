@@ -309,7 +309,10 @@ class Served:
     def lost_consumer(self, target: int, error: Error) -> None:
         """Its queue was deleted: nothing more will come.  Or our connection was closed, because a
         consumer was slow: then the session is over, and its program makes another."""
-        self.consumers.pop(target).close()
+        consumer = self.consumers.pop(target, None)
+        if consumer is None:  # the session has ended with its link, by what was told just before
+            return
+        consumer.close()
         self.service.worker.do(partial(self._let_go, target), lambda _: None)
         if isinstance(error, ConnectionClosed):
             self._is_thrown_out(error)

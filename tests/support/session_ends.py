@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from shmbroker.core.layout import RECORD_HEAD_BYTES
 from shmbroker.netbridge.remote.action import (
     Action,
     Disconnect,
@@ -138,10 +139,12 @@ class Ends:
     # --- what a broker does -------------------------------------------------------------------
 
     def answer(self, command: Command, code: int = 0, **told: Any) -> None:
+        if messages := told.get("takes"):
+            told["body"] = record(told.get("body", b""), messages)
         self.broker_does(self.session.done(command.number, code, **told))
 
     def deliver(self, consumer: int, messages: int = 1, body: bytes = b"m") -> None:
-        self.broker_does(self.session.deliver(consumer, messages, body))
+        self.broker_does(self.session.deliver(consumer, messages, record(body, messages)))
 
     def given_back(self) -> list[int]:
         return [each for back in self.of_broker(GiveBack) for each in back.deliveries]
@@ -151,6 +154,11 @@ class Ends:
 
     def broken(self) -> list[str]:
         return [each.why for each in (*self.of(Disconnect), *self.of_broker(Disconnect))]
+
+
+def record(body: bytes, messages: int = 1) -> bytes:
+    """As long as so many records are at least."""
+    return body.ljust(messages * RECORD_HEAD_BYTES, b"\0")
 
 
 def ends(mode: Mode = Mode.AUTOMATIC, **more: Any) -> Ends:

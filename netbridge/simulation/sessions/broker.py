@@ -32,7 +32,7 @@ from shmbroker.netbridge.simulation.world import Wrong
 from shmbroker.netbridge.wire.frame import FRAME_BYTES_MIN, Command
 from shmbroker.netbridge.wire.words import Level, Verb
 
-WORD = Struct("<QQ")
+WORD = Struct("<QQ16x")
 """Of a message: its number, and where it was."""
 LIMITS = SessionLimits(ttl=1.0, window=4000, frame_bytes=FRAME_BYTES_MIN)
 FULL_EACH = 8

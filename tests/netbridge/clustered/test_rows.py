@@ -139,3 +139,12 @@ def test_a_number_that_no_queue_can_have_is_refused(
     there.declare_queue("orders")
     row = {"producer": "orders", "of": bytes(16), "at": at, "open": left_out}
     assert made(there, msgpack.packb([row])).startswith("these are no queues: OverflowError")
+
+
+def test_lists_in_lists_are_no_row(there: Broker) -> None:
+    """An error is to show them, and reaches the limit of recursion."""
+    deep: list[object] = []
+    for _ in range(1000):
+        deep = [deep]
+    row = {"queue": "n", "slots": deep, "settings": {}, "paused": False}
+    assert made(there, msgpack.packb([row])).startswith("these are no queues: RecursionError")

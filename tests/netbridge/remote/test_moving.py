@@ -13,7 +13,7 @@ from shmbroker.netbridge.remote.outcome import End, Outcome, Why
 from shmbroker.netbridge.remote.phase import Phase
 from shmbroker.netbridge.remote.sessions import Sessions
 from shmbroker.netbridge.wire.words import Verb
-from tests.support.session_ends import LIMITS, Ends, consuming, ends
+from tests.support.session_ends import LIMITS, Ends, consuming, ends, record
 
 HERE, THERE = "tcp://here", "tcp://there"
 
@@ -214,7 +214,7 @@ def test_a_message_that_is_taken_while_it_leaves_is_asked_for_there() -> None:
     of.answer(of.performed[-1], takes=1, body=b"n")
     outcome = of.outcome(get)
     assert outcome is not None
-    assert outcome.body == b"n"
+    assert outcome.body == record(b"n")
 
 
 def test_a_request_is_answered_first() -> None:

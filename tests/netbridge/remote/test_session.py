@@ -19,7 +19,7 @@ from shmbroker.netbridge.remote.phase import Phase
 from shmbroker.netbridge.remote.session import SessionLimits
 from shmbroker.netbridge.wire.frame import Attach, Attached, Command, Result, Seen
 from shmbroker.netbridge.wire.words import Demand, Level, Verb
-from tests.support.session_ends import LIMITS, STANDING, Ends, consuming, ends, options
+from tests.support.session_ends import LIMITS, STANDING, Ends, consuming, ends, options, record
 
 DETECTED, REATTACHED = "failure-detected", "reattached"
 COMPLETED, FAILED = "failover-completed", "failover-failed"
@@ -304,7 +304,7 @@ def test_what_is_delivered_to_a_consumer_that_has_left_is_given_back() -> None:
 
 def test_a_delivery_that_is_on_its_way_when_its_consumer_leaves_is_given_back() -> None:
     of = consuming()
-    on_its_way = of.session.deliver(2, 3, b"mmm")
+    on_its_way = of.session.deliver(2, 3, record(b"mmm", 3))
     of.call(Verb.LEAVE, target=2)
     of.broker_does(on_its_way)
     back = [each for each in of.performed if each.verb is Verb.GIVE_BACK]
