@@ -25,7 +25,7 @@ from shmbroker.core.layout import (
     TRANSACTION_OPERATIONS,
 )
 from shmbroker.ipc._native import lib
-from shmbroker.ipc.base.errors import Error, InvalidArgument, NotFound, error_for
+from shmbroker.ipc.base.errors import Error, InvalidArgument, NotFound, Unconfirmed, error_for
 from shmbroker.ipc.base.nap import longer
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.exchange.exchange import Exchange
@@ -173,6 +173,7 @@ class Commit:
     def prepare(self) -> Committed | None:
         """What has become of it, if it was committed before."""
         command = self.command
+        is_known = not command.repeated  # whether it was done before
         try:
             if command.verb is Verb.COMMIT and (not command.repeated or self._has_travelled):
                 self._add_deliveries(unpacked(command.body))  # else they are of a former session
@@ -181,6 +182,7 @@ class Commit:
             if command.repeated:
                 own.repair()  # who was to do it may have died between its decision and its mark
                 mark = self._marks.value(self._mark)
+                is_known = True
                 if mark is not None:
                     return Committed.of(mark.body)
                 if command.verb is Verb.COMMIT and not self._has_travelled:
@@ -194,6 +196,8 @@ class Commit:
                 self._schedule(told(command.body))
         except Error as error:
             self.error = error
+            if not is_known and not self.served.is_thrown_out_by(error):
+                self.error = Unconfirmed(f"whether it was done before is unknown: {error}")
         return None
 
     @property
