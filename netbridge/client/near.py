@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import wraps
 from inspect import isawaitable
@@ -25,6 +25,7 @@ from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.errors import ConnectionClosed, Error, Moved, Unconfirmed
 from shmbroker.ipc.connection.broker import SCHEME
 from shmbroker.ipc.connection.broker import connect as connect_local
+from shmbroker.ipc.queue.batch import several
 from shmbroker.ipc.queue.durable import DurableQueue
 from shmbroker.netbridge.client.closing import Closing
 from shmbroker.netbridge.remote.topology import Node
@@ -166,6 +167,8 @@ class Thing:
             raise error
         if self._is_in_doubt(name, handle):
             raise Unconfirmed(f"{name}: {error}") from error
+        if error.published:  # the rest is for the program: elsewhere it would be all of it
+            raise error
         other = self._handle()
         if other is handle:
             raise error
@@ -292,6 +295,10 @@ class NearQueue(Thing):
             return broker.queue(name, serializer=codec)
         told = {"durable": _is_durable(self._queue), "slots": self._queue.slots}
         return broker._queue_of(name, told, self._queue.serializer)
+
+    def publish_many(self, bodies: Iterable[Any], **named: Any) -> Any:
+        """An iterator is read once, wherever they go."""
+        return self.__getattr__("publish_many")(several(bodies), **named)
 
     def _is_in_doubt(self, name: str, handle: Any) -> bool:
         return name == "request" or (name in PUBLISHES and _is_durable(handle))

@@ -328,6 +328,42 @@ def test_what_a_durable_queue_was_given_is_in_doubt(two: list[Site]) -> None:
             assert caught
 
 
+@pytest.mark.parametrize("published", [0, 8])
+def test_what_is_cut_in_the_middle_is_not_published_once_more_as_a_whole(
+    two: list[Site], published: int
+) -> None:
+    """Where nothing was, all goes to the other member: also of an iterator."""
+    first, second = two
+    bodies = [b"%d" % number for number in range(20)]
+    given = threading.Event()
+
+    def gives() -> Iterator[bytes]:
+        yield from bodies
+        given.set()
+
+    with ExitStack() as serving, second.served() as other:
+        told(second, other, here=False, epoch=1)
+        audience = serving.enter_context(first.served())
+        told(first, audience, here=True)
+        with shmbroker.connect(uri(first, second), **LOGIN) as broker:
+            becomes(lambda: is_near(broker))
+            queue = broker.declare_queue("q", slots=8)
+            there = second.broker.declare_queue("q", slots=64)
+            queue.publish_many([b"before"] * (8 - published))
+            with ThreadPoolExecutor() as threads:
+                publishing = threads.submit(queue.publish_many, gives(), timeout=PATIENCE)
+                becomes(lambda: given.is_set() and len(first.broker.queue("q")) == 8)
+                dies(two, serving)
+                if published:
+                    with pytest.raises(ConnectionClosed) as error:
+                        publishing.result(PATIENCE)
+                    assert error.value.published == published
+                    assert len(there) == 0
+                else:
+                    assert publishing.result(PATIENCE) == len(bodies)
+                    assert there.receive_many() == bodies
+
+
 def test_a_take_goes_on_with_asyncio_when_its_member_dies(two: list[Site]) -> None:
     first, second = two
 
