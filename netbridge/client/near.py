@@ -65,11 +65,15 @@ class Place:
             return self.remote if local is None or local.is_closed else local
 
     def leave_former(self) -> None:
-        """Who waits there hears it, and goes on elsewhere.  Of a broker that was killed nobody
-        else tells them."""
+        """Who waits there hears it, and goes on elsewhere, or ends if everything was given up.  Of
+        a broker that was killed nobody else tells them."""
         with self._lock:
-            if self._local is not None and self._session.is_up:
+            if self._local is None:
+                return
+            if self._session.is_up:
                 self._stays(self._session.near)
+            elif self._session.is_closed:
+                self._leave()
 
     def has_gone(self, handle: Any, error: ConnectionClosed) -> bool:
         """Its memory was left because another one serves, or is about to be.  A link says itself

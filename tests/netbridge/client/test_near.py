@@ -245,6 +245,34 @@ def test_a_take_goes_on_when_another_thread_has_found_the_other_member(two: list
                 assert taking.result(PATIENCE) == b"there"
 
 
+@pytest.mark.parametrize(
+    "more", ["&failover-mode=application", "&reconnect-deadline=200ms&max-reconnect-attempts=-1"]
+)
+def test_a_take_ends_when_the_connection_was_given_up(two: list[Site], more: str) -> None:
+    """Its member was killed, and there is no other one, or none is looked for."""
+    first, second = two
+    with ExitStack() as serving:
+        audience = serving.enter_context(first.served())
+        told(first, audience, here=True)
+        with shmbroker.connect(uri(first, more=more), **LOGIN) as broker:
+            becomes(lambda: is_near(broker))
+            queue = broker.declare_queue("q")
+            with ThreadPoolExecutor() as threads:
+                taking = threads.submit(queue.receive, timeout=PATIENCE)
+                becomes(lambda: first.broker.queue("q").statistics().consumers > 0)
+                dies(two, serving)
+                with pytest.raises(ConnectionClosed):
+                    taking.result(PATIENCE)
+            with pytest.raises(ConnectionClosed):
+                queue.publish(b"to nobody")
+            with second.served() as other:
+                told(second, other, here=False, epoch=1)
+                second.broker.declare_queue("q")
+                broker.reconnect(uri(second))
+                queue.publish(b"there")
+                assert second.broker.queue("q").receive(timeout=60) == b"there"
+
+
 def test_who_takes_is_told_that_the_program_closes_or_drains(two: list[Site]) -> None:
     site = two[0]
     for verb in ("close", "drain"):
