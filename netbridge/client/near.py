@@ -141,12 +141,7 @@ class Thing:
 
         @wraps(told)
         def verb(*args: Any, **named: Any) -> Any:
-            handle = self._handle()
-            try:
-                answer = getattr(handle, name)(*handles(args), **_plainly(named))
-            except ConnectionClosed as error:
-                handle = self._elsewhere(name, handle, error)
-                answer = getattr(handle, name)(*handles(args), **_plainly(named))
+            handle, answer = self._calls(name, self._handle(), args, named)
             if not isawaitable(answer):
                 return self._made(name, handle, answer, named)
             awaited = self._awaits(name, handle, answer, args, named)
@@ -154,15 +149,23 @@ class Thing:
 
         return verb
 
+    def _calls(self, name: str, handle: Any, args: Any, named: dict[str, Any]) -> tuple[Any, Any]:
+        """Wherever it ends: the handle there, and its answer."""
+        while True:
+            try:
+                return handle, getattr(handle, name)(*handles(args), **_plainly(named))
+            except ConnectionClosed as error:
+                handle = self._elsewhere(name, handle, error)
+
     async def _awaits(
         self, name: str, handle: Any, answer: Any, args: Any, named: dict[str, Any]
     ) -> Any:
-        try:
-            made = await answer
-        except ConnectionClosed as error:
-            handle = self._elsewhere(name, handle, error)
-            made = await getattr(handle, name)(*handles(args), **_plainly(named))
-        return self._made(name, handle, made, named)
+        while True:
+            try:
+                return self._made(name, handle, await answer, named)
+            except ConnectionClosed as error:
+                handle = self._elsewhere(name, handle, error)
+                handle, answer = self._calls(name, handle, args, named)
 
     def _elsewhere(self, name: str, handle: Any, error: ConnectionClosed) -> Any:
         """Where the verb is done, if it has certainly not happened; and if there is an

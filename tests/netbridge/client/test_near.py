@@ -273,6 +273,55 @@ def test_a_take_ends_when_the_connection_was_given_up(two: list[Site], more: str
                 assert second.broker.queue("q").receive(timeout=60) == b"there"
 
 
+def test_a_take_goes_on_as_often_as_its_member_changes(two: list[Site]) -> None:
+    first, second = two
+    with ExitStack() as serving, ExitStack() as serving_second, ExitStack() as back:
+        other = serving_second.enter_context(second.served())
+        told(second, other, here=True)
+        audience = serving.enter_context(first.served())
+        told(first, audience, here=True)
+        with shmbroker.connect(uri(first, second), **LOGIN) as broker:
+            becomes(lambda: is_near(broker))
+            queue = broker.declare_queue("q")
+            second.broker.declare_queue("q")
+            with ThreadPoolExecutor() as threads:
+                taking = threads.submit(queue.receive, timeout=PATIENCE)
+                becomes(lambda: first.broker.queue("q").statistics().consumers > 0)
+                dies(two, serving)
+                becomes(lambda: second.broker.queue("q").statistics().consumers > 0)
+                told(first, back.enter_context(first.served()), here=False)
+                dies(two, serving_second)
+                first.broker.queue("q").publish(b"back")
+                assert taking.result(PATIENCE) == b"back"
+
+
+def test_a_take_goes_on_with_asyncio_as_often_as_its_member_changes(two: list[Site]) -> None:
+    first, second = two
+
+    async def main(serving: ExitStack, serving_second: ExitStack, back: ExitStack) -> None:
+        audience = serving.enter_context(first.served())
+        told(first, audience, here=True)
+        async with shmbroker.aio.connect(uri(first, second), **LOGIN) as broker:
+            await asyncio.to_thread(becomes, lambda: is_near(broker))
+            queue = await broker.declare_queue("q")
+            second.broker.declare_queue("q")
+            taking = asyncio.ensure_future(queue.receive(timeout=PATIENCE))
+            await asyncio.sleep(0)
+            await asyncio.to_thread(dies, two, serving)
+            await asyncio.to_thread(
+                becomes, lambda: second.broker.queue("q").statistics().consumers > 0
+            )
+            told(first, back.enter_context(first.served()), here=False)
+            await asyncio.to_thread(dies, two, serving_second)
+            first.broker.queue("q").publish(b"back")
+            assert await taking == b"back"
+
+    with ExitStack() as serving, ExitStack() as serving_second, ExitStack() as back:
+        other = serving_second.enter_context(second.served())
+        told(second, other, here=True)
+        asyncio.run(main(serving, serving_second, back))
+
+
 def test_who_takes_is_told_that_the_program_closes_or_drains(two: list[Site]) -> None:
     site = two[0]
     for verb in ("close", "drain"):
