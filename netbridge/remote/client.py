@@ -431,7 +431,7 @@ class Client:
             return call.is_internal and call.verb in MADE_AGAIN
         if self.moving.holds(call):
             return False
-        if call.verb is Verb.END and self.calls.is_awaited and not self.moving.is_leaving:
+        if call.verb is Verb.END and not (self.moving.is_leaving or self.closing.may_end):
             return False
         producing = self.producers.get(call.target)
         if call.verb is not Verb.PUBLISH or producing is None:
@@ -502,7 +502,7 @@ class Client:
         call = self.calls.answered(frame.call)
         if call is None:
             raise SessionBroken(f"{frame.call} is answered, and was not asked")
-        self.closing.hears(now)
+        self.closing.hears(now, call)
         if call.verb is Verb.GET and frame.code > OK and self.moving.is_leaving:
             self.calls.put(call)
             return
