@@ -264,7 +264,7 @@ class Client:
         self.consumers.pop(target, None)
         producing = self.producers.get(target)
         if producing is not None:
-            producing.is_open = False
+            producing.is_open, producing.is_left = False, True
         if producing is None or not (producing.unknown or self.calls.is_said_again(target)):
             self.standing.pop(target, None)
             self.producers.pop(target, None)
@@ -359,6 +359,8 @@ class Client:
         self.assembly.clear()
 
     def _make_again(self) -> None:
+        for target in [target for target, each in self.producers.items() if each.is_left]:
+            self._leave(target)
         waiting = list(self.calls.waiting)
         self.calls.waiting.clear()
         if (asks := self.travelling.asks()) is not None:
