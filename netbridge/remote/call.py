@@ -113,8 +113,8 @@ class Call:
 
     @property
     def size(self) -> int:
-        """Of the window; what settles, takes or ends may always be said.  A consumer that is made again
-        is behind the queue that it takes from."""
+        """Of the window; what settles, takes or ends may always be said.  A consumer that is made
+        again is behind the queue that it takes from."""
         is_free = self.verb in FREE and not (self.verb in TAKES and self.is_internal)
         return 0 if is_free else len(self.body) + 64
 

@@ -312,7 +312,7 @@ class Served:
         else:
             self.service.does(self.session, self.session.ends_consumer(target, ended(error)))
 
-    def _is_thrown_out(self, error: ConnectionClosed) -> None:
+    def _is_thrown_out(self, error: Error) -> None:
         """Its program makes another session, in which what is not answered is said again."""
         if not self.session.is_over:
             self.service.ends(self.session, str(error))
