@@ -127,27 +127,31 @@ class Queue(Taking, Face, of=sync.Queue):
         self, position: int | None, *, level: Confirm | None, timeout: Seconds | None
     ) -> Confirm:
         deadline = Deadline(nanoseconds(timeout))
-        asked, known = level_of(level), ALL_LEVELS
-        if position is None:
-            ends = self._sync._ends()
-        else:
-            ends = [(self._sync._queue, checked_position(position))]
+        asked = level_of(level)
+        if position is not None:
+            ring, last = self._sync._queue, checked_position(position)
+            known = await self._confirm_at(ring, last, deadline.seconds_left(), level=asked)
+            return level_name(known)
+        try:
+            return level_name(await self._confirm_all(asked, deadline))
+        except Unconfirmed as error:  # one is late, and of those behind it nobody was asked
+            error.ask = lambda timeout: self.confirm(level=level, timeout=timeout)
+            raise
+
+    async def _confirm_all(self, level: int, deadline: Deadline) -> int:
+        ends, known = self._sync._ends(), ALL_LEVELS
         for ring, last in ends:
             try:
-                known &= await self._confirm_at(ring, last, deadline.seconds_left(), level=asked)
+                known &= await self._confirm_at(ring, last, deadline.seconds_left(), level=level)
             except NotFound:
-                if position is not None or last >> WAY_SHIFT == 0:
+                if last >> WAY_SHIFT == 0:
                     raise
                 # the queue towards a node was deleted: nobody waits for what was in it
         if not ends:  # at which level nothing is confirmed, or why it cannot be
-            attempt = partial(self._sync._confirm_at, self._sync._queue, -1, 0, level=asked)
+            attempt = partial(self._sync._confirm_at, self._sync._queue, -1, 0, level=level)
             naps = self._broker._patience.until_done_by_naps
-            try:
-                known = await naps(attempt, deadline.seconds_left(), (Unconfirmed,))
-            except Unconfirmed as error:
-                error.ask = lambda timeout: self.confirm(level=level, timeout=timeout)
-                raise
-        return level_name(known)
+            known = await naps(attempt, deadline.seconds_left(), (Unconfirmed,))
+        return known
 
     async def _confirm_at(
         self,

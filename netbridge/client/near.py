@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import wraps
 from inspect import isawaitable
@@ -25,6 +25,7 @@ from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.errors import ConnectionClosed, Error, Moved, Unconfirmed
 from shmbroker.ipc.connection.broker import SCHEME
 from shmbroker.ipc.connection.broker import connect as connect_local
+from shmbroker.ipc.queue.batch import several
 from shmbroker.ipc.queue.durable import DurableQueue
 from shmbroker.netbridge.client.closing import Closing
 from shmbroker.netbridge.remote.topology import Node
@@ -64,11 +65,15 @@ class Place:
             return self.remote if local is None or local.is_closed else local
 
     def leave_former(self) -> None:
-        """Who waits there hears it, and goes on elsewhere.  Of a broker that was killed nobody
-        else tells them."""
+        """Who waits there hears it, and goes on elsewhere, or ends if everything was given up.  Of
+        a broker that was killed nobody else tells them."""
         with self._lock:
-            if self._local is not None and self._session.is_up:
+            if self._local is None:
+                return
+            if self._session.is_up:
                 self._stays(self._session.near)
+            elif self._session.is_closed:
+                self._leave()
 
     def has_gone(self, handle: Any, error: ConnectionClosed) -> bool:
         """Its memory was left because another one serves, or is about to be.  A link says itself
@@ -136,12 +141,7 @@ class Thing:
 
         @wraps(told)
         def verb(*args: Any, **named: Any) -> Any:
-            handle = self._handle()
-            try:
-                answer = getattr(handle, name)(*handles(args), **_plainly(named))
-            except ConnectionClosed as error:
-                handle = self._elsewhere(name, handle, error)
-                answer = getattr(handle, name)(*handles(args), **_plainly(named))
+            handle, answer = self._calls(name, self._handle(), args, named)
             if not isawaitable(answer):
                 return self._made(name, handle, answer, named)
             awaited = self._awaits(name, handle, answer, args, named)
@@ -149,15 +149,23 @@ class Thing:
 
         return verb
 
+    def _calls(self, name: str, handle: Any, args: Any, named: dict[str, Any]) -> tuple[Any, Any]:
+        """Wherever it ends: the handle there, and its answer."""
+        while True:
+            try:
+                return handle, getattr(handle, name)(*handles(args), **_plainly(named))
+            except ConnectionClosed as error:
+                handle = self._elsewhere(name, handle, error)
+
     async def _awaits(
         self, name: str, handle: Any, answer: Any, args: Any, named: dict[str, Any]
     ) -> Any:
-        try:
-            made = await answer
-        except ConnectionClosed as error:
-            handle = self._elsewhere(name, handle, error)
-            made = await getattr(handle, name)(*handles(args), **_plainly(named))
-        return self._made(name, handle, made, named)
+        while True:
+            try:
+                return self._made(name, handle, await answer, named)
+            except ConnectionClosed as error:
+                handle = self._elsewhere(name, handle, error)
+                handle, answer = self._calls(name, handle, args, named)
 
     def _elsewhere(self, name: str, handle: Any, error: ConnectionClosed) -> Any:
         """Where the verb is done, if it has certainly not happened; and if there is an
@@ -166,6 +174,8 @@ class Thing:
             raise error
         if self._is_in_doubt(name, handle):
             raise Unconfirmed(f"{name}: {error}") from error
+        if error.published:  # the rest is for the program: elsewhere it would be all of it
+            raise error
         other = self._handle()
         if other is handle:
             raise error
@@ -292,6 +302,10 @@ class NearQueue(Thing):
             return broker.queue(name, serializer=codec)
         told = {"durable": _is_durable(self._queue), "slots": self._queue.slots}
         return broker._queue_of(name, told, self._queue.serializer)
+
+    def publish_many(self, bodies: Iterable[Any], **named: Any) -> Any:
+        """An iterator is read once, wherever they go."""
+        return self.__getattr__("publish_many")(several(bodies), **named)
 
     def _is_in_doubt(self, name: str, handle: Any) -> bool:
         return name == "request" or (name in PUBLISHES and _is_durable(handle))

@@ -14,8 +14,8 @@ UNSENT = -1
 NEVER = float("inf")
 OF_DELIVERIES = frozenset({Verb.ACK, Verb.GIVE_BACK, Verb.REJECT})
 TAKES = frozenset({Verb.GET, Verb.CONSUMER})
-FREE = OF_DELIVERIES | TAKES
-"""What waits for room may wait for these."""
+FREE = OF_DELIVERIES | TAKES | {Verb.END}
+"""What waits for room may wait for these, or for ever."""
 ALONE = frozenset({Verb.COMMIT, Verb.REQUEST})
 STANDING = (Verb.TEMPORARY_QUEUE, Verb.PRODUCER, Verb.CONSUMER)
 """What a session has, in the order in which it is made again."""
@@ -113,8 +113,8 @@ class Call:
 
     @property
     def size(self) -> int:
-        """Of the window; what settles or takes may always be said.  A consumer that is made again
-        is behind the queue that it takes from."""
+        """Of the window; what settles, takes or ends may always be said.  A consumer that is made
+        again is behind the queue that it takes from."""
         is_free = self.verb in FREE and not (self.verb in TAKES and self.is_internal)
         return 0 if is_free else len(self.body) + 64
 

@@ -120,10 +120,11 @@ class Calls:
 
     @property
     def is_awaited(self) -> bool:
-        """Something that was sent is to be answered before the session ends; what nobody waits for
-        may wait at the broker for ever."""
+        """Something is to be said, or answered, before the session ends; what nobody waits for may
+        wait at the broker for ever."""
         sent = self.sent.values()
-        return any(not each.is_abandoned or each.verb in OF_DELIVERIES for each in sent)
+        is_asked = any(not each.is_abandoned or each.verb in OF_DELIVERIES for each in sent)
+        return is_asked or any(not each.is_internal for each in self.waiting)
 
     def of(self, verb: Verb) -> list[Call]:
         return [call for call in (*self.waiting, *self.sent.values()) if call.verb is verb]

@@ -264,7 +264,7 @@ class Client:
         self.consumers.pop(target, None)
         producing = self.producers.get(target)
         if producing is not None:
-            producing.is_open = False
+            producing.is_open, producing.is_left = False, True
         if producing is None or not (producing.unknown or self.calls.is_said_again(target)):
             self.standing.pop(target, None)
             self.producers.pop(target, None)
@@ -359,6 +359,8 @@ class Client:
         self.assembly.clear()
 
     def _make_again(self) -> None:
+        for target in [target for target, each in self.producers.items() if each.is_left]:
+            self._leave(target)
         waiting = list(self.calls.waiting)
         self.calls.waiting.clear()
         if (asks := self.travelling.asks()) is not None:
@@ -431,7 +433,7 @@ class Client:
             return call.is_internal and call.verb in MADE_AGAIN
         if self.moving.holds(call):
             return False
-        if call.verb is Verb.END and self.calls.is_awaited and not self.moving.is_leaving:
+        if call.verb is Verb.END and not (self.moving.is_leaving or self.closing.may_end):
             return False
         producing = self.producers.get(call.target)
         if call.verb is not Verb.PUBLISH or producing is None:
@@ -502,7 +504,7 @@ class Client:
         call = self.calls.answered(frame.call)
         if call is None:
             raise SessionBroken(f"{frame.call} is answered, and was not asked")
-        self.closing.hears(now)
+        self.closing.hears(now, call)
         if call.verb is Verb.GET and frame.code > OK and self.moving.is_leaving:
             self.calls.put(call)
             return

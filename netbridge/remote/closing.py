@@ -25,7 +25,7 @@ LETS_GO: Final = OF_DELIVERIES | {Verb.LEAVE}
 class Closing:
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._has_begun = False
+        self._has_begun = self._is_late = False
         self.due = NEVER
 
     def begin(self, now: float) -> None:
@@ -39,9 +39,16 @@ class Closing:
         """It is called too late."""
         return self._has_begun and not call.is_internal and call.verb not in LETS_GO
 
-    def hears(self, now: float) -> None:
-        """An answer, or from its next broker."""
-        if self.due != NEVER:
+    @property
+    def may_end(self) -> bool:
+        """What is settled still was said before, and the broker does that before."""
+        return self._is_late or not self._client.calls.is_awaited
+
+    def hears(self, now: float, answered: Call | None = None) -> None:
+        """An answer, or from its next broker.  A loop that goes on settles as long as messages
+        come."""
+        is_of_loop = answered is not None and answered.verb in OF_DELIVERIES
+        if self.due != NEVER and not is_of_loop:
             self.due = now + SILENT_SECONDS
 
     def look(self, now: float) -> None:
@@ -55,3 +62,5 @@ class Closing:
         for call in (*client.calls.sent.values(), *client.calls.waiting):
             if self.refuses(call) and not call.is_abandoned:
                 client.voided.abandon(call, Why.CLOSED)
+        self._is_late = True
+        client.pump()

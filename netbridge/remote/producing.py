@@ -14,6 +14,8 @@ class Producing:
     next: int = 1
     is_open: bool = True
     """At the broker of this session."""
+    is_left: bool = False
+    """It stays only until nothing of it is unknown."""
     unknown: dict[Token, Call] = field(default_factory=dict)
     void: list[range] = field(default_factory=list)
     """Refused: they will not come again, and the broker does not know it yet."""

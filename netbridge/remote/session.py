@@ -52,7 +52,8 @@ class SessionLimits:
     """Bytes that are kept at most, whatever the program asks for."""
     held: int = 32 * MIB
     """Bytes of commands that wait for their turn; and of those that are being carried out, which
-    wait for room, say.  One may be larger; what settles or takes is carried out all the same."""
+    wait for room, say.  One may be larger; what settles, takes or ends is carried out all the
+    same."""
     frame_bytes: int = 4 * MIB
     message_bytes: int = 256 * MIB
 

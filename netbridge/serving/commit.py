@@ -29,6 +29,7 @@ from shmbroker.ipc.base.errors import (
     GroupingTimeout,
     InvalidArgument,
     NotFound,
+    Unconfirmed,
     error_for,
 )
 from shmbroker.ipc.base.nap import longer
@@ -176,6 +177,7 @@ class Commit:
     def prepare(self) -> Committed | None:
         """What has become of it, if it was committed before."""
         command = self.command
+        is_known = not command.repeated  # whether it was done before
         try:
             if command.verb is Verb.COMMIT and (not command.repeated or self._has_travelled):
                 self._add_deliveries(unpacked(command.body))  # else they are of a former session
@@ -184,6 +186,7 @@ class Commit:
             if command.repeated:
                 own.repair()  # who was to do it may have died between its decision and its mark
                 mark = self._marks.value(self._mark)
+                is_known = True
                 if mark is not None:
                     return Committed.of(mark.body)
                 if command.verb is Verb.COMMIT and not self._has_travelled:
@@ -199,6 +202,8 @@ class Commit:
             self.decided_by = min(self.until, time.monotonic() + decision_limit(own))
         except Error as error:
             self.error = error
+            if not is_known and not self.served.is_thrown_out_by(error):
+                self.error = Unconfirmed(f"whether it was done before is unknown: {error}")
         return None
 
     @property

@@ -19,6 +19,7 @@ from shmbroker.ipc.base.errors import (
     InvalidArgument,
     NoReply,
     QueueFull,
+    Unconfirmed,
     error_for,
 )
 from shmbroker.ipc.connection.broker import Broker
@@ -183,8 +184,9 @@ class Requests:
                 self._came(replies, message)
             error = replies._error(code, "waiting for replies in")
             if not isinstance(error, Empty):  # it was deleted: the next who asks makes another
-                for correlation in tuple(self._waiting):
-                    self._failed(correlation, error)
+                unknown = Unconfirmed(f"whether the request was carried out is unknown: {error}")
+                for correlation, request in tuple(self._waiting.items()):
+                    self._failed(correlation, request.full or unknown)
         finally:
             self._watch()
 

@@ -188,12 +188,16 @@ class Served:
         self.service.does(session, session.done(command.number, code, value, level, body))
 
     def refuse(self, command: Command, error: Error, published: int = 0) -> None:
-        own = self._own
-        if isinstance(error, ConnectionClosed) and own is not None and own.is_closed:
+        if self.is_thrown_out_by(error):
             self._is_thrown_out(error)
             return
         code, body = refusal(error)
         self.done(command, code, published, body=body)
+
+    def is_thrown_out_by(self, error: Error) -> bool:
+        """Its connection was closed: the command is said again in another session."""
+        own = self._own
+        return isinstance(error, ConnectionClosed) and own is not None and own.is_closed
 
     def took(self, command: Command, taken: Taken) -> None:
         session = self.session
@@ -319,7 +323,7 @@ class Served:
         else:
             self.service.does(self.session, self.session.ends_consumer(target, ended(error)))
 
-    def _is_thrown_out(self, error: ConnectionClosed) -> None:
+    def _is_thrown_out(self, error: Error) -> None:
         """Its program makes another session, in which what is not answered is said again."""
         if not self.session.is_over:
             self.service.ends(self.session, str(error))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from shmbroker import Empty, InvalidArgument, Unconfirmed, aio
+from shmbroker.ipc._native import ffi
 from tests.ipc.aio.loop import run
 from tests.ipc.queue.test_balanced import balanced
 from tests.support.host import PATIENCE, journaling
@@ -80,3 +83,28 @@ def test_nothing_is_confirmed_at_the_level_of_the_queue(url: str) -> None:
                 await (await broker.declare_queue("other")).confirm()
 
     run(main())
+
+
+def test_who_waits_again_by_the_error_waits_for_all_that_was_published(
+    url: str, vhost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[int] = []
+    confirm_at = aio.Queue._confirm_at
+
+    def looks(self: aio.Queue, ring: Any, *rest: Any, **named: Any) -> Awaitable[int]:
+        looked.append(int(ffi.cast("intptr_t", ring)))
+        return confirm_at(self, ring, *rest, **named)
+
+    async def main() -> None:
+        async with aio.connect(url) as broker:
+            queue = await broker.declare_queue("q", durable=True)
+            await queue.publish(b"now", confirm="shm")
+            await queue.publish(b"later", deliver_after=3600, confirm="shm")
+            with pytest.raises(Unconfirmed) as late:
+                await queue.confirm(timeout=0.05)
+            monkeypatch.setattr(aio.Queue, "_confirm_at", looks)
+            with journaling(vhost, tmp_path / "journal"):
+                assert await late.value.confirm(PATIENCE) == "disk"
+
+    run(main())
+    assert len(set(looked)) == 2

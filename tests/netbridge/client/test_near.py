@@ -245,6 +245,83 @@ def test_a_take_goes_on_when_another_thread_has_found_the_other_member(two: list
                 assert taking.result(PATIENCE) == b"there"
 
 
+@pytest.mark.parametrize(
+    "more", ["&failover-mode=application", "&reconnect-deadline=200ms&max-reconnect-attempts=-1"]
+)
+def test_a_take_ends_when_the_connection_was_given_up(two: list[Site], more: str) -> None:
+    """Its member was killed, and there is no other one, or none is looked for."""
+    first, second = two
+    with ExitStack() as serving:
+        audience = serving.enter_context(first.served())
+        told(first, audience, here=True)
+        with shmbroker.connect(uri(first, more=more), **LOGIN) as broker:
+            becomes(lambda: is_near(broker))
+            queue = broker.declare_queue("q")
+            with ThreadPoolExecutor() as threads:
+                taking = threads.submit(queue.receive, timeout=PATIENCE)
+                becomes(lambda: first.broker.queue("q").statistics().consumers > 0)
+                dies(two, serving)
+                with pytest.raises(ConnectionClosed):
+                    taking.result(PATIENCE)
+            with pytest.raises(ConnectionClosed):
+                queue.publish(b"to nobody")
+            with second.served() as other:
+                told(second, other, here=False, epoch=1)
+                second.broker.declare_queue("q")
+                broker.reconnect(uri(second))
+                queue.publish(b"there")
+                assert second.broker.queue("q").receive(timeout=60) == b"there"
+
+
+def test_a_take_goes_on_as_often_as_its_member_changes(two: list[Site]) -> None:
+    first, second = two
+    with ExitStack() as serving, ExitStack() as serving_second, ExitStack() as back:
+        other = serving_second.enter_context(second.served())
+        told(second, other, here=True)
+        audience = serving.enter_context(first.served())
+        told(first, audience, here=True)
+        with shmbroker.connect(uri(first, second), **LOGIN) as broker:
+            becomes(lambda: is_near(broker))
+            queue = broker.declare_queue("q")
+            second.broker.declare_queue("q")
+            with ThreadPoolExecutor() as threads:
+                taking = threads.submit(queue.receive, timeout=PATIENCE)
+                becomes(lambda: first.broker.queue("q").statistics().consumers > 0)
+                dies(two, serving)
+                becomes(lambda: second.broker.queue("q").statistics().consumers > 0)
+                told(first, back.enter_context(first.served()), here=False)
+                dies(two, serving_second)
+                first.broker.queue("q").publish(b"back")
+                assert taking.result(PATIENCE) == b"back"
+
+
+def test_a_take_goes_on_with_asyncio_as_often_as_its_member_changes(two: list[Site]) -> None:
+    first, second = two
+
+    async def main(serving: ExitStack, serving_second: ExitStack, back: ExitStack) -> None:
+        audience = serving.enter_context(first.served())
+        told(first, audience, here=True)
+        async with shmbroker.aio.connect(uri(first, second), **LOGIN) as broker:
+            await asyncio.to_thread(becomes, lambda: is_near(broker))
+            queue = await broker.declare_queue("q")
+            second.broker.declare_queue("q")
+            taking = asyncio.ensure_future(queue.receive(timeout=PATIENCE))
+            await asyncio.sleep(0)
+            await asyncio.to_thread(dies, two, serving)
+            await asyncio.to_thread(
+                becomes, lambda: second.broker.queue("q").statistics().consumers > 0
+            )
+            told(first, back.enter_context(first.served()), here=False)
+            await asyncio.to_thread(dies, two, serving_second)
+            first.broker.queue("q").publish(b"back")
+            assert await taking == b"back"
+
+    with ExitStack() as serving, ExitStack() as serving_second, ExitStack() as back:
+        other = serving_second.enter_context(second.served())
+        told(second, other, here=True)
+        asyncio.run(main(serving, serving_second, back))
+
+
 def test_who_takes_is_told_that_the_program_closes_or_drains(two: list[Site]) -> None:
     site = two[0]
     for verb in ("close", "drain"):
@@ -326,6 +403,42 @@ def test_what_a_durable_queue_was_given_is_in_doubt(two: list[Site]) -> None:
             moved(two, serving)
             publishing.join(PATIENCE)
             assert caught
+
+
+@pytest.mark.parametrize("published", [0, 8])
+def test_what_is_cut_in_the_middle_is_not_published_once_more_as_a_whole(
+    two: list[Site], published: int
+) -> None:
+    """Where nothing was, all goes to the other member: also of an iterator."""
+    first, second = two
+    bodies = [b"%d" % number for number in range(20)]
+    given = threading.Event()
+
+    def gives() -> Iterator[bytes]:
+        yield from bodies
+        given.set()
+
+    with ExitStack() as serving, second.served() as other:
+        told(second, other, here=False, epoch=1)
+        audience = serving.enter_context(first.served())
+        told(first, audience, here=True)
+        with shmbroker.connect(uri(first, second), **LOGIN) as broker:
+            becomes(lambda: is_near(broker))
+            queue = broker.declare_queue("q", slots=8)
+            there = second.broker.declare_queue("q", slots=64)
+            queue.publish_many([b"before"] * (8 - published))
+            with ThreadPoolExecutor() as threads:
+                publishing = threads.submit(queue.publish_many, gives(), timeout=PATIENCE)
+                becomes(lambda: given.is_set() and len(first.broker.queue("q")) == 8)
+                dies(two, serving)
+                if published:
+                    with pytest.raises(ConnectionClosed) as error:
+                        publishing.result(PATIENCE)
+                    assert error.value.published == published
+                    assert len(there) == 0
+                else:
+                    assert publishing.result(PATIENCE) == len(bodies)
+                    assert there.receive_many() == bodies
 
 
 def test_a_take_goes_on_with_asyncio_when_its_member_dies(two: list[Site]) -> None:

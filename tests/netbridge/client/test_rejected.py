@@ -86,3 +86,35 @@ def test_one_is_tried_for_all_that_are_rejected_at_once(
     monkeypatch.setattr(TakenBatch, "reject", counted)
     asyncio.run(rejects())
     assert len(tried) < 50
+
+
+def test_one_is_tried_for_all_queues_whose_dead_go_to_the_same_one(
+    served: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+    reject = TakenBatch.reject
+
+    def counted(self: TakenBatch, start: int, count: int) -> Any:
+        tried.append(self.source)
+        return reject(self, start, count)
+
+    async def rejects() -> None:
+        uri = f"tcp://127.0.0.1:{served.port}"
+        async with shmbroker.aio.connect(uri, **LOGIN) as broker:
+            await without_room(broker)
+            messages = []
+            for number in range(10):
+                queue = await broker.declare_queue(f"q{number}", dead_letter="dead")
+                await queue.publish(b"bad")
+                messages.append(await queue.get(timeout=PATIENCE))
+            other = await broker.declare_queue("other", dead_letter="room")
+            await other.publish(b"bad")
+            rejected = [one.reject() for one in messages]
+            done = await asyncio.gather(*rejected, return_exceptions=True)
+            assert {type(one) for one in done} == {QueueFull}
+            await (await other.get(timeout=PATIENCE)).reject()
+            assert (await (await broker.queue("room")).statistics()).depth == 1
+
+    monkeypatch.setattr(TakenBatch, "reject", counted)
+    asyncio.run(rejects())
+    assert len([each for each in tried if each != "other"]) < 5

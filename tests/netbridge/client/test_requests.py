@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import shmbroker
-from shmbroker import Broker, NoReply, NotFound, Queue, QueueFull
+from shmbroker import Broker, NoReply, Queue, QueueFull, Unconfirmed
 from tests.support.client_api import PATIENCE, Api, it
 from tests.support.serving import Site
 
@@ -66,6 +66,6 @@ def test_requests_go_on_when_somebody_has_deleted_the_queue_of_their_replies(ser
         waiting = threads.submit(queue.request, b"?", timeout=PATIENCE)
         server.receive(timeout=PATIENCE)
         deletes_the_replies(served.broker)
-        with pytest.raises(NotFound):
+        with pytest.raises(Unconfirmed, match=r"unknown: .*tmp\."):
             waiting.result(PATIENCE)
         answered()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from shmbroker.netbridge.remote.closing import SILENT_SECONDS
@@ -100,3 +102,57 @@ def test_it_waits_for_the_next_broker_as_any_call_does() -> None:
     of.answer(of.performed[-1])
     assert ended(of, call)[0] is End.OK
     assert of.client.phase is Phase.CLOSED
+
+
+@pytest.mark.parametrize("more", [[], [Verb.LEAVE], [Verb.PUBLISH, Verb.LEAVE]])
+def test_it_ends_beside_a_message_that_fills_all_windows(more: list[Verb]) -> None:
+    of = producing()
+    of.client.calls.together = 50
+    calls = [publish(of), *(of.call(verb, target=1, body=b"m") for verb in more)]
+    close(of)
+    passes(of, SILENT_SECONDS)
+    assert of.client.phase is Phase.CLOSED
+    assert all(of.outcome(each) for each in calls)
+
+
+def test_it_ends_however_much_waits_at_the_broker() -> None:
+    of = producing()
+    of.session.limits = replace(of.session.limits, held=300)
+    calls = [publish(of) for _ in range(7)]
+    assert len(of.performed) == 5
+    close(of)
+    passes(of, SILENT_SECONDS)
+    assert of.client.phase is Phase.CLOSED
+    assert {ended(of, each) for each in calls} == {(End.UNKNOWN, Why.CLOSED)}
+
+
+def test_what_was_called_before_is_said_before() -> None:
+    """Also if it waits behind something that nobody waits for."""
+    of = producing()
+    of.client.calls.together = 50
+    first, second = publish(of), publish(of)
+    of.does(of.client.cancel(first, of.now))
+    close(of)
+    of.answer(of.performed[0])
+    of.answer(of.performed[1])
+    assert ended(of, second)[0] is End.OK
+    assert of.client.phase is Phase.CLOSED
+
+
+@pytest.mark.parametrize("publishes", [True, False])
+def test_a_loop_that_goes_on_keeps_nothing_open(publishes: bool) -> None:
+    """Its acks are answered, and others are on their way."""
+    of = consuming(prefetch=100)
+    of.call(Verb.PRODUCER, target=1)
+    of.performed.clear()
+    of.deliver(2, 20)
+    call = publish(of) if publishes else of.call(Verb.ACK, value=19, generation=1)
+    settled = [of.call(Verb.ACK, value=0, generation=1)]
+    close(of)
+    for number in (1, 2):
+        settled.append(of.call(Verb.ACK, value=number, generation=1))
+        of.answer(of.performed[number])
+        passes(of, 0.9 * SILENT_SECONDS)
+    assert of.client.phase is Phase.CLOSED
+    assert of.outcome(call)
+    assert ended(of, settled[0])[0] is End.OK

@@ -78,6 +78,9 @@ def test_a_publish_that_another_node_refuses_is_unknown_until_its_own_node_is_as
     of.answer(said)
     assert told(of, last).end is End.OK
     assert not of.client.doubt.is_open
+    goes(of, A)
+    made = [each for each in of.performed if each.verb is Verb.PRODUCER]
+    assert len(made) == (0 if opens else 1), "one that was left is not made again for ever"
 
 
 def test_a_publish_whose_producer_could_not_be_made_again_is_unknown() -> None:

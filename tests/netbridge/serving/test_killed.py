@@ -17,6 +17,7 @@ from shmbroker.netbridge.remote.body import asked
 from shmbroker.netbridge.remote.options import Mode
 from shmbroker.netbridge.remote.outcome import End, Outcome
 from shmbroker.netbridge.remote.phase import Phase
+from shmbroker.netbridge.serving.commit import MARKS, mark_of, marks
 from shmbroker.netbridge.wire.words import Demand, Level, Verb
 from tests.support.host import journaling
 from tests.support.program import PATIENCE, Program, ok, publish
@@ -136,6 +137,32 @@ def test_a_commit_that_is_asked_for_again_is_told_by_its_mark(at: Site) -> None:
             with pytest.raises(error):
                 ok(program.call(Verb.COMMIT, **call))
     assert drained(queue) == [b"once"]
+
+
+@pytest.mark.parametrize("verb", [Verb.COMMIT, Verb.SCHEDULE])
+def test_what_is_asked_for_again_is_unknown_where_the_marks_cannot_be_read(
+    at: Site, verb: Verb
+) -> None:
+    """Its token finds the mark when they can."""
+    at.broker.declare_queue("q")
+    program = at.program()
+    is_commit = verb is Verb.COMMIT
+    operations = msgpack.packb([["queue", "q", stream([b"once"])]])
+    body = operations if is_commit else asked(queue="q", body=b"once", after=100.0)
+    program.client.work(1)
+    done = ok(program.call(verb, value=1, body=body))
+    mark = at.broker.queue(MARKS).value(key := mark_of(program.client.session, 1))
+    assert mark is not None
+    at.broker.delete_queue(MARKS, force=True)
+    at.broker.declare_queue(MARKS)  # it is no queue for marks
+    program.client.work(1)
+    outcome = program.call(verb, value=1, body=body, repeated=True)
+    assert outcome.end is End.UNKNOWN
+    at.broker.delete_queue(MARKS, force=True)
+    marks(at.broker).publish(mark.body, key=key, confirm="shm")
+    assert program.retry(outcome).value == done.value
+    queue = at.broker.queue("q")
+    assert (len(queue), len(queue.scheduled())) == ((1, 0) if is_commit else (0, 1))
 
 
 @pytest.mark.parametrize("to", ["queue", "exchange"])
