@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from shmbroker.cli.group import LazyGroup
+from shmbroker.cli.output import say
 from shmbroker.ipc.base.errors import Error, shortened
 from shmbroker.ipc.base.refusal import told
 
@@ -131,8 +132,6 @@ def open_streams() -> None:
 
 
 def failed(what: str) -> int:
-    from shmbroker.cli.output import say
-
     say(f"shmbroker: {shortened(what)}")
     return 1
 
