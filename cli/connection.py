@@ -48,6 +48,8 @@ class Far:
     """Of an instance on this host."""
     context: Context | None = None
     """By which it was named."""
+    observes: bool = False
+    """The verb only looks."""
 
 
 def named_vhost(ctx: click.Context) -> str:
@@ -279,6 +281,7 @@ def opened(
     import shmbroker
 
     far, name = _far(ctx), name or ctx.command_path
+    far.observes = observe
     if far.url:
         user, password = login_of(far)
         return shmbroker.connect(far.url, name=name, user=user, password=password)
@@ -359,10 +362,15 @@ def critical_queues(broker: Broker) -> dict[str, str]:
 
 
 def queue_named(broker: Broker, name: str) -> Queue:
+    from shmbroker.ipc.base.errors import NotFound
+
     def known() -> list[str]:
         return [queue.name for queue in broker.queues()]
 
+    far = _far(click.get_current_context())
     with suggesting("queue", name, known, f"shmbroker queue declare {name}"):
+        if far.url and far.observes and name not in known():  # opening it might make it
+            raise NotFound(name)
         return broker.queue(name)
 
 

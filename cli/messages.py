@@ -30,7 +30,7 @@ from shmbroker.cli.output import (
     print_table,
     say,
 )
-from shmbroker.cli.queue import name_argument
+from shmbroker.cli.queue import contents, name_argument
 from shmbroker.cli.selector import selector_option, selects
 from shmbroker.cli.units import COUNT, DURATION, format_count, format_size
 
@@ -229,6 +229,9 @@ def move(
 
     Each message is published to TO before it leaves FROM.  A crash in between can leave one message
     in both queues.  No message is lost.
+
+    Scheduled messages and those that consumers have taken stay.  Without --count and --selector it
+    exits with 1 if something stays, and says what.
     """
     with connected(vhost) as broker:
         taken_from, given_to = two_queues(broker, source, target)
@@ -236,6 +239,16 @@ def move(
         moved, has_no_room = pass_all(taken_from, given_to, most, selector, timeout, copies=False)
         if moved < most and has_no_room:
             raise click.ClickException(f"queue {target!r} is full; the others stay in {source!r}")
+        if count is None and selector is None:
+            refuse_what_stays(taken_from, is_short=moved < most)
+
+
+def refuse_what_stays(queue: Queue, *, is_short: bool) -> None:
+    """What is scheduled, in the hands of consumers, or in page files and not in memory yet."""
+    left = queue.statistics()
+    if left.scheduled or (is_short and left.depth):
+        why = "; it is paused" if left.is_paused else ""
+        raise click.ClickException(f"queue {queue.name!r} still has {contents(left)}{why}")
 
 
 @verb(

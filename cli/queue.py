@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -36,6 +36,9 @@ from shmbroker.cli.output import (
 from shmbroker.cli.queue_replica import start, start_replica_option
 from shmbroker.cli.setting import given, setting_options
 from shmbroker.cli.units import COUNT, format_count, format_duration, format_size
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.latency.statistics import QueueStatistics
 
 LATENCIES = ("p50", "p99", "max")
 LISTED = 10
@@ -336,7 +339,16 @@ def resume(name: str, vhost: str) -> None:
 def delete(name: str, force: bool, yes: bool, vhost: str) -> None:
     """Delete a queue and its messages."""
     with connected(vhost) as broker:
-        queue_named(broker, name)
-        confirm(yes, f"delete queue {name!r} with its messages")
+        held = contents(queue_named(broker, name).statistics())
+        confirm(yes, f"delete queue {name!r} with {held}")
         broker.delete_queue(name, force=force)
-    say(f"queue {name!r} is deleted")
+    say(f"queue {name!r} is deleted with {held}")
+
+
+def contents(of: QueueStatistics) -> str:
+    """All that a queue has: 1,002 messages (2 taken, 900 paged) and 1 scheduled message."""
+    counts = {"taken": of.taken, "paged": of.paged}
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
+    there = format_count(of.depth, "message") + (f" ({kinds})" if kinds else "")
+    later = format_count(of.scheduled, "scheduled message")
+    return f"{there} and {later}" if of.scheduled else there

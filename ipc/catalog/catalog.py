@@ -150,6 +150,11 @@ class Catalog:
             if not entry.word(at.QUEUE_FLAGS_AT) & NAMELESS:
                 yield entry
 
+    def has_queue(self, name: str) -> bool:
+        encoded = name_bytes(name)
+        found: int = lib.sb_reference_find(self._catalog, at.QUEUES, encoded, len(encoded))
+        return found >= OK
+
     def queue_names(self) -> dict[int, str]:
         """Name by reference."""
         return {entry.reference: entry.name for entry in self.queues()}

@@ -13,6 +13,7 @@ from typing import Final
 
 from shmbroker.ipc.broker.journaler import keep_memory
 from shmbroker.ipc.instance import ordering, signals
+from shmbroker.ipc.instance.leaving import SOMETHING_STAYED
 from shmbroker.ipc.instance.live import Live
 from shmbroker.ipc.instance.lock import record
 from shmbroker.ipc.instance.loop import LAST_STATES
@@ -42,8 +43,9 @@ class Instance(Live):
         self.inbox.put(lambda: self._do(self.machine.start()))
         while self.machine.state not in LAST_STATES:
             self._guarded(self.inbox.get())
-        has_left = self.left is None or self.left.is_whole
-        return 0 if self.machine.state == State.STOPPED and has_left else 1
+        if self.machine.state != State.STOPPED:
+            return 1
+        return 0 if self.left is None or self.left.is_whole else SOMETHING_STAYED
 
     def _act(self, action: Action) -> None:
         ACTIONS[action](self)

@@ -24,6 +24,9 @@ HELD: Final = "$held."
 (netbridge/serving/travelling.py)."""
 SHIPPED: Final = ("$sf.", "$bridge.", "$link.", "$mta", "$turns.")
 """So its own queues begin whose messages go to other brokers (ipc/catalog/node.c)."""
+SOMETHING_STAYED: Final = 3
+"""The exit code of a broker that was stopped and has not moved everything: systemd leaves it alone
+(unit.py), as after any stop."""
 STOPPED: Final = "it was stopped before everything was moved"
 FORCE_OF_BROKER: Final = 2
 """Nobody else deletes some of its own queues: ipc/catalog/delete_queue.c."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from shmbroker.ipc.instance.config.config import Config
+from shmbroker.ipc.instance.leaving import SOMETHING_STAYED
 
 UNIT: Final = """\
 [Unit]
@@ -30,6 +31,7 @@ TimeoutStopSec=infinity
 # a backup reports its start when it waits, a live when it has restored its queues
 TimeoutStartSec=infinity
 Restart=on-failure
+RestartPreventExitStatus={something_stayed}
 RestartSec=1
 
 # the segments in /dev/shm outlive the process: that is what a quick restart lives from
@@ -71,6 +73,7 @@ def unit_text(config: Config) -> str:
     """Of one instance, as this user."""
     places = (config.folder, config.store, config.journal, config.pages, config.log.parent)
     return UNIT.format(
+        something_stayed=SOMETHING_STAYED,
         name=" ".join(config.name.split()).replace("%", "%%"),
         places=" ".join(dict.fromkeys(quoted(each) for each in places if each is not None)),
         command=command(),
@@ -83,6 +86,7 @@ def unit_text(config: Config) -> str:
 def template_text(folder: Path, user: str) -> str:
     """Of `shmbroker@NAME.service`, for the instance NAME in this folder."""
     return UNIT.format(
+        something_stayed=SOMETHING_STAYED,
         name="%i",
         places=f"{quoted(folder)}/%i",
         command=command(),

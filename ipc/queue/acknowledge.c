@@ -113,8 +113,7 @@ static bool is_leased(const sb_queue *queue, int64_t position)
     return position >= head && (word >> L_STATE_SHIFT & L_STATE_MASK) == L_LEASED;
 }
 
-static int64_t take_at(sb_queue *queue, int64_t position, sb_message *message,
-                       int64_t (*take)(sb_port *port, sb_message *message))
+int64_t sb_take_at(sb_queue *queue, int64_t position, sb_message *message)
 {
     int64_t code;
     lane *in = lane_enter(queue, &code);
@@ -127,22 +126,17 @@ static int64_t take_at(sb_queue *queue, int64_t position, sb_message *message,
     }
     code = sb_port_look(&in->port, position, message);
     if (code == SB_OK)
-        code = take(&in->port, message);
+        code = sb_port_take_to_set_aside(&in->port, message);
     if (code != SB_OK)
         code = is_leased(queue, position) ? SB_REVOKED : SB_GONE;
     lane_leave(in);
     return code;
 }
 
-int64_t sb_take_at(sb_queue *queue, int64_t position, sb_message *message)
-{
-    return take_at(queue, position, message, sb_port_take_seen);
-}
-
 int64_t sb_reject_at(sb_queue *queue, int64_t position)
 {
     sb_message message = {0};
-    int64_t code = take_at(queue, position, &message, sb_port_take_to_set_aside);
+    int64_t code = sb_take_at(queue, position, &message);
     return code == SB_OK ? sb_reject(queue, &message) : code == SB_READ_ONLY ? code : SB_GONE;
 }
 

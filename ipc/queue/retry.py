@@ -21,6 +21,7 @@ from shmbroker.ipc.base.errors import (
     QueueFull,
     ReplicaReadOnly,
 )
+from shmbroker.ipc.queue.consuming import Consuming
 
 if TYPE_CHECKING:
     from shmbroker.ipc.message.message import Message
@@ -130,6 +131,8 @@ def retry(dead: Queue, limit: int | None) -> Retried:
         raise InvalidArgument(f"limit is a number of messages or None, not {limit!r}")
     there = dead.statistics().depth
     back = _Return(dead)
+    consuming = Consuming(dead, 0, exclusive=False)
+    consuming.begin()
     try:
         for _ in range(there if limit is None else min(there, limit)):
             back.send(dead.get_nowait())
@@ -137,4 +140,5 @@ def retry(dead: Queue, limit: int | None) -> Retried:
         pass
     finally:
         back.end()
+        consuming.end()  # its groups are not ours for longer
     return Retried(back.sent, dict(back.stayed))

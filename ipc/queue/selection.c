@@ -145,6 +145,20 @@ int64_t sb_selects(sb_queue *queue, sb_selection *wanted)
     return SB_OK;
 }
 
+int64_t sb_find_selected(sb_queue *queue, const sb_selection *wanted)
+{
+    sb_message message;
+    int64_t code, position = setting(queue, L_RING_HEAD_AT) & L_POSITION_MASK;
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return code;
+    while ((code = sb_port_look(&in->port, position, &message)) != SB_EMPTY &&
+           (code != SB_OK || sb_is_aside(message.word) || !is_wanted(wanted, &message)))
+        position++;
+    lane_leave(in);
+    return queue->non_destructive ? nothing_taken(queue) : code == SB_OK ? position : code;
+}
+
 int64_t sb_get_selected(sb_queue *queue, sb_message *message, sb_selection *wanted,
                         int64_t timeout_ns)
 {

@@ -55,6 +55,7 @@ void expel_slow(sb_queue *queue, sb_port *port, int64_t id, int64_t head, int64_
     char *entry = participant_entry(queue->connection, id);
     word_store(entry, L_PARTICIPANT_EXPELLED_AT, word_load(entry, L_PARTICIPANT_JOINED_AT));
     int64_t revoked = take_back(queue, port, id, head, tail);
+    revoked += sb_port_groups_free(port, -1, id); /* if it hangs, it never lets go of them */
     expiry_unknown(queue);
     if (revoked)
         sb_port_wake_all(port);
@@ -89,6 +90,7 @@ static int64_t take_from(sb_connection *connection, int64_t reference, int64_t i
     int64_t count = 0;
     if (sb_port_to_look(queue, &port) == SB_OK) {
         count = take_all_back(queue, &port, id);
+        sb_port_groups_free(&port, -1, id);
         expiry_unknown(queue);
         sb_port_wake_all(&port); /* who waits there looks whether it is to leave */
     }

@@ -103,12 +103,17 @@ def _failed(queue: OpenedQueue, code: int, asked: Any) -> Error:
 
 
 def take_back(queue: OpenedQueue, replies: str, number: int) -> bool:
-    """Take the request with this number, if it is there and nobody has it."""
+    """Take the request with this number, if it is there and nobody has it.
+
+    Not as a consumer does: the queue may be paused, and its groups stay whose they are.
+    """
     text = f"{REPLY_TO} = '{replies}' AND {CORRELATION} = '{number:0{CORRELATION_DIGITS}x}'"
     selection = Selection(text)
     message = ffi.new("sb_message *")
-    code: int = lib.sb_get_selected(queue._queue, message, selection.selection, 0)
-    return code == OK and bool(lib.sb_ack(queue._queue, message) == OK)
+    position: int = lib.sb_find_selected(queue._queue, selection.selection)
+    if position < 0 or lib.sb_take_at(queue._queue, position, message) != OK:
+        return False
+    return bool(lib.sb_ack(queue._queue, message) == OK)
 
 
 def _go_on(queue: OpenedQueue, message: Parts, asked: Any, deadline: Deadline) -> int:

@@ -75,6 +75,10 @@ static int64_t become_exclusive(sb_queue *queue)
         return code;
     word_store(&port, L_PORT_RANK, L_RANK_EXCLUSIVE);
     code = sb_port_group_enter(&port);
+    if (code == SB_IN_USE) { /* whoever is active may be dead */
+        queue->connection->duties->repair(queue->connection);
+        code = sb_port_group_enter(&port);
+    }
     sb_port_wake_all(&port);
     return code == SB_IN_USE ? fail(code, "queue '%s' has another active consumer", queue->name)
                              : code;

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from shmbroker.core.codes import EMPTY, OK
 from shmbroker.core.layout import QUEUE_IDENTITY_HIGH_AT
 from shmbroker.ipc._native import lib
-from shmbroker.ipc.base.errors import Empty, Error
+from shmbroker.ipc.base.errors import Empty, Error, NotAllowed
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.message.room import length_of
@@ -23,7 +23,8 @@ from shmbroker.netbridge.carrier.sleeper import ANY
 from shmbroker.netbridge.serving.answer import too_large
 from shmbroker.netbridge.serving.declaring import Fields
 from shmbroker.netbridge.serving.looking import record
-from shmbroker.netbridge.serving.naming import queue_named
+from shmbroker.netbridge.serving.naming import queue_named, queue_there
+from shmbroker.netbridge.wire.words import Role
 
 if TYPE_CHECKING:
     from shmbroker.netbridge.serving.served import Served
@@ -61,11 +62,17 @@ class Watcher:
     ) -> None:
         name, stands = queue_named(fields), fields.get("stands")
         from_now = stands is None and fields.get("start", "now") == "now"
-        self.queue = broker.queue(name)
+        is_program = served.role is Role.CLIENT
+        self.queue = broker.queue(name) if is_program else queue_there(broker, name)
         self._identity = _identity(broker, name)
         self._served, self._target = served, target
         selection = None if text is None else Selection(text)
         self._keeps = not lib.sb_is_non_destructive(self.queue._queue)
+        if self._keeps and not is_program:
+            raise NotAllowed(
+                f"the ring of queue {name!r} keeps what a subscriber has not seen, and publishers "
+                "wait for it: only the role client subscribes; browse it"
+            )
         self._subscription: Subscription = (
             broker.subscribe(name, start="now" if from_now else "earliest", timeout=0)
             if self._keeps

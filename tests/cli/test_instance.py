@@ -15,6 +15,7 @@ from typing import Any
 from shmbroker.ipc.instance import process
 from shmbroker.ipc.instance.config import config
 from shmbroker.ipc.instance.config.config import FILE
+from shmbroker.ipc.instance.leaving import SOMETHING_STAYED
 from shmbroker.ipc.instance.status import Sign, Status
 from tests.cli.command import PATIENCE_SECONDS, Shell, line_of
 
@@ -167,6 +168,7 @@ def test_a_unit_runs_just_this_instance(shell: Shell, tmp_path: Path) -> None:
     unit = shell.does("unit", str(folder)).out
     assert f"run {folder}\n" in unit
     assert "Type=notify" in unit
+    assert f"RestartPreventExitStatus={SOMETHING_STAYED}\n" in unit
     assert "TimeoutStopSec=infinity" in unit, "a scale-down takes its time"
     assert f"RequiresMountsFor={folder} {tmp_path / 'store'} " in unit
     assert "PrivateTmp=no" in unit, "it lies in /tmp, and would not be found"

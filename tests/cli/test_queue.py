@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
 import shmbroker
+from shmbroker.ipc.paging.pager import Pager
 from shmbroker.ipc.sink.sink import Sink
 from tests.cli.command import Shell
 from tests.support.records import stream
@@ -218,6 +220,41 @@ def test_a_queue_that_is_full_by_bytes_says_so(orders: Shell) -> None:
     assert (orders.bodies("orders"), orders.bodies("small")) == (["c"], ["a", "b"])
 
 
+def test_move_says_what_stays(orders: Shell) -> None:
+    orders.does("pub", "orders", "d", "--deliver-after", "1h")
+    with shmbroker.connect(f"shm://{orders.vhost}") as broker:
+        held = broker.queue("orders").get(timeout=0)
+        answer = orders("queue", "move", "orders", "later")
+        held.ack()
+    assert answer.code == 1
+    assert "2 messages moved from 'orders' to 'later'" in answer.said
+    assert "queue 'orders' still has 1 message (1 taken) and 1 scheduled message" in answer.said
+    answer = orders("queue", "move", "orders", "later")
+    assert answer.code == 1
+    assert "queue 'orders' still has 0 messages and 1 scheduled message" in answer.said
+    orders.does("queue", "move", "orders", "later", "--count", "5")
+    orders.does("queue", "pause", "later")
+    answer = orders("queue", "move", "later", "orders")
+    assert answer.code == 1
+    assert "still has 2 messages; it is paused" in answer.said
+
+
+def test_move_says_what_stays_in_page_files(shell: Shell, tmp_path: Path) -> None:
+    with shmbroker.connect(f"shm://{shell.vhost}") as broker:
+        with Pager(broker, tmp_path):
+            paged = broker.declare_queue("paged", slots=4, when_full="page")
+            paged.publish_many([b"x"] * 9)
+        before = paged.statistics()
+        broker.declare_queue("orders")
+        answer = shell("queue", "move", "paged", "orders")
+        assert before.paged
+        assert before.depth == 9
+        assert answer.code == 1
+        assert f"queue 'paged' still has {before.paged} messages ({before.paged} paged)" in (
+            answer.said
+        )
+
+
 def test_pause_and_resume(orders: Shell) -> None:
     orders.does("queue", "pause", "orders")
     assert orders.does("queue", "stat", "orders", "--json").json["paused"] is True
@@ -229,7 +266,9 @@ def test_pause_and_resume(orders: Shell) -> None:
 
 
 def test_delete(orders: Shell) -> None:
-    orders.does("queue", "delete", "orders", "--yes")
+    orders.does("pub", "orders", "d", "--deliver-after", "1h")
+    answer = orders.does("queue", "delete", "orders", "--yes")
+    assert "queue 'orders' is deleted with 3 messages and 1 scheduled message" in answer.said
     assert orders.does("queue", "list", "--names").lines == ["later"]
 
 

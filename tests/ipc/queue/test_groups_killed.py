@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,8 @@ from struct import Struct
 import pytest
 
 import shmbroker
-from tests.support.victim import KILLS, Confirm, dying
+from tests.support.host import PATIENCE
+from tests.support.victim import KILLS, Confirm, Victim, dying
 
 MESSAGES = 24
 ENTRY = Struct("<cxxxiii")  # what; who, group, number
@@ -63,6 +65,27 @@ def check(log: Log, groups: int) -> None:
     for group, taken in numbers.items():
         assert taken == sorted(taken), group  # what was in the hand of the dead comes again
         assert sorted(set(taken)) == list(range(group, MESSAGES, groups)), group
+
+
+def test_an_exclusive_consumer_follows_one_that_was_killed(vhost: str, tmp_path: Path) -> None:
+    """At once: nobody has repaired that yet."""
+    with shmbroker.connect(f"shm://{vhost}") as broker:
+        broker.declare_queue("q", single_active=True).publish_many([b"1", b"2"])
+        held = broker.declare_queue("held")
+
+        def hold(theirs: shmbroker.Broker, confirm: Confirm) -> None:
+            for message in theirs.queue("q").consume(exclusive=True):
+                theirs.queue("held").publish(message.body)
+                signal.pause()
+
+        victim = Victim(vhost, hold, tmp_path / "errors")
+        assert held.receive(timeout=PATIENCE) == b"1"
+        alone = broker.queue("q").consume(exclusive=True, timeout=0)
+        with pytest.raises(shmbroker.InUse):
+            next(alone)
+        victim.kill()
+        alone = broker.queue("q").consume(exclusive=True, timeout=0)
+        assert [(each.body, each.redelivered) for each in alone] == [(b"1", True), (b"2", False)]
 
 
 @pytest.mark.parametrize("kind", ["groups", "rebalanced", "single"])

@@ -58,6 +58,17 @@ def test_no_more_than_the_limit(broker: Broker) -> None:
     assert (bodies(orders), bodies(broker.queue("dead"))) == ([b"a", b"b"], [b"c"])
 
 
+def test_who_sends_them_back_is_no_active_consumer_afterwards(
+    broker: Broker, other: Broker
+) -> None:
+    dead = broker.declare_queue("dead", single_active=True)
+    orders = broker.declare_queue("orders", dead_letter="dead")
+    die(orders, b"a")
+    assert dead.retry().sent == 1
+    die(orders, b"a")
+    assert [letter.body for letter in other.queue("dead").consume(timeout=0)] == [b"a"]
+
+
 def test_what_cannot_go_back_stays_and_is_reported(broker: Broker) -> None:
     die(broker.declare_queue("gone", dead_letter="dead"), b"a")
     die(broker.declare_queue("full", slots=2, dead_letter="dead"), b"b")

@@ -12,6 +12,7 @@ import pytest
 
 import shmbroker
 from shmbroker import Broker, ConnectionClosed, DeliveryRevoked, InvalidArgument, Queue, aio
+from shmbroker.ipc.connection.disconnecting import disconnected
 from tests.support.victim import KILLS, Confirm, dying
 
 ANY_TIME = 1e9
@@ -140,6 +141,28 @@ def test_who_is_disconnected_finds_out_when_it_acknowledges(broker: Broker, vhos
     other.close()
     with shmbroker.connect(f"shm://{vhost}") as again:
         assert again.queue("orders").receive(timeout=0) == b"b"
+
+
+@pytest.mark.parametrize("kind", [{"single_active": True}, {"groups": True}])
+@pytest.mark.parametrize("by", ["threshold", "operator"])
+def test_who_hangs_is_the_active_consumer_no_longer(
+    broker: Broker, other: Broker, kind: dict[str, bool], by: str
+) -> None:
+    orders = broker.declare_queue(
+        "orders", slow_consumer_threshold=ANY_TIME, slow_consumer_policy="disconnect", **kind
+    )
+    for body in (b"a", b"b"):
+        orders.publish(body, group="g")
+    hangs = other.queue("orders").get(timeout=0)
+    if by == "operator":
+        (it,) = [each for each in broker.participants() if each.id == other.participant]
+        assert not disconnected(broker, it, timeout=0)
+    else:
+        broker.repair_for(0)
+        broker.repair_for(0)
+    assert orders.receive_many(8, timeout=0) == [b"a", b"b"]
+    with pytest.raises(DeliveryRevoked):
+        hangs.ack()
 
 
 def test_what_was_taken_away_is_not_committed(broker: Broker, vhost: str) -> None:

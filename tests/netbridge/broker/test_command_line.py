@@ -368,6 +368,31 @@ def test_who_is_no_admin_orders_nothing(broker: Served, far: Words, role: Role) 
                 program.order(verb, noun=noun, name="west", who="1")
 
 
+def test_looking_over_a_link_makes_no_queue(far: Words, broker: Served) -> None:
+    far("settings", "set", "session-42", "--auto-create")
+    for verb in ("stat", "browse", "explain"):
+        with pytest.raises(shmbroker.NotFound, match="there is no queue 'session-42'"):
+            far("queue", verb, "session-42")
+    assert checked(broker, "session-42") == (2, "QUEUE CRITICAL")
+    login = connecting.Login(broker[0], None, PASSWORD, "eve", role=Role.VIEWER)
+    says = "there is no queue 'session-42'"
+    with connecting.connect(login) as viewer, pytest.raises(shmbroker.NotFound, match=says):
+        viewer.subscribe("session-42")
+    assert "session-42" not in far("queue", "list", "--names").split()
+
+
+def test_a_viewer_keeps_nothing_in_a_ring(far: Words, broker: Served) -> None:
+    far("queue", "declare", "kept")
+    far("queue", "declare", "seen", "--non-destructive")
+    far("pub", "seen", "news")
+    login = connecting.Login(broker[0], None, PASSWORD, "eve", role=Role.VIEWER)
+    with connecting.connect(login) as viewer:
+        with pytest.raises(shmbroker.NotAllowed, match="publishers wait for it"):
+            viewer.subscribe("kept")
+        with viewer.subscribe("seen", start="earliest") as seen:
+            assert seen.get(timeout=PATIENCE).body == b"news"
+
+
 def test_an_admin_over_a_link_looks_and_orders(broker: Served, far: Words) -> None:
     login = connecting.Login(broker[0], None, PASSWORD, "me", role=Role.ADMIN)
     with connecting.connect(login) as admin:

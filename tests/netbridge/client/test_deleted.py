@@ -32,6 +32,21 @@ def test_who_consumes_is_told(api: Api) -> None:
     api.run(consume)
 
 
+def test_looking_makes_no_queue(api: Api) -> None:
+    async def look(api: Api, broker: Any) -> None:
+        await it(broker.settings("session-1", auto_create=True))
+        queue = await it(broker.queue("session-1"))
+        deleted(api, "session-1")
+        with pytest.raises(NotFound, match="session-1"):
+            await it(queue.statistics())
+        with pytest.raises(NotFound, match="session-1"):
+            async for _ in each(queue.browse()):
+                pass
+        assert "session-1" not in {row.name for row in await it(broker.queues())}
+
+    api.run(look)
+
+
 def test_who_subscribes_is_told(api: Api) -> None:
     async def subscribe(api: Api, broker: Any) -> None:
         await it((await it(broker.declare_queue("q"))).publish(b"x"))

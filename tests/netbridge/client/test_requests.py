@@ -30,6 +30,32 @@ def test_a_request_that_nobody_answers_is_taken_back(api: Api) -> None:
     api.run(program)
 
 
+def test_who_takes_a_request_back_is_no_consumer(api: Api) -> None:
+    """The server may come later, be at another request, or be paused by an operator."""
+
+    async def program(api: Api, broker: Any) -> None:
+        server = await api.connect()
+        for kind in ({"single_active": True}, {"groups": True}):
+            queue = await it(broker.declare_queue("-".join(kind), **kind))
+            theirs = await it(server.queue(queue.name))
+            with pytest.raises(NoReply) as error:
+                await it(queue.request(b"?", properties={"JMSXGroupID": "a"}, timeout=0.01))
+            assert await it(error.value.take_back())
+            assert (await it(queue.statistics())).consumers == 0
+            for body in (b"1", b"2"):
+                await it(queue.publish(body, group="a"))
+            held = await it(theirs.get(timeout=PATIENCE))
+            with pytest.raises(NoReply) as error:
+                await it(queue.request(b"?", properties={"JMSXGroupID": "a"}, timeout=0.01))
+            await it(queue.pause())
+            assert await it(error.value.take_back())
+            await it(queue.resume())
+            await it(held.ack())
+            assert await it(theirs.receive(timeout=PATIENCE)) == b"2"
+
+    api.run(program)
+
+
 def test_a_request_that_finds_no_room_is_none(api: Api) -> None:
     async def program(api: Api, broker: Any) -> None:
         for durable in (False, True):

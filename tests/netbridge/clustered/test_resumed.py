@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from shmbroker.ipc.instance.leaving import SOMETHING_STAYED
 from tests.netbridge.clustered.conftest import Cluster
 from tests.netbridge.clustered.test_scale_down import (
     LEAVES,
@@ -76,7 +77,7 @@ def test_another_node_gets_what_is_not_on_its_way_to_the_first(cluster: Cluster)
         later = list(there.scheduled())
     assert len(got) > 5000
     assert got == sent[-len(got) :]
-    assert cluster["west"].ends() == 1
+    assert cluster["west"].ends() == SOMETHING_STAYED
     cluster["east"].start().becomes("live")
     cluster["west"].start().becomes("live")
     cluster.sees("west", "east", "north")

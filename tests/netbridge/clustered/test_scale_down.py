@@ -17,6 +17,7 @@ from shmbroker import Broker, Empty, Error, Moved, NotFound, Queue
 from shmbroker.ipc.broker.journaler import Journaler
 from shmbroker.ipc.instance import status
 from shmbroker.ipc.instance.config.config import FILE
+from shmbroker.ipc.instance.leaving import SOMETHING_STAYED
 from shmbroker.ipc.instance.watch import Watch
 from shmbroker.ipc.instance.whole import read_whole
 from shmbroker.perf.machine.port import free_port
@@ -181,7 +182,7 @@ def test_what_waits_for_a_broker_of_no_cluster_stays(cluster: Cluster, name: str
         west.declare_queue("orders", durable=True).publish(b"moved")
         west.declare_queue(name, durable=True).publish(b"waits")
     code, _ = stop(cluster)
-    assert (code, cluster["west"].ends()) == (1, 1), cluster.story()
+    assert (code, cluster["west"].ends()) == (1, SOMETHING_STAYED), cluster.story()
     assert cluster.bodies("east") == [b"moved"]
     [line] = [each for each in cluster["west"].said() if each["event"] == "not scaled down"]
     assert line["why"] == f"waits for another broker: 1 in queue {name!r}"
@@ -222,7 +223,7 @@ def test_without_another_member_everything_stays(cluster: Cluster) -> None:
     with at(cluster, "west") as west:
         west.declare_queue("orders", durable=True).publish(b"1")
         code, said = stop(cluster)
-        assert (code, cluster["west"].ends()) == (1, 1)
+        assert (code, cluster["west"].ends()) == (1, SOMETHING_STAYED)
         assert "not scaled down: none of tcp://127.0.0.1:1 is up" in said
         west.queue("orders").publish(b"2", confirm="shm")  # as after any stop
     cluster["west"].start().becomes("live")
@@ -243,7 +244,7 @@ def test_whoever_does_not_answer_in_time_does_not_get_it(cluster: Cluster) -> No
         code, said = stop(cluster)
     assert code == 1
     assert "not scaled down: east: no answer in 0.2 s (call-timeout)" in said
-    assert cluster["west"].ends() == 1
+    assert cluster["west"].ends() == SOMETHING_STAYED
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -274,7 +275,7 @@ def test_time_that_is_over_leaves_the_rest_where_it_is(cluster: Cluster) -> None
         here.confirm()
         here.pause()
         code, said = stop(cluster)
-        assert (code, cluster["west"].ends()) == (1, 1)
+        assert (code, cluster["west"].ends()) == (1, SOMETHING_STAYED)
         assert "ha.scale-down.timeout (10s) is over" in said
         assert bodies(there) == numbers(0, 64)
         shown = Shell(cluster.vhosts["west"])("status", str(cluster["west"].folder))
@@ -312,7 +313,7 @@ def test_a_second_stop_ends_it_at_once(cluster: Cluster) -> None:
         assert "handing over" in shown
         assert "queues, 64 of 300 messages to east" in shown
         assert "peer" not in shown
-        assert cluster["west"].stop() == 1
+        assert cluster["west"].stop() == SOMETHING_STAYED
         first.join()
         [(code, said)] = found
         assert code == 1
@@ -340,7 +341,7 @@ def test_a_second_stop_when_everything_has_gone_keeps_what_waits_for_others(
         west.declare_queue(name, durable=True).publish(b"waits")
     status.signalled(run.folder, signal.SIGTERM, 0)
     until_shown(cluster, lambda told: told.get("state") == "done")
-    assert run.stop() == 1, cluster.story()
+    assert run.stop() == SOMETHING_STAYED, cluster.story()
     assert run.status.why == "it was stopped before everything was moved"
     run.before = lambda: None
     run.start().becomes("live")
