@@ -55,6 +55,8 @@ class _Return:
         has none, nothing of the connection is committed."""
         self.sent = 0
         self.stayed = Counter[str]()
+        self._undecided: set[tuple[str, str | None]] = set()
+        """Queues and groups: what comes behind a message that stays for this stays as well."""
 
     def send(self, message: Message) -> None:
         try:
@@ -73,6 +75,9 @@ class _Return:
         except InvalidName as error:
             self._hold(message._untake, str(error))
             return
+        if (origin, message.group) in self._undecided:
+            self._hold(message._untake, _undecided(origin))
+            return
         (self._commit if lib.sb_is_durable(queue._queue) else self._publish)(queue, message)
 
     def _publish(self, queue: Queue, message: Message) -> None:
@@ -80,7 +85,7 @@ class _Return:
         try:
             queue.publish(message.view, timeout=0, **_options(message))
         except REFUSALS as error:
-            self._hold(message._untake, _refusal(queue.name, error))
+            self._stays(queue, message, error)
             return
         message.ack()
         self.sent += 1
@@ -99,10 +104,19 @@ class _Return:
             if code != UNFINISHED:
                 transaction._check(code, "committing")
             self._behind = queue.name if code == UNFINISHED else ""
+        except GroupingTimeout as error:
+            self._stays(queue, message, error)
+            return
         except REFUSALS as error:
             self._hold(let_go, _refusal(self._behind or queue.name, error))
             return
         self.sent += 1
+
+    def _stays(self, queue: Queue, message: Message, error: Error) -> None:
+        """It is in hand still."""
+        if isinstance(error, GroupingTimeout):
+            self._undecided.add((queue.name, message.group))
+        self._hold(message._untake, _refusal(queue.name, error))
 
     def _hold(self, let_go: Callable[[], object], why: str) -> None:
         self.stayed[why] += 1
@@ -113,9 +127,13 @@ class _Return:
             let_go()
 
 
+def _undecided(origin: str) -> str:
+    return f"to which node its group of queue {origin!r} goes is not decided yet"
+
+
 def _refusal(origin: str, error: Error) -> str:
     if isinstance(error, GroupingTimeout):
-        return f"to which node its group of queue {origin!r} goes is not decided yet"
+        return _undecided(origin)
     return f"queue {origin!r} is full" if isinstance(error, QueueFull) else str(error)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from shmbroker.core.codes import INTERRUPTED, OK, UNFINISHED
+from shmbroker.core.codes import ENDED, INTERRUPTED, OK, UNFINISHED
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import (
@@ -28,6 +28,7 @@ from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.exchange.exchange import Exchange
 from shmbroker.ipc.exchange.publication import unroutable, wishes
 from shmbroker.ipc.message.confirm import Confirm, level_name, level_of
+from shmbroker.ipc.message.group import GROUP
 from shmbroker.ipc.message.message import Message
 from shmbroker.ipc.message.outgoing import outgoing
 from shmbroker.ipc.queue.grouped import decided
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
     from shmbroker.ipc.connection.broker import Broker
 
 
+IS_GROUPED: Final = GROUP.encode()
+
+
 class Transaction:
     """Made by Broker.transaction: commits on a clean exit of `with`, rolls back on an exception.
 
@@ -51,7 +55,10 @@ class Transaction:
     others see, and when.
     """
 
-    __slots__ = ("__weakref__", "_broker", "_later", "_open", "_timeout", "_transaction", "_waits")
+    __slots__ = (
+        "__weakref__", "_broker", "_is_over", "_later", "_open", "_timeout", "_transaction",
+        "_waits",
+    )  # fmt: skip
 
     def __init__(self, broker: Broker, timeout: Seconds | None, warn: bool) -> None:
         nanoseconds(timeout)  # refuses what is no time-out
@@ -60,7 +67,8 @@ class Transaction:
         self._broker = broker
         self._waits = True
         """Until it is decided where a message of a group goes; else it is added later."""
-        self._later: deque[Callable[[], None]] = deque()
+        self._later: deque[tuple[Queue | Exchange, str, int, Any, list[Any]]] = deque()
+        self._is_over = False
         made = ffi.new("sb_transaction **")
         self._check(lib.sb_transaction_begin(broker._connection, made), "beginning")
         self._transaction = made[0]
@@ -121,21 +129,31 @@ class Transaction:
                 f"publish to a queue, its name, or an exchange, not {destination!r}"
             )
         wished = wishes(mandatory=mandatory)
-        if self._waits:
-            self._add(destination, key or "", wished, message, kept)
-            return
-        self._later.append(partial(self._add, destination, key or "", wished, message, kept))
         try:
-            self._add_later()
+            if not self._later:
+                self._add(destination, key or "", wished, message, kept)
+                return
         except GroupingTimeout:
-            kept.append(ffi.from_buffer(bytes(ffi.buffer(message.body, message.length))))
-            message.body = kept[-1]
+            if self._waits:
+                raise
+        if self._is_over:
+            raise self._error(ENDED, f"publishing to {destination.name!r}")
+        # behind those that are not decided; the body is the caller's again
+        body = ffi.from_buffer(bytes(ffi.buffer(message.body, message.length)))
+        message.body = body
+        if message.delay_ns:
+            message.deliver_at_ns = time.time_ns() + message.delay_ns
+            message.delay_ns = 0
+        held = [body, *kept[0][1:], *kept[1:]]
+        self._later.append((destination, key or "", wished, message, held))
 
     def _add(
         self, destination: Queue | Exchange, key: str, wished: int, message: Any, _kept: list[Any]
     ) -> None:
         doing = f"publishing to {destination.name!r}"
-        if message.properties_length:
+        if message.properties_length and IS_GROUPED in bytes(
+            ffi.buffer(message.properties, message.properties_length)
+        ):
             self._check(self._decided(destination, key, message), doing)
         if isinstance(destination, Queue):
             code = lib.sb_transaction_publish(self._transaction, destination._queue, message)
@@ -159,12 +177,8 @@ class Transaction:
     def _add_later(self) -> None:
         """What was not decided; GroupingTimeout if it still is not."""
         while self._later:
-            add = self._later.popleft()
-            try:
-                add()
-            except GroupingTimeout:
-                self._later.appendleft(add)
-                raise
+            self._add(*self._later[0])  # whatever it raises, it is still to be added
+            self._later.popleft()
 
     def commit(self, *, timeout: Seconds | None = None, confirm: Confirm | None = None) -> None:
         """All of it happens, at once for whoever looks later.
@@ -205,6 +219,7 @@ class Transaction:
 
     def _commit(self, timeout_ns: int) -> int:
         code: int = lib.sb_transaction_commit(self._transaction, timeout_ns)
+        self._is_over |= code in (OK, UNFINISHED)
         if code == OK:
             self._end_block()
         return code
@@ -212,12 +227,14 @@ class Transaction:
     def rollback(self) -> None:
         """Nothing of it happens: its messages are given back, in place."""
         self._later.clear()
+        self._is_over = True
         self._check(lib.sb_transaction_rollback(self._transaction), "rolling back")
         self._end_block()
 
     def _undo(self) -> None:
         """rollback, and nothing of it was delivered."""
         self._later.clear()
+        self._is_over = True
         self._check(lib.sb_transaction_undo(self._transaction), "rolling back")
         self._end_block()
 

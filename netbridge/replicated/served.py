@@ -181,14 +181,7 @@ class Served:
         self.broker, self.journaler = warm.take_over(
             epoch, begins, visible, of_another=of_another
         )
-        try:
-            if is_closed:
-                moving.departs(store.config.vhost, "", self.broker)
-            self._pager = Pager(self.broker, store.pages, epoch=epoch, fence=store.fence)
-        except BaseException:
-            store.allow(OVER)  # first: it writes nothing more
-            self.journaler.stop()
-            raise
+        self._pager = self._paged(epoch, is_closed=is_closed)
         self._threads = [
             threading.Thread(target=self._follow, args=(each,), daemon=True)
             for each in (self.journaler, self._pager)
@@ -196,6 +189,17 @@ class Served:
         self._beside = threading.Thread(target=self._after, args=(warm,), daemon=True)
         self._beside.start()
         thread.call(lambda: thread.watch(self._event, self._told))
+
+    def _paged(self, epoch: int, *, is_closed: bool) -> Pager:
+        store = self._store
+        try:
+            if is_closed:
+                moving.departs(store.config.vhost, "", self.broker)
+            return Pager(self.broker, store.pages, epoch=epoch, fence=store.fence)
+        except BaseException:
+            store.allow(OVER)  # first: it writes nothing more
+            self.journaler.stop()
+            raise
 
     def _told(self) -> None:
         os.eventfd_read(self._event)

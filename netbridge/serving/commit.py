@@ -199,7 +199,8 @@ class Commit:
                         self._publish(kind, name, records)
             else:
                 self._schedule(told(command.body))
-            self.decided_by = min(self.until, time.monotonic() + decision_limit(own))
+            if self.transaction._later:
+                self.decided_by = min(self.until, time.monotonic() + decision_limit(own))
         except Error as error:
             self.error = error
             if not is_known and not self.served.is_thrown_out_by(error):
