@@ -97,13 +97,10 @@ int64_t sources_begin(sb_follower *of, int64_t flags)
 /* What of the queue waits for our gate goes on. */
 static void let_go(source *each, bool leaves)
 {
-    if (!leaves) {
+    if (leaves)
+        gate_end(&each->port, each->cursor.gate);
+    else
         sb_port_gate_put_down(&each->port, each->cursor.gate);
-        return;
-    }
-    barrier_without(&each->port, each->cursor.gate);
-    sb_port_gate_leave(&each->port, each->cursor.gate);
-    sb_port_wake_all(&each->port);
 }
 
 void sources_end(sb_follower *of, bool leaves)
