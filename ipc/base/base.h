@@ -176,6 +176,13 @@ int64_t fence_look(fence *at);
 /* Close what it looked at. */
 void fence_end(fence *at);
 
+/* --- array.c ---------------------------------------------------------------------------------- */
+
+/* Room for so many things of this size, in an array that `array` points to, of which NULL is an
+ * empty one; false: there is no memory, and it is as it was. */
+bool array_room(void *array, int64_t *room, int64_t count, size_t size);
+#define ROOM_FOR(all, room, count) array_room(&(all), &(room), count, sizeof *(all))
+
 /* --- heap.c ----------------------------------------------------------------------------------- */
 
 typedef struct due {

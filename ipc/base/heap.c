@@ -1,7 +1,5 @@
 /* A heap: of things that have a time, the one whose time comes first.  In private memory. */
 
-#include <stdlib.h>
-
 #include "base/base.h"
 
 static bool before(const due *left, const due *right)
@@ -11,14 +9,8 @@ static bool before(const due *left, const due *right)
 
 bool heap_put(heap *in, due added)
 {
-    if (in->count == in->room) {
-        int64_t room = in->room ? 2 * in->room : 64;
-        due *all = realloc(in->all, (size_t)room * sizeof *all);
-        if (!all)
-            return false;
-        in->all = all;
-        in->room = room;
-    }
+    if (!ROOM_FOR(in->all, in->room, in->count + 1))
+        return false;
     int64_t at = in->count++;
     for (; at > 0 && before(&added, &in->all[(at - 1) / 2]); at = (at - 1) / 2)
         in->all[at] = in->all[(at - 1) / 2];

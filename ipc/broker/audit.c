@@ -34,15 +34,8 @@ int64_t audit_add(audit *to, int64_t number, int64_t low, int64_t high)
 {
     if (low >= high)
         return SB_OK;
-    if (to->count == to->room) {
-        int64_t room = to->room ? 2 * to->room : 64;
-        audited *moved = realloc(to->queues, (size_t)room * sizeof *moved);
-        if (!moved)
-            return fail_system("memory to look through the journal");
-        to->queues = moved;
-        to->room = room;
-    }
-    unsigned char *found = calloc(1, (size_t)(high - low + 7) / 8);
+    bool fits = ROOM_FOR(to->queues, to->room, to->count + 1);
+    unsigned char *found = fits ? calloc(1, (size_t)(high - low + 7) / 8) : NULL;
     if (!found)
         return fail_system("memory to look through the journal");
     to->queues[to->count++] = (audited){.number = number, .low = low, .high = high, .next = low,

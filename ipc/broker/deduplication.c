@@ -259,14 +259,8 @@ static int64_t keep(ids_read *all, int64_t order, int64_t high, int64_t low)
         return SB_OK;
     if (all->count == all->room && all->count >= 2 * all->most)
         sort(all);
-    if (all->count == all->room) {
-        int64_t room = all->room ? 2 * all->room : 64;
-        void *ids = realloc(all->ids, (size_t)room * sizeof *all->ids);
-        if (!ids)
-            return fail_system("memory for message ids");
-        all->ids = ids;
-        all->room = room;
-    }
+    if (!ROOM_FOR(all->ids, all->room, all->count + 1))
+        return fail_system("memory for message ids");
     all->ids[all->count++] = (ordered_id){order, high, low};
     return SB_OK;
 }

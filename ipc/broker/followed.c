@@ -77,15 +77,8 @@ void followed_note_published(followed *each, const sb_message *message)
     if (published == 0 || !sb_is_in_sample(message->position, sample) ||
         (each->queue->pages && producer != 0))
         return;
-    if (each->published_count == each->published_room) {
-        int64_t room = each->published_room ? 2 * each->published_room : 1024;
-        int64_t *moved = realloc(each->published, (size_t)room * sizeof *moved);
-        if (!moved)
-            return;
-        each->published = moved;
-        each->published_room = room;
-    }
-    each->published[each->published_count++] = published;
+    if (ROOM_FOR(each->published, each->published_room, each->published_count + 1))
+        each->published[each->published_count++] = published;
 }
 
 void followed_count_durable(followed *each)

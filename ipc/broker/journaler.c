@@ -85,11 +85,13 @@ static void rest(sb_journaler *journaler)
     int64_t overdue = ends_drop_overdue(journaler->ends, now);
     int64_t until = overdue < now + IDLE_NS ? overdue : now + IDLE_NS;
     bool is_full = !ends_have_room(journaler->ends);
-    bool is_stuck = is_full || standing_is_held(journaler);
+    const standing_look asked = standing_seen(journaler);
+    bool is_stuck = is_full || asked.is_held;
     const system_word words[] = {{(int64_t)(intptr_t)&journaler->control, seen},
                                  ready_armed(&journaler->ready)};
     if ((!is_stuck && !is_quiet(journaler)) || replicas_have_news(journaler) ||
-        standing_has_news(journaler, is_full) || atomic_load(&journaler->stopping))
+        asked.is_new || (asked.has_hold && !is_full) || asked.serves_again ||
+        atomic_load(&journaler->stopping))
         return;
     if (system_wait_any(words, is_stuck ? 1 : 2, until) != SB_EMPTY)
         return;
@@ -120,7 +122,7 @@ static bool await_ends(sb_journaler *journaler)
 /* Write what is there now: publishers may go on, so what comes meanwhile is the next one's. */
 static int64_t drain(sb_journaler *journaler)
 {
-    if (standing_holds(journaler))
+    if (standing_seen(journaler).holds)
         return SB_OK; /* what is not written is for nobody */
     for (int64_t each = 0; each < journaler->count; each++) {
         followed *one = journaler->queues[each];
@@ -240,9 +242,9 @@ void sb_journaler_leased(sb_journaler *journaler, const int64_t *until_ns)
     journaler->fence.lease = (const _Atomic int64_t *)until_ns;
 }
 
-int64_t sb_journaler_prepared(sb_journaler *journaler)
+sb_journal *sb_journaler_journal(sb_journaler *journaler)
 {
-    return journal_prepared(journaler->journal);
+    return journaler->journal;
 }
 
 static void *begin(void *context)
@@ -362,11 +364,6 @@ const char *sb_journaler_why(sb_journaler *journaler)
     return journaler->why;
 }
 
-void sb_journaler_quiet(sb_journaler *journaler)
-{
-    journal_quiet(journaler->journal);
-}
-
 int64_t sb_journaler_stop(sb_journaler *journaler)
 {
     if (!journaler->runs)
@@ -379,21 +376,6 @@ int64_t sb_journaler_stop(sb_journaler *journaler)
     participant_unlock_journal(journaler->connection);
     int64_t code = atomic_load(&journaler->code);
     return code == SB_CLOSED ? SB_OK : code;
-}
-
-int64_t sb_journaler_attach(sb_journaler *journaler, const sb_end_options *options, sb_end **end)
-{
-    return sb_journal_attach(journaler->journal, options, end);
-}
-
-void sb_journaler_keep(sb_journaler *journaler, int64_t from, int64_t bytes)
-{
-    sb_journal_keep(journaler->journal, from, bytes);
-}
-
-int64_t sb_journaler_statistics_of(sb_journaler *journaler, sb_journal_statistics *told)
-{
-    return sb_journal_statistics_of(journaler->journal, told);
 }
 
 void sb_journaler_free(sb_journaler *journaler)

@@ -268,13 +268,15 @@ bool unplaced_was_left(sb_connection *connection);
 
 /* --- standing.c ------------------------------------------------------------------------------- */
 
-/* There is one to be written, or a hold to be told of: that has to wait while an end is full. */
-bool standing_has_news(sb_journaler *journaler, bool is_full);
-/* There is one to be written. */
-bool standing_is_new(sb_journaler *journaler);
-/* Whether nothing else is to be written; and whether all that was there is written since. */
-bool standing_holds(sb_journaler *journaler);
-bool standing_is_held(sb_journaler *journaler);
+typedef struct standing_look {
+    bool is_new;   /* there is one to be written */
+    bool holds;    /* nothing else is to be written, */
+    bool is_held;  /* and all that was there is written since */
+    bool has_hold; /* to be told of: that has to wait while an end is full */
+    bool serves_again;
+} standing_look;
+/* What others want at one moment; what they want later counts `control` up. */
+standing_look standing_seen(sb_journaler *journaler);
 /* It is to be in the next frame, if it is new. */
 int64_t standing_stage(sb_journaler *journaler);
 /* What a segment begins with. */

@@ -106,6 +106,10 @@ class Journaler(NativeWriter):
         checked(code, f"journal {folder}")
         super().__init__("journaler", made[0], f"journal {folder}")
 
+    @property
+    def _journal(self) -> Any:
+        return lib.sb_journaler_journal(self._writer)
+
     def watched(self, fence: int, beat: Any) -> None:
         """Before it starts: look at the epoch in this file, and say in this word that it works."""
         self._beat = ffi.NULL if beat is None else ffi.from_buffer("int64_t[]", beat)
@@ -124,7 +128,7 @@ class Journaler(NativeWriter):
     @property
     def is_prepared(self) -> bool:
         """Before it begins: a segment is ready.  DiskFull: there was no room; it tries again."""
-        code = lib.sb_journaler_prepared(self._writer)
+        code = lib.sb_journal_prepared(self._journal)
         return code != EMPTY and checked(code, f"journal {self.folder}") == OK
 
     def begin(self, epoch: int) -> None:
@@ -146,16 +150,16 @@ class Journaler(NativeWriter):
 
     def quiet(self) -> None:
         """While it works: what it has ready for later is for who comes next, so it ends quickly."""
-        lib.sb_journaler_quiet(self._writer)
+        lib.sb_journal_quiet(self._journal)
 
     def _attach(self, options: Any, made: Any) -> int:
-        return int(lib.sb_journaler_attach(self._writer, options, made))
+        return int(lib.sb_journal_attach(self._journal, options, made))
 
     def keep(self, begin: int | None, newest_bytes: int) -> None:
         """From any thread: segments from this serial on, and these bytes of the newest (-1: all),
         stay although nothing in them is needed, unless the disk is full."""
         serial = lib.SB_JOURNAL_ALL if begin is None else begin
-        lib.sb_journaler_keep(self._writer, serial, newest_bytes)
+        lib.sb_journal_keep(self._journal, serial, newest_bytes)
 
     def standing(self, body: bytes) -> int:
         """What the next frame says of who is live and in sync, and each segment from then on;
@@ -181,7 +185,7 @@ class Journaler(NativeWriter):
 
     def statistics(self) -> JournalerStatistics:
         told = ffi.new("sb_journal_statistics *")
-        lib.sb_journaler_statistics_of(self._writer, told)
+        lib.sb_journal_statistics_of(self._journal, told)
         return JournalerStatistics(
             told.serial, told.segments, told.bytes, told.live_bytes, told.frames, told.records
         )

@@ -10,9 +10,8 @@ typedef struct sb_journaler sb_journaler;
 /* Get a segment ready, in a thread of its own.  node: 16 bytes, or NULL. */
 int64_t sb_journaler_prepare(const char *folder, int64_t segment_bytes, const void *node,
                              sb_journaler **journaler);
-/* Before it begins: whether a segment is ready.  SB_OK; SB_EMPTY: not yet; SB_DISK_FULL: there was
- * no room, and another try is made. */
-int64_t sb_journaler_prepared(sb_journaler *journaler);
+/* What it writes. */
+sb_journal *sb_journaler_journal(sb_journaler *journaler);
 /* Begin a segment with this epoch, in a thread of its own: the start that follows, which has
  * found nothing, waits for it. */
 int64_t sb_journaler_begin(sb_journaler *journaler, int64_t epoch);
@@ -45,15 +44,8 @@ int64_t sb_journaler_code(sb_journaler *journaler);
 int64_t sb_journaler_await(sb_journaler *journaler, int64_t seen, int64_t timeout_ns);
 /* What there is to say about why it has ended. */
 const char *sb_journaler_why(sb_journaler *journaler);
-/* While it works: what it has ready for later is for who comes next, so it ends quickly. */
-void sb_journaler_quiet(sb_journaler *journaler);
 /* Write what is there, and end. */
 int64_t sb_journaler_stop(sb_journaler *journaler);
-/* An end beside the disk, from any thread, before it starts or while it works.  One that counts is
- * a replica with a gate in each durable queue; detach all before it is freed. */
-int64_t sb_journaler_attach(sb_journaler *journaler, const sb_end_options *options, sb_end **end);
-/* As sb_journal_keep. */
-void sb_journaler_keep(sb_journaler *journaler, int64_t from, int64_t bytes);
 /* Of a member of a replicated node: what the next frame says of it, and each segment from then on;
  * before it starts: the first frame.  Counts up, or a code. */
 int64_t sb_journaler_standing(sb_journaler *journaler, const void *body, int64_t length);
@@ -70,7 +62,6 @@ typedef struct sb_standing_told {
     int64_t holds;  /* 1: that was the last of all */
 } sb_standing_told;
 void sb_journaler_told(sb_journaler *journaler, sb_standing_told *told);
-int64_t sb_journaler_statistics_of(sb_journaler *journaler, sb_journal_statistics *told);
 void sb_journaler_free(sb_journaler *journaler);
 /* From now on our files are closed, and our locks fall, as soon as we are killed, and not when the
  * memory that we have is given back.  For the main thread; once is enough. */

@@ -56,7 +56,6 @@ static void end_audit(sb_journaler *journaler)
     audit_end(&journaler->audit);
 }
 
-/* What is not in the journal any more, a frame at a time: publishers do not wait for all of it. */
 int64_t journaler_stage_lost(sb_journaler *journaler)
 {
     audit *audit = &journaler->audit;

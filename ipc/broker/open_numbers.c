@@ -23,14 +23,8 @@ static int64_t place_of(const open_numbers *of, int64_t number)
 
 static int64_t make_room(open_numbers *of)
 {
-    if (of->count < of->room)
-        return SB_OK;
-    int64_t room = of->room ? 2 * of->room : 8;
-    number_range *moved = realloc(of->ranges, (size_t)room * sizeof *moved);
-    if (!moved)
+    if (!ROOM_FOR(of->ranges, of->room, of->count + 1))
         return fail_system("memory for open numbers");
-    of->ranges = moved;
-    of->room = room;
     return SB_OK;
 }
 

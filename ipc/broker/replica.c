@@ -22,11 +22,8 @@ static void leave(followed *each, int64_t number)
 {
     int64_t gate = each->replica_gates[number] - 1;
     each->replica_gates[number] = 0;
-    if (gate < 0)
-        return;
-    barrier_without(&each->port, gate);
-    sb_port_gate_leave(&each->port, gate);
-    sb_port_wake_all(&each->port);
+    if (gate >= 0)
+        gate_end(&each->port, gate);
 }
 
 /* At head: it is moved when it is known what the replica has.  A member that takes over has no

@@ -98,7 +98,6 @@ static int64_t stage_catalog(sb_journaler *journaler, sb_journal *journal)
     return code;
 }
 
-/* What a new segment begins with: all that must be known but the messages. */
 int64_t journaler_snapshot(sb_journal *journal, void *context)
 {
     sb_journaler *journaler = context;

@@ -29,41 +29,14 @@ static void tell(sb_journaler *journaler)
         eventfd_write(of->event, 1);
 }
 
-bool standing_has_news(sb_journaler *journaler, bool is_full)
+standing_look standing_seen(sb_journaler *journaler)
 {
     standing *of = &journaler->standing;
     pthread_mutex_lock(&of->mutex);
-    bool has_hold = of->holds != of->is_held && !is_full;
-    bool has = of->news || has_hold || of->serves_again;
+    const standing_look seen = {of->news != NULL, of->holds, of->holds && of->is_held,
+                                of->holds != of->is_held, of->serves_again};
     pthread_mutex_unlock(&of->mutex);
-    return has;
-}
-
-bool standing_is_new(sb_journaler *journaler)
-{
-    standing *of = &journaler->standing;
-    pthread_mutex_lock(&of->mutex);
-    bool is_new = of->news != NULL;
-    pthread_mutex_unlock(&of->mutex);
-    return is_new;
-}
-
-bool standing_holds(sb_journaler *journaler)
-{
-    standing *of = &journaler->standing;
-    pthread_mutex_lock(&of->mutex);
-    bool holds = of->holds;
-    pthread_mutex_unlock(&of->mutex);
-    return holds;
-}
-
-bool standing_is_held(sb_journaler *journaler)
-{
-    standing *of = &journaler->standing;
-    pthread_mutex_lock(&of->mutex);
-    bool is_held = of->is_held && of->holds;
-    pthread_mutex_unlock(&of->mutex);
-    return is_held;
+    return seen;
 }
 
 int64_t standing_stage(sb_journaler *journaler)

@@ -67,7 +67,7 @@ static int64_t commit(sb_journaler *journaler)
 int64_t journaler_turn(sb_journaler *journaler, bool all)
 {
     journaler_beat(journaler);
-    bool holds = standing_holds(journaler);
+    const standing_look asked = standing_seen(journaler);
     standing_serves(journaler);
     int64_t code = fence_lease(&journaler->fence); /* also if nothing is to be done */
     if (code == SB_OK)
@@ -75,12 +75,12 @@ int64_t journaler_turn(sb_journaler *journaler, bool all)
     if (code == SB_OK)
         code = unfinished_look(journaler);
     bool is_full = code == SB_OK && !ends_have_room(journaler->ends);
-    if (is_full && !standing_is_new(journaler))
+    if (is_full && !asked.is_new)
         return SB_OK; /* until one is further, or dropped */
     if (code == SB_OK)
         code = standing_stage(journaler);
-    if (code == SB_OK && !is_full && !standing_is_held(journaler))
-        code = journaler_stage_all(journaler, all || holds, sb_system_clock());
+    if (code == SB_OK && !is_full && !asked.is_held)
+        code = journaler_stage_all(journaler, all || asked.holds, sb_system_clock());
     if (code != SB_OK)
         return code;
     int64_t staged = sb_journal_staged(journaler->journal);
@@ -94,7 +94,7 @@ int64_t journaler_turn(sb_journaler *journaler, bool all)
     if (!staged && journaler->owes)
         journaler_tell_room(journaler);
     journaler->ahead = 0;
-    standing_rests(journaler, holds);
+    standing_rests(journaler, asked.holds);
     journaler->whole = journaler->begun;
     unfinished_whole(journaler);
     return staged;

@@ -37,18 +37,6 @@ static unfinished *taken_from_spares(sb_journaler *journaler)
     return made;
 }
 
-static bool has_room(unfinished *frame, int64_t count)
-{
-    if (count <= frame->room)
-        return true;
-    gate_move *moved = realloc(frame->moves, (size_t)count * sizeof *moved);
-    if (!moved)
-        return false;
-    frame->moves = moved;
-    frame->room = count;
-    return true;
-}
-
 static void note_queue(sb_journaler *journaler, followed *each, unfinished *frame)
 {
     if (each->cursor.position != each->written) {
@@ -76,7 +64,7 @@ static void append(sb_journaler *journaler, unfinished *made)
 int64_t unfinished_note(sb_journaler *journaler)
 {
     unfinished *made = taken_from_spares(journaler);
-    if (!made || !has_room(made, journaler_concerned(journaler))) {
+    if (!made || !ROOM_FOR(made->moves, made->room, journaler_concerned(journaler))) {
         free_all(made);
         return fail_system("memory for a frame in flight");
     }
@@ -92,7 +80,7 @@ int64_t unfinished_note(sb_journaler *journaler)
 int64_t unfinished_note_all(sb_journaler *journaler)
 {
     unfinished *made = taken_from_spares(journaler);
-    if (!made || !has_room(made, journaler->count)) {
+    if (!made || !ROOM_FOR(made->moves, made->room, journaler->count)) {
         free_all(made);
         return fail_system("memory for a frame in flight");
     }

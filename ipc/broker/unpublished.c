@@ -32,7 +32,6 @@ static int64_t reserve(restored *queue, const sb_unpublished *one, operation *ma
         atomic_store(&made->lane->busy, ON_LOAN);
         made->where = applier_chunk(queue, &made->lane->port, one->chunk, one->length);
     }
-    made->word = word_load(one->chunk, L_CHUNK_ORIGIN_AT);
     return made->where < 0 ? made->where : SB_OK;
 }
 

@@ -64,9 +64,7 @@ int64_t sb_queue_balance(sb_queue *queue, const int64_t *members, int64_t count,
                          const void *selectors, int64_t length)
 {
     const wanted_set wanted = {members, count, eligible, selectors, length};
-    int64_t code = change_code(queue->connection);
-    if (code == SB_OK)
-        code = connection_lock(queue->connection);
+    int64_t code = change_begin(queue->connection, NULL, NULL);
     if (code != SB_OK)
         return code;
     if (queue_look(queue, &code)) {
@@ -80,9 +78,7 @@ int64_t sb_queue_balance(sb_queue *queue, const int64_t *members, int64_t count,
 int64_t sb_balances_forget(sb_connection *connection, int64_t set)
 {
     void *catalog = connection->catalog.memory;
-    int64_t code = change_code(connection);
-    if (code == SB_OK)
-        code = connection_lock(connection);
+    int64_t code = change_begin(connection, NULL, NULL);
     if (code != SB_OK)
         return code;
     if (set)

@@ -57,7 +57,7 @@ static void kind_note(sb_connection *connection, int64_t entry, const sb_binding
                    word_load(catalog, exchange + L_EXCHANGE_FLAGS_AT) | flags);
 }
 
-static int64_t binding_add_own(sb_connection *connection, const sb_binding *asked, int64_t target)
+int64_t binding_add(sb_connection *connection, const sb_binding *asked, int64_t target)
 {
     void *catalog = connection->catalog.memory;
     binding ends;
@@ -95,11 +95,6 @@ static int64_t binding_add_own(sb_connection *connection, const sb_binding *aske
     return code < 0 ? code : SB_OK;
 }
 
-int64_t binding_add(sb_connection *connection, const sb_binding *asked)
-{
-    return binding_add_own(connection, asked, 0);
-}
-
 static int64_t binding_remove(sb_connection *connection, const sb_binding *asked, int64_t target)
 {
     void *catalog = connection->catalog.memory;
@@ -117,19 +112,14 @@ static int64_t binding_remove(sb_connection *connection, const sb_binding *asked
     return SB_OK;
 }
 
-static int64_t unbind_locked(sb_connection *connection, const sb_binding *asked)
-{
-    return binding_remove(connection, asked, 0);
-}
-
 int64_t sb_bind(sb_connection *connection, const sb_binding *binding)
 {
-    return with_catalog_lock(connection, binding, binding_add);
+    return sb_bind_own(connection, binding, 0, 0);
 }
 
 int64_t sb_unbind(sb_connection *connection, const sb_binding *binding)
 {
-    return with_catalog_lock(connection, binding, unbind_locked);
+    return sb_bind_own(connection, binding, 0, 1);
 }
 
 int64_t sb_bind_own(sb_connection *connection, const sb_binding *binding, int64_t target,
@@ -142,14 +132,12 @@ int64_t sb_bind_own(sb_connection *connection, const sb_binding *binding, int64_
 
 int64_t sb_bind_own_all(sb_connection *connection, sb_own_change *changes, int64_t count)
 {
-    int64_t code = change_code(connection);
-    if (code == SB_OK)
-        code = connection_lock(connection);
+    int64_t code = change_begin(connection, NULL, NULL);
     if (code != SB_OK)
         return code;
     for (sb_own_change *each = changes; each < changes + count; each++)
         each->code = each->removes ? binding_remove(connection, &each->binding, each->target)
-                                   : binding_add_own(connection, &each->binding, each->target);
+                                   : binding_add(connection, &each->binding, each->target);
     connection_unlock(connection);
     return SB_OK;
 }

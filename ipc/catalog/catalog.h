@@ -77,8 +77,8 @@ int64_t exchange_reference(sb_connection *connection, const char *name);
 
 /* --- binding.c -------------------------------------------------------------------------------- */
 
-/* Bind, under the catalog's lock; twice the same is once. */
-int64_t binding_add(sb_connection *connection, const sb_binding *asked);
+/* Bind, under the catalog's lock; twice the same is once.  0: there is no target. */
+int64_t binding_add(sb_connection *connection, const sb_binding *asked, int64_t target);
 
 /* --- ownership.c ------------------------------------------------------------------------------ */
 

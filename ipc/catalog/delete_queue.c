@@ -85,11 +85,7 @@ static int64_t delete_locked(sb_connection *connection, const char *name, int64_
 static int64_t delete_queue(sb_connection *connection, const char *name, int64_t force,
                             bool (*condition)(sb_queue *))
 {
-    int64_t code = change_code(connection);
-    if (code == SB_OK)
-        code = name_check("queue", name);
-    if (code == SB_OK)
-        code = connection_lock(connection);
+    int64_t code = change_begin(connection, "queue", name);
     if (code != SB_OK)
         return code;
     sb_queue *deleted = NULL;

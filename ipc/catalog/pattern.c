@@ -194,11 +194,7 @@ int64_t sb_settings_put(sb_connection *connection, const char *pattern, const sb
 
 int64_t sb_settings_remove(sb_connection *connection, const char *pattern)
 {
-    int64_t code = change_code(connection);
-    if (code == SB_OK)
-        code = name_check("pattern", pattern);
-    if (code == SB_OK)
-        code = connection_lock(connection);
+    int64_t code = change_begin(connection, "pattern", pattern);
     if (code != SB_OK)
         return code;
     int64_t row = row_of(connection, pattern, 0);

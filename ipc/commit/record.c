@@ -229,12 +229,6 @@ static party *party_of(attempt *made, sb_queue *queue)
     return &made->parties[index];
 }
 
-/* What comes from elsewhere has a number of its stream. */
-static bool has_number(const operation *of)
-{
-    return of->word >> L_ORIGIN_PRODUCER_SHIFT >= L_PRODUCERS;
-}
-
 /* Before anything of it: who repairs finds every queue here. */
 static void write_down(attempt *made)
 {
@@ -247,7 +241,7 @@ static void write_down(attempt *made)
         party_of(made, each->queue)->publishes += each->lane != NULL;
         sb_commit_add(made->record,
                       each->queue->reference | (each->lane ? 0 : L_OPERATION_ACKS), each->where,
-                      each->lane && !has_number(each) ? 0 : each->word);
+                      each->lane ? 0 : each->word);
     }
 }
 

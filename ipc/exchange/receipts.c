@@ -19,14 +19,8 @@ void receipts_note(sb_receipts *receipts, sb_receipt where, int64_t code)
 
 int64_t receipts_room(sb_receipts *receipts, int64_t more)
 {
-    int64_t room = receipts->count + more;
-    if (room <= receipts->room)
-        return SB_OK;
-    sb_receipt *moved = realloc(receipts->entries, (size_t)room * sizeof *moved);
-    if (!moved)
+    if (!ROOM_FOR(receipts->entries, receipts->room, receipts->count + more))
         return fail_system("memory for receipts");
-    receipts->entries = moved;
-    receipts->room = room;
     return SB_OK;
 }
 

@@ -87,7 +87,7 @@ static int64_t bind_once(sb_connection *connection, const sb_subscription *asked
         sb_bindings_to(catalog, L_QUEUES, reference) > 0)
         return fail(SB_DIFFERENT, "subscription '%s' exists with another exchange or key: use it "
                     "so, or unsubscribe first", asked->name);
-    return binding_add(connection, &binding);
+    return binding_add(connection, &binding, 0);
 }
 
 static int64_t consume_as_ours(sb_connection *connection, const sb_subscription *asked, int64_t row)

@@ -84,20 +84,18 @@ int64_t sb_gate_move(sb_queue *queue, int64_t gate, int64_t to)
     return with_port(queue, move, gate, to);
 }
 
-void barrier_without(sb_port *port, int64_t gate)
+int64_t gate_end(sb_port *port, int64_t gate)
 {
     sb_port_barrier_leave(port, gate);
     sb_port_gate_moved(port);
+    int64_t code = sb_port_gate_leave(port, gate);
+    sb_port_wake_all(port);
+    return code;
 }
 
 static int64_t let_go(sb_queue *queue, sb_port *port, int64_t gate, int64_t leaves)
 {
-    if (!leaves)
-        return told(queue, gate, sb_port_gate_put_down(port, gate));
-    barrier_without(port, gate);
-    int64_t code = told(queue, gate, sb_port_gate_leave(port, gate));
-    sb_port_wake_all(port);
-    return code;
+    return told(queue, gate, leaves ? gate_end(port, gate) : sb_port_gate_put_down(port, gate));
 }
 
 int64_t sb_gate_close(sb_queue *queue, int64_t gate, int64_t leaves)

@@ -112,8 +112,8 @@ void gate_drop_left(sb_queue *queue, sb_port *port, int64_t kind, const char *na
 
 /* --- barrier.c -------------------------------------------------------------------------------- */
 
-/* The barrier of this ring does not wait for this gate any more. */
-void barrier_without(sb_port *port, int64_t gate);
+/* Neither the barrier of this ring nor its head waits for this gate any more: it is no more. */
+int64_t gate_end(sb_port *port, int64_t gate);
 
 /* --- retired.c -------------------------------------------------------------------------------- */
 

@@ -42,14 +42,8 @@ bool following_is_behind(const following *of)
 
 static int64_t make_room(following *of)
 {
-    if (of->count < of->room)
-        return SB_OK;
-    int64_t room = of->room ? 2 * of->room : 64;
-    void *rows = realloc(of->rows, (size_t)room * sizeof *of->rows);
-    if (!rows)
-        return fail_system("memory to follow %lld queues", (long long)room);
-    of->rows = rows;
-    of->room = room;
+    if (!ROOM_FOR(of->rows, of->room, of->count + 1))
+        return fail_system("memory to follow %lld queues", (long long)of->count + 1);
     return SB_OK;
 }
 

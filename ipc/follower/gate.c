@@ -82,11 +82,8 @@ void gate_drop_left(sb_queue *queue, sb_port *port, int64_t kind, const char *na
                         word_load(gate, L_GATE_KIND_AT) == kind &&
                         (!name || is_named(gate, kind, name));
         bool is_held = owner == connection->id || (owner && participant_runs(connection, owner));
-        if (!is_meant || is_held || gate_seize(port, queue, each) < 0)
-            continue;
-        barrier_without(port, each);
-        sb_port_gate_leave(port, each);
-        sb_port_wake_all(port);
+        if (is_meant && !is_held && gate_seize(port, queue, each) >= 0)
+            gate_end(port, each);
     }
 }
 

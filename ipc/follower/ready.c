@@ -22,14 +22,8 @@ void ready_begin(ready_set *of, sb_connection *connection, int64_t bell)
 
 static int64_t make_room(ready_set *of)
 {
-    if (of->members < of->room)
-        return SB_OK;
-    int64_t room = of->room ? 2 * of->room : 64;
-    void *ready = realloc(of->ready, (size_t)room * sizeof *of->ready);
-    if (!ready)
-        return fail_system("memory to follow %lld queues", (long long)room);
-    of->ready = ready;
-    of->room = room;
+    if (!ROOM_FOR(of->ready, of->room, of->members + 1))
+        return fail_system("memory to follow %lld queues", (long long)of->members + 1);
     return SB_OK;
 }
 

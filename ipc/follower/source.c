@@ -79,14 +79,8 @@ static int64_t gone(void *context, void *kept)
 {
     sb_follower *of = context;
     source *one = kept;
-    if (of->tells && of->gone_count == of->gone_room) {
-        int64_t room = of->gone_room ? 2 * of->gone_room : 64;
-        int64_t *made = realloc(of->gone, (size_t)room * sizeof *made);
-        if (!made)
-            return fail_system("memory for queues that are gone");
-        of->gone = made;
-        of->gone_room = room;
-    }
+    if (of->tells && !ROOM_FOR(of->gone, of->gone_room, of->gone_count + 1))
+        return fail_system("memory for queues that are gone");
     if (of->tells)
         of->gone[of->gone_count++] = one->number;
     drop(one);
@@ -103,13 +97,10 @@ int64_t sources_begin(sb_follower *of, int64_t flags)
 /* What of the queue waits for our gate goes on. */
 static void let_go(source *each, bool leaves)
 {
-    if (!leaves) {
+    if (leaves)
+        gate_end(&each->port, each->cursor.gate);
+    else
         sb_port_gate_put_down(&each->port, each->cursor.gate);
-        return;
-    }
-    barrier_without(&each->port, each->cursor.gate);
-    sb_port_gate_leave(&each->port, each->cursor.gate);
-    sb_port_wake_all(&each->port);
 }
 
 void sources_end(sb_follower *of, bool leaves)

@@ -97,16 +97,11 @@ int64_t folder_segments(const folder *in, int64_t **serials)
         int64_t serial = serial_of(entry->d_name);
         if (serial == 0)
             continue;
-        if (count == room) {
-            room = room ? 2 * room : 64;
-            int64_t *moved = realloc(*serials, (size_t)room * sizeof *moved);
-            if (!moved) {
-                closedir(names);
-                free(*serials);
-                *serials = NULL;
-                return fail_system("memory for the names in %s", in->path);
-            }
-            *serials = moved;
+        if (!ROOM_FOR(*serials, room, count + 1)) {
+            closedir(names);
+            free(*serials);
+            *serials = NULL;
+            return fail_system("memory for the names in %s", in->path);
         }
         (*serials)[count++] = serial;
     }

@@ -48,14 +48,8 @@ int64_t sb_found_add(sb_found *found, const sb_batch *batch)
 
 int64_t sb_found_end(sb_found *found, int64_t serial, int64_t end)
 {
-    if (found->count == found->room) {
-        int64_t room = found->room ? 2 * found->room : 64;
-        segment_found *moved = realloc(found->segments, (size_t)room * sizeof *moved);
-        if (!moved)
-            return fail_system("memory to read a journal");
-        found->segments = moved;
-        found->room = room;
-    }
+    if (!ROOM_FOR(found->segments, found->room, found->count + 1))
+        return fail_system("memory to read a journal");
     found->segments[found->count++] = (segment_found){serial, end, found->next};
     found->next = (tally){0};
     return SB_OK;

@@ -73,6 +73,12 @@ int64_t sb_journal_adopt(sb_journal *journal, const sb_found *found);
 /* The files that are ready when it is closed stay for whoever begins next: to remove them takes
  * milliseconds each. */
 void sb_journal_leave(sb_journal *journal);
+/* From any thread, before it begins: whether a segment is ready.  SB_OK; SB_EMPTY: not yet;
+ * SB_DISK_FULL: there was no room, and another try is made. */
+int64_t sb_journal_prepared(sb_journal *journal);
+/* From any thread: what it has ready is left to who comes next, and nothing is got ready but what a
+ * commit waits for. */
+void sb_journal_quiet(sb_journal *journal);
 /* What is staged and not committed is forgotten. */
 void sb_journal_close(sb_journal *journal);
 

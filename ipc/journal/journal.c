@@ -149,7 +149,7 @@ int64_t sb_journal_begin(sb_journal *journal, int64_t epoch)
     return SB_OK;
 }
 
-int64_t journal_prepared(sb_journal *journal)
+int64_t sb_journal_prepared(sb_journal *journal)
 {
     return store_prepared(journal->store);
 }
@@ -159,7 +159,7 @@ void sb_journal_leave(sb_journal *journal)
     store_leave(journal->store);
 }
 
-void journal_quiet(sb_journal *journal)
+void sb_journal_quiet(sb_journal *journal)
 {
     store_quiet(journal->store);
 }

@@ -9,10 +9,6 @@
 
 /* --- journal.c -------------------------------------------------------------------------------- */
 
-/* Whether the segment that was to be got ready is: SB_OK, SB_EMPTY: not yet, or why not. */
-int64_t journal_prepared(sb_journal *journal);
-/* What it has ready is left to who comes next; nothing is got ready but what a commit waits for. */
-void journal_quiet(sb_journal *journal);
 /* The next commit begins a segment, whatever room there is. */
 void journal_turn_over(sb_journal *journal);
 /* Whether the next commit of what is staged would begin one by itself, or has just begun one. */

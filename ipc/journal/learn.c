@@ -19,14 +19,8 @@ static int64_t run_add(runs_found *to, int64_t queue, int64_t position)
         last->last = position;
         return SB_OK;
     }
-    if (to->count == to->room) {
-        int64_t room = to->room ? 2 * to->room : 64;
-        run_found *moved = realloc(to->all, (size_t)room * sizeof *moved);
-        if (!moved)
-            return fail_system("memory for what a segment has");
-        to->all = moved;
-        to->room = room;
-    }
+    if (!ROOM_FOR(to->all, to->room, to->count + 1))
+        return fail_system("memory for what a segment has");
     to->all[to->count++] = (run_found){queue, position, position};
     return SB_OK;
 }
@@ -108,16 +102,10 @@ void store_learn_one(store *of)
     told.code = learn(of, &told, known);
     snprintf(told.text, sizeof told.text, "%s", sb_detail(told.code));
     pthread_mutex_lock(&of->mutex);
-    if (of->found_count == of->found_room) {
-        int64_t room = of->found_room ? 2 * of->found_room : 16;
-        learnt *moved = realloc(of->found, (size_t)room * sizeof *moved);
-        if (!moved) {
-            tally_free(&told.tally); /* it stays unknown, and is kept */
-            free(told.runs.all);
-            return;
-        }
-        of->found = moved;
-        of->found_room = room;
+    if (!ROOM_FOR(of->found, of->found_room, of->found_count + 1)) {
+        tally_free(&told.tally); /* it stays unknown, and is kept */
+        free(told.runs.all);
+        return;
     }
     of->found[of->found_count++] = told;
 }

@@ -9,14 +9,8 @@
 
 static int64_t add(segment_list *all, listed entry)
 {
-    if (all->count == all->room) {
-        int64_t room = all->room ? 2 * all->room : 64;
-        listed *moved = realloc(all->entries, (size_t)room * sizeof *moved);
-        if (!moved)
-            return fail_system("memory for a list of segments");
-        all->entries = moved;
-        all->room = room;
-    }
+    if (!ROOM_FOR(all->entries, all->room, all->count + 1))
+        return fail_system("memory for a list of segments");
     all->entries[all->count++] = entry;
     return SB_OK;
 }

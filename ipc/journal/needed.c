@@ -25,14 +25,8 @@ segment_state *segment_with(sb_journal *journal, int64_t serial)
 segment_state *segment_note(sb_journal *journal, int64_t serial)
 {
     int64_t at = journal->segment_count;
-    if (at == journal->segment_room) {
-        int64_t room = journal->segment_room ? 2 * journal->segment_room : 64;
-        segment_state *moved = realloc(journal->segments, (size_t)room * sizeof *moved);
-        if (!moved)
-            return NULL;
-        journal->segments = moved;
-        journal->segment_room = room;
-    }
+    if (!ROOM_FOR(journal->segments, journal->segment_room, at + 1))
+        return NULL;
     for (; at > 0 && journal->segments[at - 1].serial > serial; at--)
         journal->segments[at] = journal->segments[at - 1];
     journal->segment_count++;

@@ -155,7 +155,6 @@ void spares_claim(store *of)
         of->spare_count++;
 }
 
-/* On a full disk: what the dead have left, or the reserve. */
 int64_t spare_find(store *of, reserve_use opens, spare *found)
 {
     bool is_begun = of->serial > 0;
@@ -177,7 +176,6 @@ int64_t spare_find(store *of, reserve_use opens, spare *found)
 
 /* --- segments --------------------------------------------------------------------------------- */
 
-/* Its header, and then its name: what has the name of a segment is one. */
 int64_t spare_become(store *of, const spare *from, int64_t serial, written *made)
 {
     static const char zeros[sizeof(journal_header)];

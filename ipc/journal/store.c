@@ -30,14 +30,8 @@
 
 static bool serials_push(serials *to, int64_t serial)
 {
-    if (to->count == to->room) {
-        int64_t room = to->room ? 2 * to->room : 64;
-        int64_t *moved = realloc(to->all, (size_t)room * sizeof *moved);
-        if (!moved)
-            return false;
-        to->all = moved;
-        to->room = room;
-    }
+    if (!ROOM_FOR(to->all, to->room, to->count + 1))
+        return false;
     to->all[to->count++] = serial;
     return true;
 }

@@ -15,7 +15,6 @@
 #include "vhost/vhost.h"
 
 #define SLICE_NS 100000000 /* after so long without news, what the dead have left is repaired */
-#define ROOM_FIRST 16
 
 typedef struct order {
     bool wanted; /* else nobody waits for it any more */
@@ -45,20 +44,6 @@ struct sb_sleeper {
     int64_t waiting, waits_room, tickets_room;
 };
 
-/* Room for so many; false: there is no memory. */
-static bool has_room(void **array, int64_t *room, int64_t count, size_t size)
-{
-    if (count <= *room)
-        return true;
-    int64_t more = count < ROOM_FIRST ? ROOM_FIRST : 2 * count;
-    void *moved = realloc(*array, more * size);
-    if (!moved)
-        return false;
-    *array = moved;
-    *room = more;
-    return true;
-}
-
 static void nudge(sb_sleeper *sleeper)
 {
     atomic_fetch_add(&sleeper->control, 1);
@@ -77,8 +62,8 @@ static void drop(sb_sleeper *sleeper, int64_t at)
 static bool begin(sb_sleeper *sleeper, const order *given)
 {
     int64_t count = sleeper->waiting + 1;
-    if (!has_room((void **)&sleeper->tickets, &sleeper->tickets_room, count, sizeof(int64_t)) ||
-        !has_room((void **)&sleeper->waits, &sleeper->waits_room, count, sizeof(sb_wait)))
+    if (!ROOM_FOR(sleeper->tickets, sleeper->tickets_room, count) ||
+        !ROOM_FOR(sleeper->waits, sleeper->waits_room, count))
         return false;
     sleeper->tickets[count - 1] = given->ticket;
     sleeper->waits[count - 1] = given->wait;
@@ -88,8 +73,7 @@ static bool begin(sb_sleeper *sleeper, const order *given)
 
 static bool has_rung_room(sb_sleeper *sleeper, int64_t more)
 {
-    return has_room((void **)&sleeper->rung, &sleeper->rung_room, sleeper->rung_count + more,
-                    sizeof(int64_t));
+    return ROOM_FOR(sleeper->rung, sleeper->rung_room, sleeper->rung_count + more);
 }
 
 /* A wake-up may have come for it meanwhile, also one that was told already: it goes to others, if
@@ -196,7 +180,7 @@ static int64_t give(sb_sleeper *sleeper, order given)
 {
     pthread_mutex_lock(&sleeper->mutex);
     orders *to = &sleeper->given;
-    bool fits = has_room((void **)&to->all, &to->room, to->count + 1, sizeof(order));
+    bool fits = ROOM_FOR(to->all, to->room, to->count + 1);
     if (fits)
         to->all[to->count++] = given;
     pthread_mutex_unlock(&sleeper->mutex);

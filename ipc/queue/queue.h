@@ -92,6 +92,4 @@ bool inherited_has(sb_queue *queue, const void *id, int64_t length);
 /* The last number that a producer of this name has published there; 0: none. */
 int64_t inherited_number(sb_queue *queue, const void *name, int64_t length);
 
-/* --- loan.c ----------------------------------------------------------------------------------- */
-
 #endif

@@ -19,13 +19,6 @@ static int64_t returned(const sb_queue *queue)
            setting(queue, L_RING_CHANGES_AT);
 }
 
-static bool is_wanted(const sb_selection *wanted, const sb_message *message)
-{
-    sb_subject subject;
-    return sb_subject_of(message, &subject) == SB_OK &&
-           sb_selector_matches(wanted->program, wanted->bytes, &subject);
-}
-
 /* What is above the highest level of the queue counts as that. */
 static int64_t level_of(const sb_message *message, int64_t levels)
 {
@@ -43,7 +36,7 @@ static int64_t find_in_groups(sb_port *port, sb_selection *wanted, sb_message *f
         position = wanted->position;
     while ((code = sb_port_look(port, position, &message)) != SB_EMPTY) {
         /* what somebody else has in hand may hold up others of its group */
-        bool passed = code == SB_OK && !is_wanted(wanted, &message);
+        bool passed = code == SB_OK && !sb_is_selected(&message, wanted);
         int64_t may = passed ? L_NOT_OURS : sb_port_may_take(port, position);
         if (may == L_OURS && code == SB_OK) {
             *found = message;
@@ -80,8 +73,7 @@ static int64_t find(sb_queue *queue, sb_port *port, sb_selection *wanted, sb_mes
     int64_t position = levels || wanted->position < head ? head : wanted->position, best = -1;
     sb_message message;
     for (; (code = sb_port_look(port, position, &message)) != SB_EMPTY; position++) {
-        if (code != SB_OK || sb_is_aside(message.word) ||
-            !is_wanted(wanted, &message))
+        if (code != SB_OK || sb_is_aside(message.word) || !sb_is_selected(&message, wanted))
             continue;
         int64_t level = levels ? level_of(&message, levels) : 0;
         if (level <= best)

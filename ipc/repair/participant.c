@@ -101,7 +101,6 @@ int64_t repair_owner(sb_connection *connection, int64_t dead)
     return finished == SB_UNFINISHED && repaired >= 0 ? finished : repaired;
 }
 
-/* What it left is repaired: its id is free, and people can read what happened. */
 void note_death(sb_connection *connection, int64_t id)
 {
     char *entry = participant_entry(connection, id);

@@ -127,14 +127,9 @@ static void note_left(sb_queue *queue)
         int64_t word = slot_word(queue, position);
         if (!is_in_our_hand(queue, position, word))
             continue;
-        if (queue->left_count == room) {
-            room = room ? 2 * room : 16;
-            left_message *moved = realloc(queue->left, (size_t)room * sizeof *moved);
-            if (!moved) {
-                queue->left_count = -1; /* until the handle is closed, then */
-                return;
-            }
-            queue->left = moved;
+        if (!ROOM_FOR(queue->left, room, queue->left_count + 1)) {
+            queue->left_count = -1; /* until the handle is closed, then */
+            return;
         }
         queue->left[queue->left_count++] = (left_message){position, word};
     }

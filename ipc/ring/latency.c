@@ -187,7 +187,6 @@ static int64_t numbers_of(sb_connection *connection, int64_t reference, int64_t 
     return read ? SB_OK : fail(SB_TRUNCATED, "%s was cut short", path);
 }
 
-/* Its ring is about to go: the number of its histograms is in there. */
 void latency_remove(sb_connection *connection, int64_t reference)
 {
     char path[NAME_ROOM];
@@ -267,9 +266,7 @@ int64_t sb_latency(sb_queue *queue, int64_t records, int64_t lowest_ns, int64_t 
         return fail(SB_INVALID, "one message in 1, 2, 4 ... %lld is recorded, not one in %lld",
                     (long long)ONE_IN_MAX, (long long)one_in);
     const sb_histograms asked = {.lowest = lowest_ns, .highest = highest_ns, .digits = digits};
-    int64_t code = change_code(queue->connection);
-    if (code == SB_OK)
-        code = connection_lock(queue->connection);
+    int64_t code = change_begin(queue->connection, NULL, NULL);
     if (code != SB_OK)
         return code;
     if (queue_is_usable(queue, &code)) {

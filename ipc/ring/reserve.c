@@ -5,7 +5,6 @@
 #include "base/base.h"
 #include "ring/ring.h"
 
-/* What a chunk has beyond its header, with its expiry there already; NULL if that is nothing. */
 const int64_t *message_extension(const sb_queue *queue, const sb_outgoing *message,
                                int64_t extension[4])
 {

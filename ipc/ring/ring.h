@@ -75,11 +75,6 @@ static inline void spinning_tell(const sb_connection *connection, spinning *how,
 #define LANES 64
 enum { IDLE, IN, ON_LOAN, SHUT }; /* what a lane is */
 
-/* --- setting.c -------------------------------------------------------------------------------- */
-
-/* A setting of the queue: the word at this offset of its ring. */
-int64_t setting(const sb_queue *queue, int64_t at);
-
 /* --- read_only.c ------------------------------------------------------------------------------ */
 
 /* SB_OK; SB_READ_ONLY: it follows a queue of another broker, and only its applier changes it. */
@@ -164,6 +159,11 @@ struct sb_queue {
     _Atomic int64_t lanes_made;
     lane *_Atomic lanes[LANES + 1]; /* the last one: lane_to_deal */
 };
+/* A setting of the queue: the word at this offset of its ring. */
+static inline int64_t setting(const sb_queue *queue, int64_t at)
+{
+    return word_load(queue->ring.memory, at);
+}
 /* An idle lane for this thread, or a code in *code and NULL. */
 lane *lane_search(sb_queue *queue, int64_t *code);
 /* The same for a thread that is in another lane, holds commit_mutex, or is the mover: if we were

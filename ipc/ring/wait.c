@@ -5,8 +5,6 @@
 #include "base/base.h"
 #include "ring/ring.h"
 
-/* Wait in a lane: SB_OK to try again, or what to answer.  Between two sleeps the waiter repairs
- * what the dead have left: one of them may hold what it waits for. */
 static int64_t wait_on(sb_queue *queue, sb_port *port, wait_for kernel, int64_t deadline,
                        bool in_slices)
 {

@@ -115,9 +115,6 @@ int64_t sb_sink_skip(sb_sink *sink, int64_t number, int64_t position);
 /* The queue with the marks of streams in exchanges.  A message that is published there by a
  * transaction is confirmed when the marks of all queues are, as they stood before. */
 int64_t sb_sink_marks(sb_connection *connection, sb_queue **opened);
-/* The same as a transaction: all of them or, with another code than SB_OK, none. */
-int64_t sb_sink_commit(sb_sink *sink, const void *records, int64_t bytes, int64_t later,
-                       int64_t *answers, int64_t timeout_ns, sb_poured *told);
 /* The next who pours the stream goes on.  `forgets`: nobody will, it is forgotten at once.  Before
  * sb_connection_free. */
 void sb_sink_close(sb_sink *sink, int64_t forgets);

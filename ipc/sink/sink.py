@@ -173,21 +173,14 @@ class Sink(Closable):
         """
         if doubts:
             records = bytearray(records)
-            buffer = ffi.from_buffer(records)
-            self._check(lib.sb_records_doubt(buffer, len(buffer)), "pouring")
-        return self._pour(lib.sb_sink_pour, records, later, timeout)
-
-    def commit(self, records: Any, *, later: int = 0, timeout: float | None = 0) -> Poured:
-        """The same as a transaction: all of them, or, if there is no room, none."""
-        return self._pour(lib.sb_sink_commit, records, later, timeout)
-
-    def _pour(self, pour: Any, records: Any, later: int, timeout: float | None) -> Poured:
         buffer = ffi.from_buffer(records)
+        if doubts:
+            self._check(lib.sb_records_doubt(buffer, len(buffer)), "pouring")
         most = len(buffer) // RECORD_HEAD_BYTES + 1
         if len(self._answers) < most:
             self._answers = ffi.new("int64_t[]", most)
         told = self._told
-        code = pour(
+        code = lib.sb_sink_pour(
             self._sink, buffer, len(buffer), later, self._answers,
             nanoseconds(timeout) if timeout != 0 else 0, told,
         )  # fmt: skip

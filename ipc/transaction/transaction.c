@@ -99,14 +99,8 @@ static int64_t make_room(sb_transaction *transaction, sb_queue *queue)
         return fail(SB_TOO_MANY, "a transaction has at most %d operations, one for each queue that "
                     "a message goes to: commit it, and begin another",
                     (int)L_TRANSACTION_OPERATIONS);
-    if (transaction->count < transaction->room)
-        return SB_OK;
-    int64_t room = transaction->room ? 2 * transaction->room : 16;
-    operation *moved = realloc(transaction->operations, (size_t)room * sizeof *moved);
-    if (!moved)
+    if (!ROOM_FOR(transaction->operations, transaction->room, transaction->count + 1))
         return fail_system("memory for a transaction");
-    transaction->operations = moved;
-    transaction->room = room;
     return SB_OK;
 }
 

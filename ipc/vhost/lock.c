@@ -117,15 +117,10 @@ int64_t change_code(sb_connection *connection)
     return usable_code(connection);
 }
 
-int64_t with_catalog_lock(sb_connection *connection, const sb_binding *asked,
-                         int64_t (*change)(sb_connection *, const sb_binding *))
+int64_t change_begin(sb_connection *connection, const char *kind, const char *name)
 {
     int64_t code = change_code(connection);
-    if (code == SB_OK)
-        code = connection_lock(connection);
-    if (code != SB_OK)
-        return code;
-    code = change(connection, asked);
-    connection_unlock(connection);
-    return code;
+    if (code == SB_OK && kind)
+        code = name_check(kind, name);
+    return code == SB_OK ? connection_lock(connection) : code;
 }

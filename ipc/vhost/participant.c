@@ -70,7 +70,6 @@ int64_t pid_namespace(void)
     return stat("/proc/self/ns/pid", &status) == 0 ? (int64_t)status.st_ino : 0;
 }
 
-/* When a process started, in ticks since the boot; 0 if there is none that runs. */
 int64_t start_of(int64_t pid)
 {
     char path[64], text[1024];
@@ -272,7 +271,6 @@ bool participant_used(sb_connection *connection, int64_t reference)
     return false;
 }
 
-/* The queue that has the row, or was the last that had it. */
 int64_t row_last_reference(sb_connection *connection, int64_t row)
 {
     int64_t live = sb_row_reference(connection->catalog.memory, L_QUEUES, row);

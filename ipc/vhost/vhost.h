@@ -158,9 +158,9 @@ int64_t catalog_lock(sb_connection *connection);
 void catalog_unlock(sb_connection *connection);
 /* Text of 1 to 255 bytes that may be a name. */
 int64_t name_check(const char *kind, const char *name);
-/* Change the catalog under its lock, if that may be. */
-int64_t with_catalog_lock(sb_connection *connection, const sb_binding *asked,
-                          int64_t (*change)(sb_connection *, const sb_binding *));
+/* To change the catalog: all of change_code, name_check (unless `kind` is NULL) and
+ * connection_lock. */
+int64_t change_begin(sb_connection *connection, const char *kind, const char *name);
 
 /* --- row.c ------------------------------------------------------------------------------------ */
 

@@ -27,7 +27,6 @@ ONCE: Final = (
     "an origin is free after a good end",
     "what is rejected is set aside at its source",
     "an origin that was forgotten",
-    "committed sets enter as one",
     "a target that starts late",
     "a message that expires while it waits",
     "the far end crashes",
@@ -148,7 +147,6 @@ SHOWN: Final[dict[str, tuple[str, ...]]] = {
     "once: an origin that was forgotten": (
         FLOW + "an_origin_that_was_forgotten_is_a_line_and_flags_what_is_in_doubt",
     ),
-    "once: committed sets enter as one": (SINK + "_routed.py::test_a_set_is_all_or_nothing",),
     "once: a target that starts late": (OWNED + "a_queue_that_is_not_there_yet",),
     "once: a message that expires while it waits": (
         LINK + "a_message_that_expires_while_it_waits_never_travels",

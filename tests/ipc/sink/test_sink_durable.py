@@ -116,23 +116,6 @@ def test_a_refused_record_is_known_too(vhost: str, tmp_path: Path) -> None:
         assert position(broker, "q") == 7
 
 
-def test_a_set_enters_as_one(vhost: str, tmp_path: Path) -> None:
-    with shmbroker.connect(f"shm://{vhost}") as broker, journaling(vhost, tmp_path):
-        red, blue = (broker.declare_queue(each, slots=64, durable=True) for each in ("r", "b"))
-        with Sink(broker, ORIGIN) as sink:
-            sink.to_queue(red, 1)
-            sink.to_queue(blue, 2)
-            told = sink.commit(
-                b"".join(record(each, chunk(b"%d" % each), queue=1 + each % 2) for each in range(9))
-            )
-            assert (told.code, told.appended) == (0, 9)
-        blue.publish(b"behind", timeout=PATIENCE)
-        red.publish(b"behind", timeout=PATIENCE)
-    with after_the_host_died(vhost, tmp_path, 2) as broker:
-        assert (position(broker, "r"), position(broker, "b")) == (9, 8)
-        assert taken(broker.queue("r"))[:5] == [b"0", b"2", b"4", b"6", b"8"]
-
-
 @pytest.mark.parametrize("deaths", range(3))
 def test_the_broker_and_then_the_host_die(vhost: str, tmp_path: Path, deaths: int) -> None:
     """What another journaler took over is known as far as it is on disk."""

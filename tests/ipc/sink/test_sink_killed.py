@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -31,10 +31,7 @@ COUNT = 4096
 """Records in the buffer that is poured again and again, at higher positions."""
 PATIENCE = 60.0
 KEYS = 50
-SET = 8
 EXCHANGE = "prices"
-OTHER = "other"
-Pour = Callable[[str, str, int], int]
 
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -67,33 +64,16 @@ def pour_on(url: str, target: str, begun: int) -> int:
         return 0
 
 
-def commit_on(url: str, target: str, begun: int) -> int:
-    """The same in sets of records that enter together, into two queues."""
-    with shmbroker.connect(url, name="pourer") as broker, Sink(broker, ORIGIN) as sink:
-        position = sink.to_queue(broker.queue(target), 0)
-        other = sink.to_queue(broker.queue(OTHER), 1)
-        os.write(begun, b"!")
-        at = max(0, min(position, other) - 1) // SET * SET  # one that is there already
-        while True:
-            several = range(at, at + SET)
-            poured = b"".join(
-                record(each, chunk(each.to_bytes(8, "little")), queue=each % 2) for each in several
-            )
-            at += SET if not sink.commit(poured, timeout=PATIENCE).is_full else 0
-
-
 class Pourers:
-    def __init__(
-        self, url: str, target: str, errors: Path, seed: int, pour: Pour = pour_on
-    ) -> None:
-        self._url, self._target, self._errors, self._pour = url, target, errors, pour
+    def __init__(self, url: str, target: str, errors: Path, seed: int) -> None:
+        self._url, self._target, self._errors = url, target, errors
         self._random = Random(seed)
 
     def __iter__(self) -> Iterator[None]:
         """One after the other, each killed before the next begins."""
         for _ in range(KILLS):
             begun, say = os.pipe()
-            process = Process(partial(self._pour, self._url, self._target, say), self._errors)
+            process = Process(partial(pour_on, self._url, self._target, say), self._errors)
             os.close(say)
             try:
                 assert os.read(begun, 1), process.errors.read_text()
@@ -175,21 +155,6 @@ def test_through_a_topic_exchange(broker: Broker, url: str, tmp_path: Path) -> N
         last = got[name][-1] if got[name] else -1
         assert got[name] == [each for each in range(last + 1) if is_wanted(each % KEYS)], name
         assert all(each <= last for each in range(end) if is_wanted(each % KEYS)), name
-
-
-def test_sets_that_enter_together(broker: Broker, url: str, tmp_path: Path) -> None:
-    """None of them is there in part."""
-    queues = [broker.declare_queue(name, slots=256) for name in ("q", OTHER)]
-    got: list[list[int]] = [[], []]
-    for _ in Pourers(url, "q", tmp_path / "errors", seed=4, pour=commit_on):
-        for queue, into in zip(queues, got, strict=True):
-            take_all(queue, into)
-    broker.repair()
-    for queue, into in zip(queues, got, strict=True):
-        take_all(queue, into)
-    end = got[1][-1] + 1
-    assert end % SET == 0
-    assert got == [list(range(0, end, 2)), list(range(1, end, 2))]
 
 
 def test_who_goes_on_waits_until_a_repair_is_done(

@@ -61,14 +61,13 @@ def test_what_went_to_pages_is_known_after_the_host_died(host: Host) -> None:
         assert position(broker) == MANY + 500
 
 
-def test_a_set_goes_to_the_inbox(host: Host) -> None:
+def test_several_at_once_go_to_the_inbox(host: Host) -> None:
     with host.up() as broker, Sink(broker, ORIGIN) as sink:
         queue = declare(broker)
         sink.to_queue(queue)
         for first in range(0, 400, 40):
             bodies = [number.to_bytes(8, "little") for number in range(first, first + 40)]
-            together = sink.commit if first % 80 else sink.pour
-            told = together(stream(bodies, first), timeout=PATIENCE)
+            told = sink.pour(stream(bodies, first), timeout=PATIENCE)
             assert (told.code, told.appended) == (0, 40)
         assert sink.pour(stream([b"x"], 399)).seen == 1
         assert sink.pour(stream([(400).to_bytes(8, "little")], 400)).answers[0] & IN_INBOX

@@ -1,12 +1,11 @@
-"""Pouring through an exchange, and sets of records that enter together."""
+"""Pouring through an exchange."""
 
 from __future__ import annotations
 
 import pytest
 
-from shmbroker import Broker, Empty, Queue, QueueFull
+from shmbroker import Broker, Empty, Queue
 from shmbroker.core.codes import DUPLICATE, FULL, INVALID
-from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.exchange.own_binding import OwnBinding, bind_own
 from shmbroker.ipc.follower.follower import Follower
 from shmbroker.ipc.sink.sink import Sink
@@ -57,14 +56,12 @@ def test_each_queue_of_the_route_has_it_once(broker: Broker, queues: dict[str, Q
     assert taken(queues["all"]) == [0, 1, 4, 5, 8, 9]
 
 
-def test_properties_that_are_no_map_are_refused_by_an_exchange_and_in_a_set(
+def test_properties_that_are_no_map_are_refused_by_an_exchange(
     broker: Broker, queues: dict[str, Queue]
 ) -> None:
     bad = record(0, chunk(b"0", b"eu.x", properties=b"\x81\xa1a\xd9\xff"))
     with Sink(broker, ORIGIN) as sink:
         sink.to_exchange(broker.exchange("prices"))
-        with pytest.raises(InvalidArgument):
-            sink.commit(bad)
         assert sink.pour(bad + record(1, chunk(b"1", b"eu.y"))).answers == [INVALID, 1]
     assert taken(queues["eu"]) == [1]
     assert taken(queues["all"]) == []
@@ -152,53 +149,8 @@ def test_settings_by_pattern_leave_the_marks_alone(broker: Broker) -> None:
         assert sink.to_exchange(broker.exchange("prices")) == 0
 
 
-def test_a_set_is_all_or_nothing(broker: Broker) -> None:
-    red, blue = broker.declare_queue("red", slots=64), broker.declare_queue("blue", slots=4)
-    with Sink(broker, ORIGIN) as sink:
-        sink.to_queue(red, 1)
-        sink.to_queue(blue, 2)
-        whole = b"".join(record(each, chunk(b"%d" % each), queue=1 + each % 2) for each in range(8))
-        blue.publish(b"77")
-        assert sink.commit(whole).code == FULL
-        assert (taken(red), taken(blue)) == ([], [77])
-        told = sink.commit(whole)
-        assert (told.code, told.appended, told.seen) == (0, 8, 0)
-        assert sink.commit(whole).seen == 8
-        assert (sink.position(1), sink.position(2)) == (7, 8)
-        with pytest.raises(InvalidArgument, match="contradicts itself"):
-            sink.commit(record(8, chunk(b"9"), queue=1) + record(10, b"broken", queue=1))
-    assert (taken(red), taken(blue)) == ([0, 2, 4, 6], [1, 3, 5, 7])
-
-
-def test_a_set_through_an_exchange(broker: Broker, queues: dict[str, Queue]) -> None:
-    with Sink(broker, ORIGIN) as sink:
-        sink.to_exchange(broker.exchange("prices"))
-        assert sink.commit(numbered(0, 4, ("eu.x", "nobody"))).answers == [2, 0, 2, 0]
-        assert sink.commit(numbered(2, 6, ("eu.x", "nobody"))).seen == 2
-        assert sink.position() == 6
-    assert taken(queues["eu"]) == taken(queues["all"]) == [0, 2, 4]
-
-
-def test_after_a_set_others_publish_as_before(broker: Broker) -> None:
-    """The lane that published for the stream numbers nothing any more."""
-    queue = broker.declare_queue("q", slots=4)
-    with Sink(broker, ORIGIN) as sink:
-        sink.to_queue(queue)
-        for each in range(0, 200, 2):
-            sink.commit(record(each, chunk(b"%d" % each)))
-            sink.pour(record(each + 1, chunk(b"%d" % (each + 1))))
-            queue.publish(b"%d" % each)
-            assert taken(queue) == [each, each + 1, each]
-        assert sink.position() == 200
-    for _ in range(4):
-        queue.publish(b"")
-    with pytest.raises(QueueFull):
-        queue.publish(b"", timeout=0)
-
-
-@pytest.mark.parametrize("together", [False, True])
 def test_towards_another_node_it_goes_once_with_each_target(
-    broker: Broker, queues: dict[str, Queue], together: bool
+    broker: Broker, queues: dict[str, Queue]
 ) -> None:
     """As what programs at other hosts and bridges bring; at that node it arrives."""
     way = broker.declare_queue("$sf.c.n", slots=64)
@@ -208,7 +160,7 @@ def test_towards_another_node_it_goes_once_with_each_target(
     for _ in range(2):
         with Sink(broker, ORIGIN) as sink:
             sink.to_exchange(broker.exchange("prices"))
-            (sink.commit if together else sink.pour)(records)
+            sink.pour(records)
             assert sink.position() == 4
     assert way.statistics().depth == 4
     assert taken(queues["eu"]) == [0, 2]
