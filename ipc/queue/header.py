@@ -311,7 +311,7 @@ int64_t sb_node_end(sb_connection *connection, char *end);
 int64_t sb_node_is_of(sb_connection *connection, const char *name);
 /* Where the first message is that a selector matches and that nobody has; SB_EMPTY.  Whatever its
  * group, also in a paused queue: this is not for a consumer. */
-int64_t sb_find_selected(sb_queue *queue, const sb_selection *wanted);
+int64_t sb_find_selected(sb_queue *queue, sb_selection *wanted);
 /* The same, take the message at this position: SB_GONE, it is done with already; SB_REVOKED,
  * somebody else has it. */
 int64_t sb_take_at(sb_queue *queue, int64_t position, sb_message *message);

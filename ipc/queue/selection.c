@@ -137,7 +137,7 @@ int64_t sb_selects(sb_queue *queue, sb_selection *wanted)
     return SB_OK;
 }
 
-int64_t sb_find_selected(sb_queue *queue, const sb_selection *wanted)
+int64_t sb_find_selected(sb_queue *queue, sb_selection *wanted)
 {
     sb_message message;
     int64_t code, position = setting(queue, L_RING_HEAD_AT) & L_POSITION_MASK;
@@ -145,7 +145,7 @@ int64_t sb_find_selected(sb_queue *queue, const sb_selection *wanted)
     if (!in)
         return code;
     while ((code = sb_port_look(&in->port, position, &message)) != SB_EMPTY &&
-           (code != SB_OK || sb_is_aside(message.word) || !is_wanted(wanted, &message)))
+           (code != SB_OK || sb_is_aside(message.word) || !sb_is_selected(&message, wanted)))
         position++;
     lane_leave(in);
     return queue->non_destructive ? nothing_taken(queue) : code == SB_OK ? position : code;
