@@ -362,16 +362,30 @@ def critical_queues(broker: Broker) -> dict[str, str]:
 
 
 def queue_named(broker: Broker, name: str) -> Queue:
-    from shmbroker.ipc.base.errors import NotFound
-
     def known() -> list[str]:
         return [queue.name for queue in broker.queues()]
 
     far = _far(click.get_current_context())
     with suggesting("queue", name, known, f"shmbroker queue declare {name}"):
-        if far.url and far.observes and name not in known():  # opening it might make it
-            raise NotFound(name)
+        if far.url and far.observes:
+            look_for(broker, name)
         return broker.queue(name)
+
+
+def look_for(broker: Any, name: str) -> None:
+    """NotFound: who opens a queue over a link might make it."""
+    from shmbroker.ipc.base.errors import NotFound
+    from shmbroker.netbridge.client.broker import Broker as Far
+    from shmbroker.netbridge.client.near import handles
+    from shmbroker.netbridge.client.waiting import finished
+    from shmbroker.netbridge.wire.words import Verb
+
+    [here] = handles((broker,))
+    if isinstance(here, Far):
+        doing = f"looking at queue {name!r}"
+        finished(here._ask(Verb.LOOK, doing, queue=name, at="published"))
+    elif not here._catalog.has_queue(name):
+        raise NotFound(name)
 
 
 def exchange_named(broker: Broker, name: str) -> Exchange:

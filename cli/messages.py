@@ -246,7 +246,7 @@ def move(
 def refuse_what_stays(queue: Queue, *, is_short: bool) -> None:
     """What is scheduled, in the hands of consumers, or in page files and not in memory yet."""
     left = queue.statistics()
-    if left.scheduled or (is_short and left.depth):
+    if left.scheduled or left.taken or left.paged or (is_short and left.depth):
         why = "; it is paused" if left.is_paused else ""
         raise click.ClickException(f"queue {queue.name!r} still has {contents(left)}{why}")
 

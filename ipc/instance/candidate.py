@@ -168,14 +168,15 @@ class Candidate(Loop):
         config, node = self.config, self.store.node
         self._in_background(
             lambda: promotion.refusal(config, former.epoch + 1, node, former.instance),
-            partial(self._answered, self.promotions),
+            partial(self._answered, self.promotions, former.epoch),
         )
 
-    def _answered(self, number: int, refusal: str | None) -> None:
-        """`number`: that of the promotion for which the command was run."""
-        if self.machine.state != State.PROMOTING or number != self.promotions:
-            return  # the lease was lost meanwhile
+    def _answered(self, number: int, about: int, refusal: str | None) -> None:
+        """`number`: that of the promotion for which the command was run; `about`: whose epoch."""
         found = self.lock.record()
+        is_asked = (number, about) == (self.promotions, found.epoch)
+        if self.machine.state != State.PROMOTING or not is_asked:
+            return  # the lease was lost meanwhile
         goes_on = refusal is None or self.config.on_promote_failure == "continue"
         if refusal:
             self.log.write("on-promote failed" if goes_on else "on-promote refused", why=refusal)

@@ -140,10 +140,11 @@ int64_t sb_selects(sb_queue *queue, sb_selection *wanted)
 int64_t sb_find_selected(sb_queue *queue, sb_selection *wanted)
 {
     sb_message message;
-    int64_t code, position = setting(queue, L_RING_HEAD_AT) & L_POSITION_MASK;
+    int64_t code;
     lane *in = lane_enter(queue, &code);
     if (!in)
         return code;
+    int64_t position = setting(queue, L_RING_HEAD_AT) & L_POSITION_MASK;
     while ((code = sb_port_look(&in->port, position, &message)) != SB_EMPTY &&
            (code != SB_OK || sb_is_aside(message.word) || !sb_is_selected(&message, wanted)))
         position++;

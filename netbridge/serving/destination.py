@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -23,6 +24,7 @@ from shmbroker.ipc.exchange.publication import Publication
 from shmbroker.ipc.journal.stored import stored
 from shmbroker.ipc.message.confirm import level_name
 from shmbroker.ipc.message.copied import CopiedMessage
+from shmbroker.ipc.message.properties import Packed
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.sink.sink import ORIGIN_BYTES, Poured, Sink
 from shmbroker.netbridge.carrier.reached import everything_in, is_durable, serving
@@ -37,9 +39,14 @@ def origin_of(session: bytes, producer: int) -> bytes:
 
 
 def messages_of(records: Body) -> Iterator[CopiedMessage]:
+    """InvalidArgument: one of them is no message."""
     for each in stored(memoryview(records)):
         length = int.from_bytes(each.body[:8], "little") >> SHAPE_BODY_SHIFT
-        yield CopiedMessage.of(each.position, 0, length, each.body)
+        try:
+            message = CopiedMessage.of(each.position, 0, length, each.body)
+        except struct.error as error:
+            raise InvalidArgument(f"a record is no message: {error}") from error
+        yield message
 
 
 class Destination(Protocol):
@@ -172,8 +179,11 @@ class ToExchange(_Stream):
     def confirming(self, level: int, records: Body) -> list[Queue]:
         names = set[str]()
         for each in messages_of(records) if level != CONFIRM_EFFECTIVE else ():
-            key, properties = each.key or "", dict(each.read())
-            route = Publication(self._exchange, b"", key=key, properties=properties).routed()
+            # as they came: it is published, whether they can be read or not
+            properties = Packed(each.unreadable) if each.unreadable else each.properties
+            route = Publication(
+                self._exchange, b"", key=each.key or "", properties=properties
+            ).routed()
             names |= {ffi.string(lib.sb_queue_name(queue)).decode() for queue in route}
         queues = []
         for name in sorted(names):

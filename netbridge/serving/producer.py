@@ -55,7 +55,9 @@ class Publish:
     done: int = 0
     """Messages of it that were dealt with."""
     position: int = -1
-    """Of the last one; through an exchange, how many queues have it, or have confirmed it."""
+    """Of the last one; through an exchange, how many queues have it."""
+    confirming: int = 0
+    """Through an exchange: how many of them are to confirm it."""
     passed_over: bool = False
     alarm: Alarm | None = None
 
@@ -233,12 +235,14 @@ class Producer:
         if publish.alarm is not None:
             publish.alarm.cancel()
         level = LEVEL_NUMBERS[publish.command.demand]
-        queues = [] if level == CONFIRM_SHM else self._to.confirming(level, publish.command.body)
+        nobody_has_it = self._to.tells_how_many and publish.position == 0
+        asks = level != CONFIRM_SHM and not nobody_has_it
+        queues = self._to.confirming(level, publish.command.body) if asks else []
         if not queues:
             self._answer(publish, CONFIRM_SHM)
             return
-        if self._to.tells_how_many and publish.position >= 0:
-            publish.position = len(queues)
+        if self._to.tells_how_many:
+            publish.confirming = len(queues)
         alarms = self._served.service.alarms
         answer = partial(self._answer, publish)
         told = in_time(alarms, publish.until, answer, self._served.session_is_over)
@@ -252,7 +256,8 @@ class Producer:
             return
         seen = PASSED_OVER if publish.passed_over else SEEN
         code = OK if publish.position >= 0 else seen
-        self._served.done(command, code, max(0, publish.position), LEVEL_WORDS[level])
+        value = publish.confirming or max(0, publish.position)
+        self._served.done(command, code, value, LEVEL_WORDS[level])
 
     def leave(self) -> None:
         """Its program has left it, to delete what it publishes to: what waits for room is told."""

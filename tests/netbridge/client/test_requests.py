@@ -26,6 +26,10 @@ def test_a_request_that_nobody_answers_is_taken_back(api: Api) -> None:
         message = await it(queue.get(timeout=60))
         assert not await it(error.value.take_back()), "somebody has it"
         await it(message.ack())
+        with pytest.raises(NoReply) as error:
+            await it(queue.request(b"?", timeout=0.01))
+        await it(broker.delete_queue("q", force=True))
+        assert not await it(error.value.take_back())
 
     api.run(program)
 

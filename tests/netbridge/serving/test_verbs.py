@@ -27,9 +27,9 @@ from shmbroker.ipc.message.properties import unpack
 from shmbroker.ipc.request.request import CORRELATION, REPLY_TO
 from shmbroker.netbridge.remote.body import PASSED_OVER, asked
 from shmbroker.netbridge.remote.outcome import Outcome
-from shmbroker.netbridge.wire.words import Role, Verb
+from shmbroker.netbridge.wire.words import Demand, Role, Verb
 from tests.support.program import Program, answered, bodies, ok, publish
-from tests.support.records import stream
+from tests.support.records import record, stream
 from tests.support.serving import Site
 
 
@@ -287,6 +287,19 @@ def test_properties_that_are_no_map_are_refused(at: Site, to: str) -> None:
     with pytest.raises(InvalidArgument, match="properties are a MessagePack map"):
         ok(program.call(Verb.PUBLISH, **bad))
     assert len(queue) == 0
+
+
+def test_a_number_that_is_known_with_a_record_that_is_no_message_is_refused(at: Site) -> None:
+    at.broker.declare_exchange("all", "fanout")
+    at.broker.declare_queue("all", durable=True)
+    at.broker.bind("all", "all")
+    program = at.program()
+    known = publish(program.producer(exchange="all"), b"first") | {"value": 1}
+    ok(program.call(Verb.PUBLISH, **known))
+    short = known | {"body": record(0, bytes(8)), "demand": Demand.DISK}
+    with pytest.raises(InvalidArgument, match="no message"):
+        ok(program.call(Verb.PUBLISH, **short))
+    assert answered(program.ask(Verb.DECLARE, queue="all", opens=True))["durable"]
 
 
 def test_a_message_id_counts_once(at: Site) -> None:
