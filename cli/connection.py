@@ -380,10 +380,12 @@ def look_for(broker: Any, name: str) -> None:
     from shmbroker.netbridge.client.waiting import finished
     from shmbroker.netbridge.wire.words import Verb
 
+    async def look() -> None:
+        await here._ask(Verb.LOOK, f"looking at queue {name!r}", queue=name, at="published")
+
     [here] = handles((broker,))
     if isinstance(here, Far):
-        doing = f"looking at queue {name!r}"
-        finished(here._ask(Verb.LOOK, doing, queue=name, at="published"))
+        finished(look())
     elif not here._catalog.has_queue(name):
         raise NotFound(name)
 

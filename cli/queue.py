@@ -10,6 +10,7 @@ import click
 from shmbroker.cli.connection import (
     connected,
     critical_queues,
+    is_over_link,
     observed,
     queue_named,
     vhost_option,
@@ -339,7 +340,9 @@ def resume(name: str, vhost: str) -> None:
 def delete(name: str, force: bool, yes: bool, vhost: str) -> None:
     """Delete a queue and its messages."""
     with connected(vhost) as broker:
-        held = contents(queue_named(broker, name).statistics())
+        queue = queue_named(broker, name)
+        # over a link the broker would have it open for the look
+        held = "its messages" if is_over_link() else contents(queue.statistics())
         confirm(yes, f"delete queue {name!r} with {held}")
         broker.delete_queue(name, force=force)
     say(f"queue {name!r} is deleted with {held}")

@@ -10,7 +10,8 @@ typedef struct sb_journaler sb_journaler;
 /* Get a segment ready, in a thread of its own.  node: 16 bytes, or NULL. */
 int64_t sb_journaler_prepare(const char *folder, int64_t segment_bytes, const void *node,
                              sb_journaler **journaler);
-/* What it writes. */
+/* What it writes, until it is freed; all ends of it are detached before.  While it works, only what
+ * is for any thread may be asked of it: sb_journal_attach, sb_journal_keep, sb_journal_quiet. */
 sb_journal *sb_journaler_journal(sb_journaler *journaler);
 /* Begin a segment with this epoch, in a thread of its own: the start that follows, which has
  * found nothing, waits for it. */

@@ -136,6 +136,8 @@ void sb_journaler_hold(sb_journaler *journaler, int64_t holds)
 {
     standing *of = &journaler->standing;
     pthread_mutex_lock(&of->mutex);
+    if (holds && !of->holds)
+        of->is_held = false; /* what was said of a hold before is not said of this one */
     of->holds = holds != 0;
     pthread_mutex_unlock(&of->mutex);
     wake(journaler);

@@ -15,7 +15,6 @@ from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.message.confirm import Confirm, level_of
 from shmbroker.ipc.message.group import grouped
 from shmbroker.ipc.message.outgoing import id_bytes, outgoing, parts
-from shmbroker.ipc.message.properties import Packed
 from shmbroker.ipc.queue.open_transaction import OPEN, notice
 from shmbroker.ipc.schedule.scheduled import When, schedule
 
@@ -62,7 +61,7 @@ class Publication:
         body: Any,
         *,
         key: str = "",
-        properties: Mapping[str, Any] | Packed | None = None,
+        properties: Mapping[str, Any] | None = None,
         ttl: Seconds | None = None,
         priority: int | None = None,
         message_id: str | bytes | None = None,

@@ -12,7 +12,7 @@ from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.base.timeout import Seconds
 from shmbroker.ipc.message.confirm import Confirm
 from shmbroker.ipc.message.group import grouped
-from shmbroker.ipc.message.properties import Packed, pack
+from shmbroker.ipc.message.properties import pack
 
 SECONDS_MAX = 1e9
 ID_BYTES_MAX = 255
@@ -113,7 +113,7 @@ PartsWithId = tuple[Any, int, bytes, int, bytes, int, int, int, bytes, int]
 def parts(
     body: Any,
     key: str | None = None,
-    properties: Mapping[str, Any] | Packed | None = None,
+    properties: Mapping[str, Any] | None = None,
     ttl: Seconds | None = None,
     priority: int | None = None,
     group: str | None = None,
@@ -131,7 +131,7 @@ def parts(
 def outgoing(
     body: Any,
     key: str | None = None,
-    properties: Mapping[str, Any] | Packed | None = None,
+    properties: Mapping[str, Any] | None = None,
     ttl: Seconds | None = None,
     priority: int | None = None,
     message_id: str | bytes | None = None,

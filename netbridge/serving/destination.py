@@ -180,7 +180,7 @@ class ToExchange(_Stream):
         names = set[str]()
         for each in messages_of(records) if level != CONFIRM_EFFECTIVE else ():
             # as they came: it is published, whether they can be read or not
-            properties = Packed(each.unreadable) if each.unreadable else each.properties
+            properties: Any = Packed(each.unreadable) if each.unreadable else each.properties
             route = Publication(
                 self._exchange, b"", key=each.key or "", properties=properties
             ).routed()

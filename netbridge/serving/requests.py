@@ -155,11 +155,10 @@ class Requests:
 
     def taken_back(self, broker: Broker, command: Command) -> Answer:
         """Of the worker: whether the request was in its queue still, and nobody had it."""
-        replies = self._replies
-        if replies is None:
+        replies, name = self._replies, queue_named(told(command.body))
+        if replies is None or not broker._catalog.has_queue(name):
             return Answer()
-        queue = broker.queue(queue_named(told(command.body)))
-        return Answer(value=int(take_back(queue, replies.name, command.value)))
+        return Answer(value=int(take_back(broker.queue(name), replies.name, command.value)))
 
     def forget(self, served: Served) -> None:
         """Its session is over."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import zmq
@@ -27,7 +28,7 @@ def test_what_comes_back_behind_its_end_moves_no_gate_of_another(vhost: str) -> 
         queue = broker.declare_queue("q")
         queue.publish_many([b"x"] * 3)
         fields = {"queue": "q", "start": "earliest"}
-        watcher = Watcher(cast("Served", None), 1, broker, fields, None)
+        watcher = Watcher(cast("Served", SimpleNamespace(role=Role.CLIENT)), 1, broker, fields, None)
         while watcher._next() is not None:
             pass
         place = the_gate(queue)
