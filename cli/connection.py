@@ -381,7 +381,7 @@ def look_for(broker: Any, name: str) -> None:
     from shmbroker.netbridge.wire.words import Verb
 
     async def look() -> None:
-        await here._ask(Verb.LOOK, f"looking at queue {name!r}", queue=name, at="published")
+        await here._ask(Verb.LOOK, f"looking at queue {name!r}", queue=name, at="explain")
 
     [here] = handles((broker,))
     if isinstance(here, Far):

@@ -392,8 +392,11 @@ def test_a_viewer_only_looks(at: Site) -> None:
     queue.publish(b"there")
     program = at.program(Role.VIEWER)
     assert bodies(program.ask(Verb.BROWSE, queue="q").body) == [b"there"]
-    program.consumer(4, queue="q", looks=True, start="earliest")
-    assert program.handed(1) == [b"there"]
+    with pytest.raises(NotAllowed, match="only the role client subscribes"):
+        program.consumer(4, queue="q", looks=True, start="earliest")
+    at.broker.declare_queue("kept", non_destructive=True).publish(b"kept")
+    program.consumer(4, queue="kept", looks=True, start="earliest")
+    assert program.handed(1) == [b"kept"]
     for verb in (Verb.GET, Verb.PRODUCER, Verb.DELETE, Verb.OPERATE, Verb.ORDER):
         with pytest.raises(NotAllowed, match="a viewer only looks"):
             program.ask(verb, queue="q")

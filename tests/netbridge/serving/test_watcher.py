@@ -28,7 +28,8 @@ def test_what_comes_back_behind_its_end_moves_no_gate_of_another(vhost: str) -> 
         queue = broker.declare_queue("q")
         queue.publish_many([b"x"] * 3)
         fields = {"queue": "q", "start": "earliest"}
-        watcher = Watcher(cast("Served", SimpleNamespace(role=Role.CLIENT)), 1, broker, fields, None)
+        served = cast("Served", SimpleNamespace(role=Role.CLIENT))
+        watcher = Watcher(served, 1, broker, fields, None)
         while watcher._next() is not None:
             pass
         place = the_gate(queue)
