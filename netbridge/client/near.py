@@ -61,18 +61,21 @@ class Place:
         with self._lock:
             if self._session.is_up and not self.is_leaving:
                 self._look(self._session.near)
+            if self._local is not None and self._session.is_closed:  # it may be closed by now
+                self._leave()
             local = self._local
             return self.remote if local is None or local.is_closed else local
 
-    def leave_former(self) -> None:
+    def leave_former(self, lost: Any = None) -> None:
         """Who waits there hears it, and goes on elsewhere, or ends if everything was given up.  Of
-        a broker that was killed nobody else tells them."""
+        a broker that was killed nobody else tells them.  `lost`: given up with the connection,
+        which may be made anew by now."""
         with self._lock:
             if self._local is None:
                 return
             if self._session.is_up:
                 self._stays(self._session.near)
-            elif self._session.is_closed:
+            elif self._session.is_closed or self._local is lost:
                 self._leave()
 
     def has_gone(self, handle: Any, error: ConnectionClosed) -> bool:
@@ -400,8 +403,11 @@ def near(remote: Any, name: str | None) -> NearBroker:
         at = place()
         if at is None or not at.is_local:
             return
+        lost = at._local if session.is_closed else None
         with suppress(RuntimeError):  # no more threads: the next verb looks
-            threading.Thread(target=at.leave_former, name="shmbroker-near", daemon=True).start()
+            threading.Thread(
+                target=at.leave_former, args=(lost,), name="shmbroker-near", daemon=True
+            ).start()
 
     def learned(nodes: tuple[Node, ...]) -> None:
         learns(nodes)

@@ -23,7 +23,8 @@ class Place:
     def opened(self, body: Body) -> None:
         """The broker says where it begins."""
         fields = told(body)
-        identity = named(fields, "identity", int) if "identity" in fields else None
+        is_known = fields.get("identity") is not None  # its queue may be deleted by now
+        identity = named(fields, "identity", int) if is_known else None
         position = named({"position": 0} | fields, "position", int)
         if identity is not None and identity == self._identity:
             self.missed += max(0, position - self.position)

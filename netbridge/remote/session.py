@@ -169,8 +169,15 @@ class Session:
             return
         self.is_over = True
         self.until = NEVER
-        if self.in_hand:
-            self._did.append(GiveBack(tuple(self.in_hand)))
+        settled = [  # by what is carried out just before this
+            range(each.command.value, each.command.value + each.command.count)
+            for each in self._did
+            if isinstance(each, Perform)
+            and each.command.verb in OF_DELIVERIES
+            and not each.command.repeated
+        ]
+        if rest := tuple(n for n in self.in_hand if not any(n in each for each in settled)):
+            self._did.append(GiveBack(rest))
         self.in_hand.clear()
         self.pending.clear()
         self.flows.clear()

@@ -235,7 +235,8 @@ class Producer:
         if publish.alarm is not None:
             publish.alarm.cancel()
         level = LEVEL_NUMBERS[publish.command.demand]
-        nobody_has_it = self._to.tells_how_many and publish.position == 0
+        alone = publish.command.count == 1  # else the number is that of the last one
+        nobody_has_it = self._to.tells_how_many and alone and publish.position == 0
         asks = level != CONFIRM_SHM and not nobody_has_it
         queues = self._to.confirming(level, publish.command.body) if asks else []
         if not queues:

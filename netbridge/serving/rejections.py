@@ -32,7 +32,7 @@ class Rejections:
         self._waiting: dict[str, list[tuple[Served, Command]]] = {}
         """By the dead-letter queue that had no room just now."""
         self._dead: dict[str, str] = {}
-        """That of each queue, as long as something waits."""
+        """That of each queue, until it is tried again."""
 
     def reject(self, served: Served, command: Command) -> None:
         batch = _batch(served, command)
@@ -46,8 +46,9 @@ class Rejections:
         codes = set(served.hands.reject(command.value, command.count))
         if FULL in codes:
             dead = self._dead_of(batch)
-            self._waiting[dead] = []
-            self._alarms.at(time.monotonic() + AGAIN_SECONDS, partial(self._again, dead))
+            if dead not in self._waiting:
+                self._waiting[dead] = []
+                self._alarms.at(time.monotonic() + AGAIN_SECONDS, partial(self._again, dead))
             _has_no_room(batch, served, command)
         elif codes <= {OK}:
             served.done(command)
@@ -64,8 +65,7 @@ class Rejections:
                 _has_no_room(batch, served, command)
             else:
                 self._try(batch, served, command)
-        if not self._waiting:
-            self._dead.clear()
+        self._dead.clear()  # a queue may be made anew with another one
 
     def _dead_of(self, batch: TakenBatch | None) -> str:
         queue = None if batch is None else batch.queue

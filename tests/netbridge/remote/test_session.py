@@ -324,6 +324,22 @@ def producing(**more: Any) -> Ends:
     return of
 
 
+def test_what_is_settled_in_the_turn_of_the_end_is_not_given_back() -> None:
+    of = consuming()
+    of.deliver(2, 3)
+    [session] = of.sessions.by_id.values()
+    session.window = 1  # so nothing is carried out before the program has seen that
+    told = {"target": 0, "demand": Demand.SHM, "wait_ms": 0, "repeated": False, "seen": 0,
+            "more": False, "body": b""}  # fmt: skip
+    first = session.seen
+    ack = Command(number=first, verb=Verb.ACK, value=1, count=1, **told)
+    end = Command(number=first + 1, verb=Verb.END, value=0, count=0, **told)
+    assert session.received(ack) == session.received(end) == []
+    of.broker_does(session.received(Seen(session.said)))
+    assert of.given_back() == [0, 2]
+    assert of.of_broker(Over)
+
+
 def test_batches_have_the_next_numbers() -> None:
     of = producing()
     for count in (1, 5, 2):
