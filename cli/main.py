@@ -13,7 +13,6 @@ from typing import Any
 import click
 
 from shmbroker.cli.group import LazyGroup
-from shmbroker.cli.output import say
 from shmbroker.ipc.base.errors import Error, shortened
 from shmbroker.ipc.base.refusal import told
 
@@ -132,7 +131,13 @@ def open_streams() -> None:
 
 
 def failed(what: str) -> int:
-    say(f"shmbroker: {shortened(what)}")
+    text = f"shmbroker: {shortened(what)}"
+    try:
+        from shmbroker.cli.output import say
+    except OSError:  # it may open no more files, and has not read that one
+        click.echo("".join(each for each in text if each.isprintable()), err=True)
+    else:
+        say(text)
     return 1
 
 

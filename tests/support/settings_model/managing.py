@@ -14,7 +14,7 @@ from tests.support.settings_model import choices
 from tests.support.settings_model.exchange import EXCHANGES
 from tests.support.settings_model.message import NOT_TODAY, MessageModel
 from tests.support.settings_model.queue import SLOTS, QueueModel
-from tests.support.settings_model.taking import join
+from tests.support.settings_model.taking import consumes_no_more, join
 from tests.support.settings_model.world import World, counts_bytes, raises, same, step
 
 QUEUES = 5
@@ -261,6 +261,7 @@ def retry(world: World, random: Random) -> bool | None:
     same("what is retried", (real.sent, real.stayed), (sent, dict(stayed)))
     for message in reversed(held):
         queue.untake(message)
+    consumes_no_more(world, queue, who)
     return None
 
 

@@ -196,13 +196,16 @@ def ended(world: World, loop: Loop) -> None:
         world.held.remove(loop.current)
         loop.current.real = None
         loop.queue.give_back(loop.current.model)
-    groups = loop.queue.groups
-    others = any(
-        each.who == loop.who and each.queue is loop.queue and each.has_begun for each in world.loops
-    )
+    consumes_no_more(world, loop.queue, loop.who)
+
+
+def consumes_no_more(world: World, queue: QueueModel, who: int) -> None:
+    """Unless it does so in another loop."""
+    groups = queue.groups
+    others = any(each.who == who and each.queue is queue and each.has_begun for each in world.loops)
     if groups is not None and not others:
-        groups.ranks.pop(loop.who, None)
-        groups.let_go(loop.who)
+        groups.ranks.pop(who, None)
+        groups.let_go(who)
 
 
 def look_on(world: World, loop: Loop) -> None:
