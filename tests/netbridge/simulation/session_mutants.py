@@ -29,7 +29,7 @@ MUTANTS: Final = (
         "call.was_sent",
     ),
     Mutant("the-generation-stays", Client, "next_generation", "self.generation += 1", "pass"),
-    Mutant("not-given-back-at-the-end", Session, "_end", "if self.in_hand", "if False"),
+    Mutant("not-given-back-at-the-end", Session, "_end", "for n in self.in_hand", "for n in ()"),
     Mutant(
         "deliveries-of-one-session-settled-in-the-next",
         fate,
