@@ -61,7 +61,7 @@ class Place:
         with self._lock:
             if self._session.is_up and not self.is_leaving:
                 self._look(self._session.near)
-            if self._local is not None and self._session.is_closed:  # it may be closed by now
+            if self._local is not None and self._session.is_closed:  # it was given up
                 self._leave()
             local = self._local
             return self.remote if local is None or local.is_closed else local

@@ -47,6 +47,11 @@ class Comparing(Core):
         )
 
     @property
+    def lost_theirs(self) -> frozenset[str]:
+        """Of these, who is here, and whose journal is another one, or new."""
+        return (self.missed & self.peers.keys()) - self.met
+
+    @property
     def awaited(self) -> str:
         """Without whom it does not begin, for people: who is alone on the list needs only votes."""
         return ", ".join(sorted(self.missed)) or "its voters"
@@ -104,9 +109,8 @@ class Comparing(Core):
         Those that are here come first: one that follows has a live, one that becomes live is one.
         """
         is_alone = self.met != self.missed
-        lost_theirs = (self.missed & self.peers.keys()) - self.met
         is_first = not any(hello.is_following for hello in self.partners)
-        is_first &= not any(self.peers[each].serves for each in lost_theirs)  # another node
+        is_first &= not any(self.peers[each].serves for each in self.lost_theirs)  # another node
         return self.options.on_partition == CONTINUE_ALONE and is_alone and is_first
 
     @property

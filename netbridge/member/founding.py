@@ -103,18 +103,13 @@ class Founding(Claiming):
         if (waits or is_held) and self._are_all_here:
             self.look_until = now
         is_news = self.why != self.waits_for and not self.isolation
-        if self.state is State.HELD and self._lost_theirs and is_news:
+        if self.state is State.HELD and self.lost_theirs and is_news:
             self.log(Alert.HELD, self.waits_for)
             self.becomes(State.HELD, self.waits_for)
-
-    @property
-    def _lost_theirs(self) -> list[str]:
-        """Members on the list that are here, and whose journal is another one, or new."""
-        return sorted((self.missed & self.peers.keys()) - self.met)
 
     @property
     def waits_for(self) -> str:
         """For people."""
         why = f"waits for {self.awaited} (epoch {self.epoch})"
-        lost = ", ".join(self._lost_theirs)
+        lost = ", ".join(sorted(self.lost_theirs))
         return f"{why}; the journal of {lost} is not of this node any more" if lost else why
