@@ -11,9 +11,12 @@ from types import FunctionType
 
 from shmbroker.core.kernel import KERNELS, Kernel
 from shmbroker.ipc.build.library import emit_object
+from shmbroker.perf.machine.process import Process
 
 NEEDED = ("shmbroker.core.record",)
 """Modules with kernels that those call."""
+PATIENCE_SECONDS = 300
+"""To compile them: seconds, on a machine where nobody else wants the processors."""
 
 
 def changed_kernels(target: Path, kernel: str, old: str, new: str) -> Path:
@@ -25,7 +28,15 @@ def changed_kernels(target: Path, kernel: str, old: str, new: str) -> Path:
         replace(each, exported=each.exported and each.function.__module__ == module)
         for each in changed
     ]
-    target.write_bytes(emit_object(platform.machine(), ours))
+
+    def emit() -> int:
+        target.write_bytes(emit_object(platform.machine(), ours))
+        return 0
+
+    # in a process of its own: Numba could not run there what it compiles afterwards
+    made = Process(emit, target.with_suffix(".errors"))
+    assert made.has_ended(PATIENCE_SECONDS), f"{target} is not there"
+    assert made.status == 0, made.errors.read_text()
     return target
 
 
