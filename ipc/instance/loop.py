@@ -52,7 +52,6 @@ from shmbroker.ipc.instance.spooling import Spooling
 from shmbroker.ipc.instance.stall import StallWatch
 from shmbroker.ipc.instance.status import RUN, Sign, Status
 from shmbroker.ipc.instance.store import FILE_LOCK, Store, StoreRefused
-from shmbroker.ipc.instance.whole import write_whole
 from shmbroker.ipc.paging.pager import Pager
 
 Answer = TypeVar("Answer")
@@ -97,6 +96,7 @@ class Loop:
         self.network: ordering.Networked | None = None
         """Where it listens, and what it ships while it is live."""
         self.orders = ordering.Orders(config.folder, self.log)
+        self.reloads = ordering.Answers(config.folder / RUN / reloading.ANSWER)
         self.told_epoch = -1
         """Of the live of which the network was told."""
         self.why = ""
@@ -351,14 +351,14 @@ class Loop:
         self.config, answer = reloading.again(self.reload, former, self.log)
         if self.machine.state == State.LIVE:
             listed.reloaded(former, self.config, self.log)
+        self.reloads.asked(answer)
         if self.network is None:
             self._reloaded(answer)
         else:  # who hears the answer may use what the network has from then on
             self._in_background(self.network.settles, lambda _: self._reloaded(answer))
 
     def _reloaded(self, answer: dict[str, Any]) -> None:
-        place = self.config.folder / RUN / reloading.ANSWER
-        self._written(place, lambda: write_whole(place, answer))
+        self._written(self.reloads.place, lambda: self.reloads.write(answer, answer))
 
     def _asked_to(self) -> None:
         self.inbox.put(self._next_order)
@@ -379,8 +379,7 @@ class Loop:
         return order, why, said
 
     def _carried_out(self, done: tuple[dict[str, Any], str, str]) -> None:
-        place = self.config.folder
-        self._written(place / RUN / ordering.ANSWER, lambda: ordering.answered(place, *done))
+        self._written(self.orders.answers.place, lambda: self.orders.answer(*done))
 
     def _signalled(self) -> None:
         self.stops += 1

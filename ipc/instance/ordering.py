@@ -11,6 +11,7 @@ import fcntl
 import os
 import secrets
 import signal
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -153,6 +154,28 @@ def _locked(file: int, ends_at: float) -> bool:
             return True
 
 
+class Answers:
+    """Of a broker: what came of what it was asked last, in a file of run/.
+
+    What it was asked before that may take longer.  Nobody waits for it any more, and it would take
+    the place of the answer that somebody waits for.
+    """
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self._last: object = None
+        self._writing = threading.Lock()
+
+    def asked(self, question: object) -> None:
+        with self._writing:
+            self._last = question
+
+    def write(self, question: object, answer: dict[str, Any]) -> None:
+        with self._writing:
+            if question is self._last:
+                write_whole(self.place, answer)
+
+
 class Orders:
     """Of a broker: each is carried out once, however many signals tell of it.
 
@@ -163,6 +186,7 @@ class Orders:
     def __init__(self, folder: Path, log: Log) -> None:
         self._place = folder / RUN / ORDER
         self._log = log
+        self.answers = Answers(folder / RUN / ANSWER)
         self._last: object = None
         """The id."""
 
@@ -172,7 +196,12 @@ class Orders:
         if order.get("id") in (None, self._last):
             return None
         self._last = order["id"]
+        self.answers.asked(order)
         return order
+
+    def answer(self, order: Mapping[str, Any], why: str, said: str = "") -> None:
+        answer = {"id": order.get("id"), "why": why, "said": said}
+        self.answers.write(order, {key: each for key, each in answer.items() if each})
 
 
 def read_asked(place: Path, log: Log) -> dict[str, Any]:
@@ -182,8 +211,3 @@ def read_asked(place: Path, log: Log) -> dict[str, Any]:
     except (Error, OSError) as error:
         log.write("warning", why=told(error))
         return {}
-
-
-def answered(folder: Path, order: Mapping[str, Any], why: str, said: str = "") -> None:
-    answer = {"id": order.get("id"), "why": why, "said": said}
-    write_whole(folder / RUN / ANSWER, {key: each for key, each in answer.items() if each})

@@ -540,11 +540,14 @@ class _Connection:
                 self._link.secured(self.member)
                 self.end.connected()
             elif event in LOST:
-                self._drain()  # what came before it was closed
+                self._drain()
+                if self._socket is not None:
+                    self._socket.setsockopt(zmq.LINGER, 0)  # nobody is there
                 self.end.lost()
                 return
 
     def _drain(self) -> None:
+        """What came before it was closed counts: that it closes, say, and where to go."""
         while self._socket is not None and self._take():
             pass
 
@@ -570,7 +573,7 @@ class _Connection:
         self._thread.used(self._socket)
         try:
             send(self._socket, message)
-        except zmq.Again:  # IMMEDIATE: there is no connection
+        except zmq.Again:  # as much waits to be sent as may
             return False
         return True
 

@@ -20,6 +20,8 @@ from shmbroker.netbridge.security.curve import public_of
 from shmbroker.netbridge.wire.frame import Body
 
 LINGER_MS = 1000
+NEVER_MS = 3_600_000
+"""A link makes a socket for each connection, and closes it when that has ended."""
 RECEIVED_MAX = 64
 """Messages of a peer that wait here; beyond it TCP holds the peer back."""
 SENT_MAX = 100_000
@@ -38,8 +40,8 @@ _get, _recv, _send = _Compiled.get, _Compiled.recv, _Compiled.send
 
 
 def _common(socket: Any, times: LinkTimes, address: str) -> None:
-    socket.setsockopt(zmq.RECONNECT_IVL, -1)
-    socket.setsockopt(zmq.IMMEDIATE, 1)
+    # -1, or IMMEDIATE: what was not read when its connection ends would be dropped
+    socket.setsockopt(zmq.RECONNECT_IVL, NEVER_MS)
     socket.setsockopt(zmq.LINGER, LINGER_MS)
     socket.setsockopt(zmq.SNDHWM, SENT_MAX)
     socket.setsockopt(zmq.RCVHWM, RECEIVED_MAX)

@@ -31,7 +31,6 @@ from shmbroker.ipc.instance import (
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.status import RUN, Sign, Status
-from shmbroker.ipc.instance.whole import write_whole
 from shmbroker.netbridge.broker.group import OfMembers
 from shmbroker.netbridge.broker.lines import Lines
 from shmbroker.netbridge.broker.network import Given
@@ -81,6 +80,7 @@ class ReplicatedInstance:
         self._inbox: SimpleQueue[Callable[[], int | None]] = SimpleQueue()
         self._shown: Status | None = None
         self._orders = ordering.Orders(config.folder, self.log)
+        self._reloads = ordering.Answers(config.folder / RUN / reloading.ANSWER)
         self._said = ""
         """Of replication, in the log."""
         self._told = ""
@@ -330,13 +330,14 @@ class ReplicatedInstance:
         self._in_thread(lambda acting: acting.machine.runs_command(has_command))
         if self._shown is not None and self._shown.state == "live":
             listed.reloaded(former, self.config, self.log)
+        self._reloads.asked(answer)
         # who hears the answer may use what the network has from then on
         threading.Thread(target=self._answer, args=(answer,), daemon=True).start()
 
     def _answer(self, answer: dict[str, Any]) -> None:
         self.owner.settles()
         with suppress(OSError):
-            write_whole(self.config.folder / RUN / reloading.ANSWER, answer)
+            self._reloads.write(answer, answer)
 
     def reloaded(self, network: Network, known: Credentials) -> None:
         """ConfigError: it could not be a member any more, and nothing is changed."""
@@ -373,4 +374,4 @@ class ReplicatedInstance:
             why = told(error)
         self._showing.wait()
         with suppress(OSError):
-            ordering.answered(self.config.folder, given, why, said)
+            self._orders.answer(given, why, said)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, cast
 
 import pytest
@@ -18,7 +19,7 @@ import pytest
 from shmbroker.ipc.base.errors import Untrusted
 from shmbroker.ipc.instance import creation, ordering, process, reloading, status
 from shmbroker.ipc.instance.instance import Instance
-from shmbroker.ipc.instance.whole import write_whole
+from shmbroker.ipc.instance.whole import read_whole, write_whole
 from tests.ipc.instance.conftest import Make
 from tests.ipc.instance.test_pair import eventually
 from tests.support.other_user import OTHER
@@ -62,6 +63,40 @@ def test_an_order_whose_asker_has_given_up_is_not_done_again_as_the_next_one(
     for thread in set(threading.enumerate()) - threads:
         thread.join()
     assert network.orders == ["second"]
+    instance.sign.close()
+    instance.lock.close()
+
+
+class Settling:
+    """A network of which each `settles` takes until it is let go."""
+
+    def __init__(self) -> None:
+        self.settling: SimpleQueue[threading.Event] = SimpleQueue()
+
+    def settles(self) -> None:
+        goes = threading.Event()
+        self.settling.put(goes)
+        assert goes.wait(PATIENCE_SECONDS)
+
+
+def test_what_comes_late_of_a_reload_does_not_take_the_place_of_the_answer_to_the_next(
+    tmp_path: Path, vhost: str
+) -> None:
+    """Who has asked for that reads the file when it changes, and would wait in vain."""
+    instance = Instance(creation.create(tmp_path / "one", {"instance.vhost": vhost}))
+    network = Settling()
+    instance.network = cast(Any, network)
+    instance.reload = lambda config: reloading.Reloaded(config, (), ())
+    run = tmp_path / "one" / status.RUN
+    begun = []
+    for number in ("first", "second"):
+        write_whole(run / reloading.ASKED, {"id": number})
+        instance._reload()
+        begun.append(network.settling.get(timeout=PATIENCE_SECONDS))
+    for goes in reversed(begun):
+        goes.set()
+        instance.inbox.get(timeout=PATIENCE_SECONDS)()
+        assert read_whole(run / reloading.ANSWER)["id"] == "second"
     instance.sign.close()
     instance.lock.close()
 

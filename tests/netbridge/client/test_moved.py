@@ -16,6 +16,7 @@ from shmbroker.netbridge.carrier.listener import Listener
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.remote.topology import Node
 from shmbroker.netbridge.serving.audience import Audience
+from shmbroker.netbridge.wire.frame import Seen
 from tests.support.serving import Site
 
 PATIENCE = 60.0
@@ -72,6 +73,34 @@ def test_a_program_is_told_of_it_and_goes_there(
             assert str(far._session.member.peer) == there.removeprefix("tcp://")
             far.declare_queue("q").publish(b"")
     assert told.empty()
+
+
+def test_what_was_said_last_counts_for_who_finds_out_late(
+    two: tuple[Audience, str, str],
+) -> None:
+    """The connection was closed behind it, and nothing of that was looked at."""
+    audience, here, there = two
+    told: SimpleQueue[tuple[str, str]] = SimpleQueue()
+    with shmbroker.connect(f"failover:({here}?{SLOWLY})", **LOGIN) as opened:
+        far: Any = opened
+        far.on_event(lambda event, detail: told.put((event.value, detail)))
+        audience.tell((Node(b"b" * 16, 0, "there", there),))
+        link, service = far._session.link, audience._service
+
+        def closes() -> None:
+            listener = _listener(audience)
+            listener.move_programs(there)
+            listener.end()
+
+        def meanwhile() -> None:
+            service.ask(closes)
+            assert link._connection._monitor.socket.poll(PATIENCE * 1000)
+            link.say(Seen(0))
+
+        far._session._thread.ask(meanwhile)
+        found = [told.get(timeout=PATIENCE) for _ in range(2)]
+        assert [event for event, _ in found] == ["moving", "failure-detected"]
+        assert found[0][1] == there
 
 
 def test_nobody_goes_to_a_live_of_an_epoch_before_one_that_was_told(

@@ -311,11 +311,7 @@ def test_handover_on_demand_and_back(node: Made) -> None:
     assert not list((two["a"].folder / "data").glob("oldreplica.*")), "the tail was enough"
 
 
-def test_programs_are_told_where_a_handover_takes_them(
-    node: Made, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # a program that has no processor for so long is told by the loss of its link
-    monkeypatch.setattr("shmbroker.netbridge.carrier.listener.GOODBYE_SECONDS", PATIENCE)
+def test_programs_are_told_where_a_handover_takes_them(node: Made) -> None:
     two = node().up()
     program = two.program()
     orders = program.declare_queue("orders", durable=True)
