@@ -520,9 +520,9 @@ class Network(Closable):
             self._agents.wants(given.agents)
             self._bridge(given.shipping)
 
-    def ended(self) -> str:
-        """Waits until its thread has: why, if nobody has closed it."""
-        return self._thread.wait()
+    def tell_failure(self, told: Callable[[str], None]) -> None:
+        """Of its thread."""
+        self._thread.tell_failure(told)
 
     def close(self, *, at_once: bool = False) -> None:
         """In good order: what is on its way is confirmed first."""

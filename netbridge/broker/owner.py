@@ -328,17 +328,12 @@ class Owner:
             self._network = self._network_of(place, given)
             self._network.carry_out = self._carry_out
             self._network.former = self._bridges_before
-            self.watch(self._network.ended)
+            self._network.tell_failure(self.failed)
         return self._network
 
-    def watch(self, ended: Callable[[], str]) -> None:
-        """`ended` waits for the end of a network thread: without it nothing is heard or decided."""
-
-        def wait() -> None:
-            if why := ended():
-                self.fails(why)
-
-        threading.Thread(target=wait, name="watches the network", daemon=True).start()
+    def failed(self, why: str) -> None:
+        """A network thread."""
+        self.fails(why)
 
     def _network_of(self, place: Place, given: Given) -> Network:
         from shmbroker.netbridge.broker.network import Network

@@ -110,7 +110,7 @@ class WitnessProcess(Closable):
         shown = threading.Event()
         self._showing.do(self._write_status, lambda _: shown.set())
         shown.wait()
-        threading.Thread(target=self._watch, name="watches the network", daemon=True).start()
+        self._thread.tell_failure(self._fails)
 
     def _listen(self, options: Options) -> Listener:
         given = Given(options.network, options.credentials)
@@ -138,10 +138,6 @@ class WitnessProcess(Closable):
 
     def _failed(self, error: Exception) -> None:
         self._fails(f"{told(error)}: a witness that forgets is none")
-
-    def _watch(self) -> None:
-        if why := self._thread.wait():
-            self._fails(why)
 
     def _fails(self, why: str) -> None:
         self.failure = why

@@ -124,7 +124,7 @@ class ClusterOwner(Owner):
         assert found is not None, "it is in a cluster"
         self._thread = NetworkThread()
         self._thread.admit(given.credentials.known_keys)
-        self.watch(self._thread.wait)
+        self._thread.tell_failure(self.failed)
         shows = partial(show, self._config)
         self._members = Members(
             self._thread, found, self._lines.tell, shows, others_are=self.others_are,

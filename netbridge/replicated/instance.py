@@ -172,7 +172,7 @@ class ReplicatedInstance:
         if picked is not None:
             picked.voters.begin(Answers(acting))
         acting.talks.begin()
-        self.owner.watch(thread.wait)
+        thread.tell_failure(self.owner.failed)
 
     def _look_around(self, found: Replication) -> None:
         """`network-check`."""
