@@ -27,8 +27,8 @@ from shmbroker.ipc.instance import interpreter
 from shmbroker.ipc.instance.config.config import FILE, ConfigError
 from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.whole import read_whole, write_whole
+from shmbroker.netbridge.broker.given import Given
 from shmbroker.netbridge.broker.lines import Lines
-from shmbroker.netbridge.broker.network import Given
 from shmbroker.netbridge.carrier.listener import Listener
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker

@@ -32,9 +32,9 @@ from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.status import RUN, Sign, Status
 from shmbroker.ipc.instance.whole import write_whole
+from shmbroker.netbridge.broker.given import Given
 from shmbroker.netbridge.broker.group import OfMembers
 from shmbroker.netbridge.broker.lines import Lines
-from shmbroker.netbridge.broker.network import Given
 from shmbroker.netbridge.broker.owner import Owner
 from shmbroker.netbridge.broker.voters import Chosen, chosen
 from shmbroker.netbridge.carrier.thread import NetworkThread
