@@ -1,5 +1,5 @@
-"""A member of a cluster: who is linked and what they say, as its machine wants it.  The links that it
-makes are in `dials`, its vote in `voting`.
+"""A member of a cluster: who is linked and what they say, as its machine wants it.  The links that
+it makes are in `dials`, its vote in `voting`.
 
 It connects to all lives that it knows, also while it is passive; while it is live, it listens and
 votes.  All but what waits, for a disk, an address or another thread, is of the network thread.
