@@ -367,27 +367,7 @@ def queue_named(broker: Broker, name: str) -> Queue:
 
     far = _far(click.get_current_context())
     with suggesting("queue", name, known, f"shmbroker queue declare {name}"):
-        if far.url and far.observes:
-            look_for(broker, name)
-        return broker.queue(name)
-
-
-def look_for(broker: Any, name: str) -> None:
-    """NotFound: who opens a queue over a link might make it."""
-    from shmbroker.ipc.base.errors import NotFound
-    from shmbroker.netbridge.client.broker import Broker as Far
-    from shmbroker.netbridge.client.near import handles
-    from shmbroker.netbridge.client.waiting import finished
-    from shmbroker.netbridge.wire.words import Verb
-
-    async def look() -> None:
-        await here._ask(Verb.LOOK, f"looking at queue {name!r}", queue=name, at="explain")
-
-    [here] = handles((broker,))
-    if isinstance(here, Far):
-        finished(look())
-    elif not here._catalog.has_queue(name):
-        raise NotFound(name)
+        return broker._queue_there(name) if far.observes else broker.queue(name)
 
 
 def exchange_named(broker: Broker, name: str) -> Exchange:

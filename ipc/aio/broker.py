@@ -120,6 +120,7 @@ class Broker(Face, of=sync.Broker):
     # --- using --------------------------------------------------------------------------------
 
     queue = opens(sync.Broker.queue, _queue)
+    _queue_there = opens(sync.Broker._queue_there, _queue)
     exchange = opens(sync.Broker.exchange, Exchange)
     subscribe = begins(sync.Broker.subscribe, Subscription)
     transaction = begins(sync.Broker.transaction, Transaction)

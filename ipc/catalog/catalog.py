@@ -150,11 +150,6 @@ class Catalog:
             if not entry.word(at.QUEUE_FLAGS_AT) & NAMELESS:
                 yield entry
 
-    def has_queue(self, name: str) -> bool:
-        encoded = name_bytes(name)
-        found: int = lib.sb_reference_find(self._catalog, at.QUEUES, encoded, len(encoded))
-        return found >= OK
-
     def queue_names(self) -> dict[int, str]:
         """Name by reference."""
         return {entry.reference: entry.name for entry in self.queues()}
@@ -186,7 +181,7 @@ class Catalog:
         """Counted, without an object of the queue; None: it was deleted since, or is damaged."""
         opened, told = ffi.new("sb_queue **"), ffi.new("sb_queue_statistics *")
         try:
-            code = lib.sb_open_queue(self._connection, name_bytes(name), opened)
+            code = lib.sb_find_queue(self._connection, name_bytes(name), opened)
         except InvalidName:  # something else has written there
             return None
         if code < OK:

@@ -167,6 +167,12 @@ int64_t sb_declare_queue_with(sb_connection *connection, const char *name, int64
     return reference < 0 ? reference : SB_OK;
 }
 
+static int64_t not_there(sb_connection *connection, const char *name)
+{
+    return fail(SB_NOT_FOUND, "there is no queue '%s' in vhost '%s': declare it first", name,
+                connection->vhost);
+}
+
 int64_t queue_create(sb_connection *connection, const char *name)
 {
     int64_t reference = SB_NOT_FOUND, code = SB_OK;
@@ -179,13 +185,12 @@ int64_t queue_create(sb_connection *connection, const char *name)
             reference = code = queue_declare(connection, name, L_QUEUE_SLOTS, NULL, 0);
         connection_unlock(connection);
     }
-    if (reference >= 0 || code < 0)
-        return reference;
-    return fail(SB_NOT_FOUND, "there is no queue '%s' in vhost '%s': declare it first", name,
-                connection->vhost);
+    return reference >= 0 || code < 0 ? reference : not_there(connection, name);
 }
 
-int64_t sb_open_queue(sb_connection *connection, const char *name, sb_queue **queue)
+/* `missing`: called if there is none; its reference, or an error. */
+static int64_t queue_open(sb_connection *connection, const char *name, sb_queue **queue,
+                          int64_t (*missing)(sb_connection *, const char *))
 {
     void *catalog = connection->catalog.memory;
     int64_t code = usable_code(connection);
@@ -196,7 +201,7 @@ int64_t sb_open_queue(sb_connection *connection, const char *name, sb_queue **qu
     deleted_some(connection);
     int64_t reference = sb_reference_find(catalog, L_QUEUES, name, (int64_t)strlen(name));
     if (reference < 0)
-        reference = queue_create(connection, name);
+        reference = missing(connection, name);
     if (reference < 0)
         return reference;
     pthread_mutex_lock(&connection->mutex);
@@ -205,4 +210,14 @@ int64_t sb_open_queue(sb_connection *connection, const char *name, sb_queue **qu
         atomic_fetch_add(&(*queue)->opened, 1);
     pthread_mutex_unlock(&connection->mutex);
     return code;
+}
+
+int64_t sb_open_queue(sb_connection *connection, const char *name, sb_queue **queue)
+{
+    return queue_open(connection, name, queue, queue_create);
+}
+
+int64_t sb_find_queue(sb_connection *connection, const char *name, sb_queue **queue)
+{
+    return queue_open(connection, name, queue, not_there);
 }

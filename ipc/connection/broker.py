@@ -347,11 +347,15 @@ class Broker(Closable):
         With a serializer it publishes values: "json", "orjson", "msgpack", "pickle", or what has
         dumps and loads; Message.value and receive answer values (docs/handles.md).
         """
-        codec = codec_of(serializer)
+        return self._open_queue(lib.sb_open_queue, name, codec_of(serializer))
+
+    def _queue_there(self, name: str) -> Queue:
+        """The same, and no pattern makes it: for who only looks."""
+        return self._open_queue(lib.sb_find_queue, name, None)
+
+    def _open_queue(self, opens: Any, name: str, codec: Codec | None) -> Queue:
         opened = ffi.new("sb_queue **")
-        self._check(
-            lib.sb_open_queue(self._connection, name_bytes(name), opened), f"queue {name!r}"
-        )
+        self._check(opens(self._connection, name_bytes(name), opened), f"queue {name!r}")
         return self._queue_of(opened[0], codec)
 
     def _queue_of(self, queue: Any, codec: Codec | None) -> Queue:

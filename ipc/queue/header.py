@@ -287,6 +287,8 @@ int64_t sb_pass_on(sb_queue *queue, int64_t position);
 """
 
 PRIVATE = """\
+/* As sb_open_queue, for who only looks: no pattern makes it. */
+int64_t sb_find_queue(sb_connection *connection, const char *name, sb_queue **queue);
 /* Where the last message is that was published, in the ring and in the inbox of a queue that pages:
  * when these are confirmed, all that was published so far is.  How many they are. */
 int64_t sb_published_last(sb_queue *queue, int64_t last[2]);

@@ -20,21 +20,20 @@ import zmq
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.connection.broker import Broker, connect
 from shmbroker.netbridge.agent.option import Agent
-from shmbroker.netbridge.bridged.outbox import Outbox, outbox_of
+from shmbroker.netbridge.bridged.outbox import Outbox
 from shmbroker.netbridge.bridged.transformer import Unusable
+from shmbroker.netbridge.broker import shipping
 from shmbroker.netbridge.broker.former import FormerBridges
-from shmbroker.netbridge.broker.gates import Gated
+from shmbroker.netbridge.broker.given import Given, Shipping
 from shmbroker.netbridge.broker.meter import BridgeMeter
 from shmbroker.netbridge.broker.table import Row, Table
 from shmbroker.netbridge.broker.whereabouts import Whereabouts
 from shmbroker.netbridge.carrier.dialled import Dialled
 from shmbroker.netbridge.carrier.link import Link
 from shmbroker.netbridge.carrier.listener import Listener, Serving
-from shmbroker.netbridge.carrier.source import Shipped
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.cluster.programs import Other
 from shmbroker.netbridge.config.config import Acceptor
-from shmbroker.netbridge.config.config import Network as Wanted
 from shmbroker.netbridge.config.of_bridges import Bridge
 from shmbroker.netbridge.discovered.discoverer import Discoverer
 from shmbroker.netbridge.discovery.entries import Entry
@@ -44,7 +43,6 @@ from shmbroker.netbridge.link.option import times_of
 from shmbroker.netbridge.link.peer import Gate, Identity
 from shmbroker.netbridge.network.option import NetworkLink
 from shmbroker.netbridge.networked.links import NetworkLinks
-from shmbroker.netbridge.plan.bridge import address_of
 from shmbroker.netbridge.plan.plans import Draft, of_found
 from shmbroker.netbridge.queue_replicated.confirming import Confirming
 from shmbroker.netbridge.queue_replicated.feeding import Feedings
@@ -52,8 +50,7 @@ from shmbroker.netbridge.queue_replicated.following import Following
 from shmbroker.netbridge.queue_replicated.replicas import QueueReplicas
 from shmbroker.netbridge.remote.session import SessionLimits
 from shmbroker.netbridge.remote.topology import Node
-from shmbroker.netbridge.security.credential import Credential, Credentials, KeyPair
-from shmbroker.netbridge.security.stretched import Stretched
+from shmbroker.netbridge.security.credential import Credential
 from shmbroker.netbridge.serving.audience import Audience
 from shmbroker.netbridge.serving.orders import CarryOut
 from shmbroker.netbridge.serving.programs import Programs
@@ -62,8 +59,6 @@ from shmbroker.netbridge.transferred.agents import Agents
 from shmbroker.netbridge.wire.words import AGENT_LINK, NETWORK_LINK, OF_PROGRAMS, QUEUES_LINK, Role
 
 Tell = Callable[[Mapping[str, Any]], None]
-Shipping = Bridge | NetworkLink | Agent
-"""What a broker has a link for by its configuration."""
 LINK_NAME = 200
 """Characters of the name of a link that is made of an address."""
 
@@ -77,47 +72,6 @@ class Place:
     served: frozenset[str]
     """The network vhosts that others may ask for."""
     ours: Identity
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """What the configuration says, with its secrets looked up."""
-
-    wanted: Wanted
-    credentials: Credentials
-
-    @property
-    def shipping(self) -> dict[str, Shipping]:
-        """By name, of which each is there once."""
-        return {**self.wanted.bridges, **self.wanted.links, **self.wanted.agents}
-
-    @property
-    def agents(self) -> tuple[Agent, ...]:
-        return tuple(self.wanted.agents.values())
-
-    def credential(self, bridge: Shipping) -> Credential:
-        found = self.credentials.named(bridge.credentials)
-        assert found is not None, "the configuration was checked"
-        return found
-
-    def of_replicas(self) -> Credential:
-        """With which queues follow those of other brokers."""
-        [name] = [each.name for each in self.wanted.logins.values() if Role.REPLICA in each.roles]
-        found = self.credentials.named(name)
-        assert found is not None, "the configuration was checked"
-        return found
-
-    @property
-    def pair(self) -> KeyPair | None:
-        return self.credentials.pair
-
-    def key_of(self, acceptor: Acceptor) -> Stretched | KeyPair:
-        if acceptor.credentials is None:
-            assert self.pair is not None, "the configuration was checked"
-            return self.pair
-        found = self.credentials.named(acceptor.credentials)
-        assert found is not None
-        return found.keys[0]
 
 
 @dataclass(slots=True)
@@ -221,7 +175,7 @@ class Network(Closable):
         missing = self.given.wanted.acceptors.keys() - self.listeners.keys()
         self.unbound |= {name: self.given.wanted.acceptors[name] for name in missing}
         self.listen()
-        self.former.drop(broker, _gated(self.given.wanted.bridges))
+        self.former.drop(broker, shipping.gated(self.given.wanted.bridges))
         self._bridge(self.given.shipping)
         if self.given.wanted.queue_replication:
             self.replicas = QueueReplicas(
@@ -347,7 +301,7 @@ class Network(Closable):
 
     def _bridge(self, wanted: Mapping[str, Shipping]) -> None:
         self._show(wanted)
-        self.former.waits -= {each.queue for each in _gated(self.given.wanted.bridges)}
+        self.former.waits -= {each.queue for each in shipping.gated(self.given.wanted.bridges)}
         for name in self.bridges.keys() - wanted.keys():
             self._end(name)
         for name, bridge in wanted.items():
@@ -383,18 +337,18 @@ class Network(Closable):
             return
         row, bridge = table.rows[name], running.bridge
         if name in self.stopped or not self.ships:
-            row.show(_text(bridge, "stopped"))
+            row.show(shipping.text(bridge, "stopped"))
             return
         try:
             running.outbox = self._outbox(bridge)
         except Unusable as error:
-            row.show(_text(bridge, "failed") | {"reason": str(error)})
+            row.show(shipping.text(bridge, "failed") | {"reason": str(error)})
             self.tell({"event": "link", "level": "error", "link": name, "state": "failed",
                        "reason": str(error)})  # fmt: skip
             return
         meter = BridgeMeter(row)
         serves: Serving | None = None
-        name, ships = bridge.name, [_shipped(bridge)] if isinstance(bridge, Bridge) else []
+        name, ships = bridge.name, [shipping.shipped(bridge)] if isinstance(bridge, Bridge) else []
         if isinstance(bridge, Agent):
             name, serves = AGENT_LINK + bridge.name, self._agents.of(bridge)
         elif isinstance(bridge, NetworkLink):
@@ -431,7 +385,7 @@ class Network(Closable):
         return Discoverer(discovery, credential.keys, found, self.tell)
 
     def _outbox(self, bridge: Shipping) -> Outbox | None:
-        if not isinstance(bridge, Bridge) or shipped_by(bridge) == bridge.queue:
+        if not isinstance(bridge, Bridge) or shipping.shipped_by(bridge) == bridge.queue:
             return None
         return Outbox(
             self._thread, self.place.vhost, bridge.name, bridge.queue, bridge.selector,
@@ -439,7 +393,7 @@ class Network(Closable):
         )  # fmt: skip
 
     def _shows(self, row: Row, bridge: Shipping, link: Link) -> None:
-        row.show(_text(bridge, link.state, link))
+        row.show(shipping.text(bridge, link.state, link))
         row.set("attempts", link.attempts)
         row.set("losses", link.losses)
 
@@ -469,7 +423,7 @@ class Network(Closable):
 
     def _forget(self) -> None:
         if not self._is_closed and self._broker is not None:
-            self.former.drop(self._broker, _gated(self.given.wanted.bridges))
+            self.former.drop(self._broker, shipping.gated(self.given.wanted.bridges))
 
     def ship(self, ships: bool) -> None:
         """Whether bridges run."""
@@ -520,9 +474,9 @@ class Network(Closable):
             self._agents.wants(given.agents)
             self._bridge(given.shipping)
 
-    def ended(self) -> str:
-        """Waits until its thread has: why, if nobody has closed it."""
-        return self._thread.wait()
+    def tell_failure(self, told: Callable[[str], None]) -> None:
+        """Of its thread."""
+        self._thread.tell_failure(told)
 
     def close(self, *, at_once: bool = False) -> None:
         """In good order: what is on its way is confirmed first."""
@@ -554,37 +508,3 @@ class Network(Closable):
             self.replicas.close()
         if self._sessions is not None:
             self._sessions.close()
-
-
-def _shipped(bridge: Bridge) -> Shipped:
-    kind, name = address_of(bridge.address)
-    return Shipped(shipped_by(bridge), name, kind)
-
-
-def shipped_by(bridge: Bridge) -> str:
-    """The queue that its link ships."""
-    is_plain = bridge.selector is None and bridge.transformer is None
-    return bridge.queue if is_plain else outbox_of(bridge.name, bridge.queue)
-
-
-def _gated(bridges: Mapping[str, Bridge]) -> set[Gated]:
-    return {Gated(name, shipped_by(each)) for name, each in bridges.items()}
-
-
-def _text(bridge: Shipping, state: str, link: Link | None = None) -> dict[str, object]:
-    member, peer = link.peer if link is not None else (None, None)
-    own: dict[str, object] = {}
-    if isinstance(bridge, Agent):
-        own = {"exchange": bridge.exchange, "mode": bridge.mode.word}
-    return own | {
-        "name": bridge.name,
-        "queue": "" if isinstance(bridge, NetworkLink) else bridge.queue,
-        "address": bridge.address if isinstance(bridge, Bridge) else "",
-        "plan": bridge.plan if isinstance(bridge, Bridge) else str(bridge.to),
-        "state": state,
-        "since": link.since if link is not None else time.time(),
-        "member": str(member or ""),
-        "peer": peer.name if peer is not None else "",
-        "node": peer.node.hex() if peer is not None else "",
-        "reason": link.why if link is not None else "",
-    }

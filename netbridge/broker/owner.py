@@ -30,6 +30,7 @@ from shmbroker.ipc.instance.whole import write_whole
 from shmbroker.ipc.latency.latency import Counts
 from shmbroker.netbridge.broker import table, whereabouts
 from shmbroker.netbridge.broker.former import FormerBridges
+from shmbroker.netbridge.broker.given import Given
 from shmbroker.netbridge.broker.group import Group, OfStore
 from shmbroker.netbridge.broker.invitation import INVITE, invited
 from shmbroker.netbridge.broker.lines import Lines
@@ -45,7 +46,7 @@ from shmbroker.netbridge.transferred import former
 from shmbroker.netbridge.wire.words import Standing
 
 if TYPE_CHECKING:
-    from shmbroker.netbridge.broker.network import Given, Network, Place
+    from shmbroker.netbridge.broker.network import Network, Place
     from shmbroker.netbridge.cluster.programs import Other
     from shmbroker.netbridge.queue_replicated.replicas import QueueReplicas
 
@@ -319,7 +320,7 @@ class Owner:
     def _made(self, ours: Identity) -> Network:
         """With the listeners of a broker that was passive."""
         if self._network is None:
-            from shmbroker.netbridge.broker.network import Given, Place
+            from shmbroker.netbridge.broker.network import Place
 
             named = self._config.network_vhost
             served = frozenset({named} if named else {ROOT, self._config.vhost})
@@ -328,17 +329,12 @@ class Owner:
             self._network = self._network_of(place, given)
             self._network.carry_out = self._carry_out
             self._network.former = self._bridges_before
-            self.watch(self._network.ended)
+            self._network.tell_failure(self.failed)
         return self._network
 
-    def watch(self, ended: Callable[[], str]) -> None:
-        """`ended` waits for the end of a network thread: without it nothing is heard or decided."""
-
-        def wait() -> None:
-            if why := ended():
-                self.fails(why)
-
-        threading.Thread(target=wait, name="watches the network", daemon=True).start()
+    def failed(self, why: str) -> None:
+        """A network thread."""
+        self.fails(why)
 
     def _network_of(self, place: Place, given: Given) -> Network:
         from shmbroker.netbridge.broker.network import Network
@@ -471,8 +467,6 @@ class Owner:
         if self._network is None:
             self._go_on()
             return
-        from shmbroker.netbridge.broker.network import Given
-
         self._network.reload(Given(self._wanted, credentials))
 
     def _order(self, verb: str, name: str) -> None:

@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from shmbroker.ipc.instance.config.config import FILE, Config, ConfigError
 from shmbroker.ipc.instance.lock.database import address_of
-from shmbroker.netbridge.broker.network import Given
+from shmbroker.netbridge.broker.given import Given
 from shmbroker.netbridge.carrier.thread import NetworkThread
-from shmbroker.netbridge.config.config import VOTES, Network
+from shmbroker.netbridge.config.config import Network
+from shmbroker.netbridge.config.of_ha import VOTES
 from shmbroker.netbridge.election.candidate import Electorate
 from shmbroker.netbridge.election.voters import Voters
 from shmbroker.netbridge.engine.engine import Engine

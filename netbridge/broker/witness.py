@@ -27,8 +27,8 @@ from shmbroker.ipc.instance import interpreter
 from shmbroker.ipc.instance.config.config import FILE, ConfigError
 from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.whole import read_whole, write_whole
+from shmbroker.netbridge.broker.given import Given
 from shmbroker.netbridge.broker.lines import Lines
-from shmbroker.netbridge.broker.network import Given
 from shmbroker.netbridge.carrier.listener import Listener
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
@@ -110,7 +110,7 @@ class WitnessProcess(Closable):
         shown = threading.Event()
         self._showing.do(self._write_status, lambda _: shown.set())
         shown.wait()
-        threading.Thread(target=self._watch, name="watches the network", daemon=True).start()
+        self._thread.tell_failure(self._fails)
 
     def _listen(self, options: Options) -> Listener:
         given = Given(options.network, options.credentials)
@@ -138,10 +138,6 @@ class WitnessProcess(Closable):
 
     def _failed(self, error: Exception) -> None:
         self._fails(f"{told(error)}: a witness that forgets is none")
-
-    def _watch(self) -> None:
-        if why := self._thread.wait():
-            self._fails(why)
 
     def _fails(self, why: str) -> None:
         self.failure = why

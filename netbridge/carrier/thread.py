@@ -171,6 +171,16 @@ class NetworkThread(Closable):
         trace = traceback.format_exception(self.failure) if self.failure is not None else []
         return f"the network thread has ended: {''.join(trace[-2:])}" if trace else ""
 
+    def tell_failure(self, told: Callable[[str], None]) -> None:
+        """When it has ended, and nobody has closed it: why.  In a thread of its own, since without
+        this one nothing is heard or decided."""
+
+        def wait() -> None:
+            if why := self.wait():
+                told(why)
+
+        threading.Thread(target=wait, name="watches the network", daemon=True).start()
+
     def ask(self, step: Callable[[], T]) -> T:
         """In the thread, and wait for the answer."""
         answer: Future[T] = Future()

@@ -236,8 +236,16 @@ class Broker(Closing):
     async def queue(self, name: str, *, serializer: AnySerializer | None) -> Queue:
         return await self._open_queue(name, codec_of(serializer))
 
-    async def _open_queue(self, name: str, codec: Codec | None) -> Queue:
-        done = await self._ask(Verb.DECLARE, f"queue {name!r}", queue=name, opens=True)
+    def _queue_there(self, name: str) -> Any:
+        """The same, and no pattern makes it: for who only looks.  Awaited with asyncio."""
+        opening = self._open_queue(name, None, looks=True)
+        return finished(opening) if self._session.way.is_blocking else opening
+
+    async def _open_queue(
+        self, name: str, codec: Codec | None, *, looks: bool | None = None
+    ) -> Queue:
+        what = f"queue {name!r}"
+        done = await self._ask(Verb.DECLARE, what, queue=name, opens=True, looks=looks)
         return self._queue_of(name, told(done.body), codec)
 
     def _unopened(self, name: str) -> Queue:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from shmbroker.netbridge.client.session import Session
 
 OF_THE_SESSION: Final = frozenset({"on_event", "order", "retry", "reconnect", "topology", "uri"})
-QUEUES: Final = frozenset({"declare_queue", "queue", "temporary_queue"})
+QUEUES: Final = frozenset({"declare_queue", "queue", "_queue_there", "temporary_queue"})
 EXCHANGES: Final = frozenset({"declare_exchange", "exchange"})
 GETS: Final = frozenset({"get", "select"})
 PUBLISHES: Final = frozenset({"publish", "publish_many", "publish_nowait", "request", "confirm"})
@@ -137,7 +137,7 @@ class Thing:
         if name in ("_place", "_of"):  # it is just being made
             raise AttributeError(name)
         told = getattr(self._handle(), name)
-        if name.startswith("_") or not callable(told):
+        if not (callable(told) and _is_verb(name)):
             return told
         if name == "consume":
             return self._consumes(told)
@@ -248,7 +248,7 @@ class NearBroker(Thing, Closable, Closing):
         return NearExchange(self, handle, answer) if name in EXCHANGES else answer
 
     def __getattr__(self, name: str) -> Any:
-        if name in OF_THE_SESSION or (name.startswith("_") and name != "_place"):
+        if name in OF_THE_SESSION or (not _is_verb(name) and name != "_place"):
             return getattr(self._place.remote, name)
         return super().__getattr__(name)
 
@@ -369,6 +369,10 @@ class NearExchange(Thing):
     def _is_in_doubt(self, name: str, handle: Any) -> bool:
         """Some of its queues may have the message."""
         return name == "publish"
+
+
+def _is_verb(name: str) -> bool:
+    return not name.startswith("_") or name in QUEUES
 
 
 def handles(args: tuple[Any, ...]) -> tuple[Any, ...]:

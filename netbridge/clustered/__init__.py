@@ -1,5 +1,5 @@
 """The members of a cluster at work: what `netbridge/cluster/` decides, carried out.
 
-`members.py` has the links, `voters.py` what a member of a replicated node has of the other lives,
-`owner.py` a broker that is not replicated.
+`members.py` has who is linked, `voting.py` the vote of a live, `voters.py` what a member of a
+replicated node has of the other lives, `owner.py` a broker that is not replicated.
 """

@@ -1,4 +1,5 @@
-"""The links of a member of a cluster, and its vote, as its machine says.
+"""A member of a cluster: who is linked and what they say, as its machine wants it.  The links that
+it makes are in `dials`, its vote in `voting`.
 
 It connects to all lives that it knows, also while it is passive; while it is live, it listens and
 votes.  All but what waits, for a disk, an address or another thread, is of the network thread.
@@ -15,9 +16,9 @@ from functools import partial
 from typing import Any, Final
 
 from shmbroker.ipc.base.closable import Closable
-from shmbroker.ipc.base.errors import Error, InvalidArgument
+from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.base.refusal import told
-from shmbroker.netbridge.broker.network import Given
+from shmbroker.netbridge.broker.given import Given
 from shmbroker.netbridge.carrier.dialled import Dialled
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.listener import Listener
@@ -32,6 +33,7 @@ from shmbroker.netbridge.clustered import options
 from shmbroker.netbridge.clustered.accepted import Accepted
 from shmbroker.netbridge.clustered.asked_lives import AskedLives
 from shmbroker.netbridge.clustered.colocating import Colocating
+from shmbroker.netbridge.clustered.dials import Dials
 from shmbroker.netbridge.clustered.kept_lives import KeptLives
 from shmbroker.netbridge.clustered.left import LeftNodes
 from shmbroker.netbridge.clustered.listening import ROLES, Listening, Place
@@ -41,6 +43,7 @@ from shmbroker.netbridge.clustered.setup import Setup, read_left, reloaded
 from shmbroker.netbridge.clustered.shown import FILE, GROUPS_FILE, QUEUES_FILE, queues, whole
 from shmbroker.netbridge.clustered.successor import Successor
 from shmbroker.netbridge.clustered.towards import undeliverable
+from shmbroker.netbridge.clustered.voting import Voting
 from shmbroker.netbridge.discovered.discoverer import Discoverer
 from shmbroker.netbridge.discovery.entries import Entry
 from shmbroker.netbridge.discovery.option import Discovery
@@ -58,7 +61,6 @@ Shows = Callable[[str, Mapping[str, Any]], None]
 RETRY_SECONDS: Final = 0.2
 """Until an address that somebody else has is tried again."""
 REFUSED_RETRY_SECONDS: Final = 5.0
-GOODBYE_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +105,15 @@ class Members(Closable):
         self._end_of: dict[int, End] = {}
         self._links = 0
         self._accepted: set[End] = set()
-        self._dials: dict[str, Dialled | None] = {}
-        """By uri; None: it is being made, or ends."""
+        no_address = partial(self._log, "warning", "no address")
+        self._dials = Dials(thread, self._worker, self._dial, no_address, self._look)
         self._arrivals = Arrivals()
         self._shown: dict[str, Any] = {}
-        self._witness: Witness | None = None
+        self._voting = Voting(
+            thread, tell, partial(self._complain, "cannot vote"), self._votes_now,
+            self._votes_no_more,
+        )  # fmt: skip
         self._listening = Listening(self._listener, partial(self._complain, "cannot listen"))
-        self._ledgers: Callable[[], Ledgers] | None = None
-        self._made: Witness | None = None
-        self._kept: Ledgers | None = None
         self._tries_at = self._looks_at = math.inf
         own = undeliverable(setup.cluster.name)
         self._looking = Looking(setup.vhost, own, setup.cluster.addresses)
@@ -173,8 +175,8 @@ class Members(Closable):
 
     def doubts(self, is_in_doubt: bool) -> None:
         def step() -> None:
-            if self._witness is not None:
-                self._witness.doubts(is_in_doubt)
+            if (witness := self._voting.witness) is not None:
+                witness.doubts(is_in_doubt)
 
         self._thread.call(step)
 
@@ -269,24 +271,17 @@ class Members(Closable):
         self._thread.answered(done)
 
     def close(self) -> None:
-        """In good order: for members that vote that is a release."""
         self._discovers_by(None)
         self.colocating.end()
-        dials = self._thread.ask(self._stop)
-        ends_at = time.monotonic() + GOODBYE_SECONDS
-        for each in dials:
-            each.stop()
-        for each in dials:
-            each.ended_at.wait(max(0.0, ends_at - time.monotonic()))
-            self._thread.ask(each.end)
+        self._thread.ask(self._stop)
+        self._dials.close()
         self._worker.do(self._serves_no_more, lambda _: None)
         self._worker.do(self._looking.close, lambda _: None)
         self._worker.close()
 
-    def _stop(self) -> list[Dialled]:
+    def _stop(self) -> None:
         self._is_closed = True
         self.end()
-        return [each for each in self._dials.values() if each is not None]
 
     # --- of the thread ------------------------------------------------------------------------
 
@@ -329,14 +324,11 @@ class Members(Closable):
             self._worker.do(partial(self._serves_now, ledgers), self._served)
 
     def _votes_now(self, witness: Witness) -> None:
-        self._witness = witness
         for end in self._accepted:
             witness.came(end)
         self._look()
 
     def _votes_no_more(self, error: Exception) -> None:
-        """Its ledgers cannot be written; a witness would end."""
-        self._witness = None
         if self._standing is not None and self._standing.is_live:
             why = told(error) if isinstance(error, OSError) else str(error)
             self._log("error", "votes no more", why)
@@ -363,27 +355,16 @@ class Members(Closable):
 
     def _serves_now(self, ledgers: Callable[[], Ledgers]) -> bool:
         """As `_serve`, behind what ends the time as live before this one."""
-        self._ledgers = ledgers
+        self._voting.wants(ledgers)
         self._listening.wants(self._setup.listens)
         return self._serve()
 
     def _serve(self) -> bool:
         """False: an address, or the ledgers, are somebody else's, who may be just ending."""
-        is_voting = self._ledgers is None or self._made is not None or self._vote(self._ledgers)
+        is_voting = self._voting.begin()
         is_open = self._messages.open()  # before anybody comes: their messages go into our queues
         may_come = is_open or not self._setup.cluster.hops
         return may_come and self._listening.listen() and is_voting and is_open
-
-    def _vote(self, ledgers: Callable[[], Ledgers]) -> bool:
-        try:
-            self._kept = ledgers()
-        except Error as error:
-            self._complain("cannot vote", str(error))
-            return False
-        made = Witness(self._thread, self._kept, tell=self._tell, failed=self._votes_no_more)
-        self._made = made
-        self._thread.ask(lambda: self._votes_now(made))
-        return True
 
     def _listener(self, place: Place) -> Listener:
         setup = self._setup
@@ -403,14 +384,10 @@ class Members(Closable):
             self._log("error", state, detail)
 
     def _serves_no_more(self) -> None:
-        made, self._made, self._witness, self._ledgers = self._made, None, None, None
+        self._voting.end()
         self._listening.end()
         self._messages.close()
-        if made is not None:
-            made.close()
-        if self._kept is not None:
-            self._kept.close()
-            self._kept = None
+        self._voting.close()
 
     # --- of the ends --------------------------------------------------------------------------
 
@@ -421,8 +398,8 @@ class Members(Closable):
 
     def accepted(self, end: End) -> None:
         self._accepted.add(end)
-        if self._witness is not None:
-            self._witness.came(end)
+        if (witness := self._voting.witness) is not None:
+            witness.came(end)
         self.came(end)
 
     def heard(self, end: End, frame: Frame) -> None:
@@ -446,8 +423,8 @@ class Members(Closable):
                     self._does(actions, is_of_queues=is_of_queues)
             elif isinstance(frame, Vote) and end not in self._accepted:
                 self.asked.heard(end, frame)
-            elif self._witness is not None:
-                self._witness.heard(end, frame)
+            elif (witness := self._voting.witness) is not None:
+                witness.heard(end, frame)
         except Malformed as error:
             end.does(end.machine.malformed(error, time.monotonic()))
 
@@ -459,8 +436,8 @@ class Members(Closable):
         self.successor.gone(end, self.machine.parted_by(link))
         if end in self._accepted:
             self._accepted.discard(end)
-            if self._witness is not None:
-                self._witness.gone(end)
+            if (witness := self._voting.witness) is not None:
+                witness.gone(end)
         self._does(self.machine.down(link, time.monotonic()))
 
     def _tell_others(self) -> None:
@@ -501,22 +478,13 @@ class Members(Closable):
             groups.reaches(self._lives())
         self.colocating.reaches(self._lives(), self.machine)
         self._look_at_queues()
-        for uri in self.machine.wanted - self._dials.keys():
-            self._dials[uri] = None
-            self._worker.do(partial(self._dial, uri), partial(self._dialled, uri))
-        for uri in self._dials.keys() - self.machine.wanted:
-            dial = self._dials[uri]
-            if dial is not None:
-                self._dials[uri] = None
-                dial.over = partial(self._thread.call, partial(self._undialled, uri))
-                dial.stop()
+        self._dials.wants(self.machine.wanted)
         for live in self._arrivals.see(self.machine.there):
-            if (dial := self._dials.get(live.uri)) is not None:
-                dial.start()  # nothing, if it is up or being tried
+            self._dials.start(live.uri)
         self.asked.looks(self._ends, self._accepted)
-        if self._witness is not None:
+        if (witness := self._voting.witness) is not None:
             gone = self.machine.orphans
-            self._witness.forgets({node: self.machine.forgotten[node] for node in gone})
+            witness.forgets({node: self.machine.forgotten[node] for node in gone})
         self._show()
 
     def _look_at_queues(self) -> None:
@@ -529,6 +497,7 @@ class Members(Closable):
         )  # fmt: skip
 
     def _dial(self, uri: str) -> Dialled:
+        """In the worker."""
         setup = self._setup
         return Dialled(
             self, self._thread, f"{setup.cluster.link_name}: {uri}"[:255],
@@ -536,21 +505,6 @@ class Members(Closable):
             role=Role.CLUSTER, refused_retry=REFUSED_RETRY_SECONDS, tell=self._tell,
             pair=setup.pair,
         )  # fmt: skip
-
-    def _dialled(self, uri: str, dial: Dialled | Exception) -> None:
-        if isinstance(dial, Error):  # an address that somebody has told and that is none
-            self._log("warning", "no address", told(dial))
-        elif isinstance(dial, Exception):
-            raise dial
-        elif self._is_closed:
-            dial.stop()
-        else:
-            self._dials[uri] = dial
-            self._look()
-
-    def _undialled(self, uri: str) -> None:
-        del self._dials[uri]
-        self._look()
 
     def _lives(self) -> dict[Node, End]:
         """A link to each of the other lives."""
@@ -563,7 +517,8 @@ class Members(Closable):
     # --- people -------------------------------------------------------------------------------
 
     def _show(self, *, always: bool = False) -> None:
-        shown = whole(self._setup.cluster.name, self.machine, votes=self._witness is not None)
+        votes = self._voting.witness is not None
+        shown = whole(self._setup.cluster.name, self.machine, votes=votes)
         if shown != self._shown:
             self._shown = shown
             self._shows(FILE, shown | self._discovery)

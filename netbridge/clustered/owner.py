@@ -13,6 +13,7 @@ from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.leaving import Left
 from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.moving import Parts
+from shmbroker.netbridge.broker.given import Given
 from shmbroker.netbridge.broker.owner import Owner
 from shmbroker.netbridge.clustered import options
 from shmbroker.netbridge.config.config import Network as Wanted
@@ -114,7 +115,6 @@ class ClusterOwner(Owner):
         )
 
     def _joined(self) -> Members:
-        from shmbroker.netbridge.broker.network import Given
         from shmbroker.netbridge.carrier.thread import NetworkThread
         from shmbroker.netbridge.clustered.members import Members
         from shmbroker.netbridge.clustered.setup import setup, show
@@ -124,7 +124,7 @@ class ClusterOwner(Owner):
         assert found is not None, "it is in a cluster"
         self._thread = NetworkThread()
         self._thread.admit(given.credentials.known_keys)
-        self.watch(self._thread.wait)
+        self._thread.tell_failure(self.failed)
         shows = partial(show, self._config)
         self._members = Members(
             self._thread, found, self._lines.tell, shows, others_are=self.others_are,
@@ -143,8 +143,6 @@ class ClusterOwner(Owner):
     def _reload(self, wanted: Wanted, credentials: Credentials) -> None:
         """What is said of the cluster needs a restart, but for how its members are found, and know
         each other."""
-        from shmbroker.netbridge.broker.network import Given
-
         if self._members is not None and self._thread is not None:
             given = Given(wanted, credentials)
             self._thread.learns(credentials)

@@ -13,7 +13,7 @@ from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.status import RUN
 from shmbroker.ipc.instance.store import history_of
 from shmbroker.ipc.instance.whole import read_whole, write_whole
-from shmbroker.netbridge.broker.network import Given
+from shmbroker.netbridge.broker.given import Given
 from shmbroker.netbridge.cluster.grouping import Grouping
 from shmbroker.netbridge.cluster.option import Cluster
 from shmbroker.netbridge.cluster.said import Left

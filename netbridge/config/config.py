@@ -37,11 +37,17 @@ from shmbroker.netbridge.config.console import CONSOLE, Console
 from shmbroker.netbridge.config.of_agents import agents_of
 from shmbroker.netbridge.config.of_bridges import Bridge, bridges_of, defaults, network_links_of
 from shmbroker.netbridge.config.of_cluster import colocated_of, grouping_of, scale_down_of
+from shmbroker.netbridge.config.of_ha import (
+    pair_of,
+    queue_replication_of,
+    replica_timeout_of,
+    replication_of,
+    zookeeper_of,
+)
 from shmbroker.netbridge.config.of_queues import QUEUE_SETTINGS, QUEUES, settings_of
 from shmbroker.netbridge.discovery import option as discoveries
 from shmbroker.netbridge.discovery.option import BROADCASTS, DISCOVERIES, Broadcast, Discovery
-from shmbroker.netbridge.engine import option as engine
-from shmbroker.netbridge.engine.option import ZOOKEEPER, ZooKeeperOptions, zookeeper
+from shmbroker.netbridge.engine.option import ZOOKEEPER, ZooKeeperOptions
 from shmbroker.netbridge.link.option import (
     LINK_DEFAULTS,
     Contradiction,
@@ -50,10 +56,9 @@ from shmbroker.netbridge.link.option import (
     times_of,
 )
 from shmbroker.netbridge.link.times import LinkTimes
-from shmbroker.netbridge.member.option import REPLICATION, Refused, Replication, replication
+from shmbroker.netbridge.member.option import REPLICATION, Replication
 from shmbroker.netbridge.network import option as networks
 from shmbroker.netbridge.network.option import NETWORK_LINKS, NetworkLink
-from shmbroker.netbridge.pair import option as pairs
 from shmbroker.netbridge.pair.option import PAIR
 from shmbroker.netbridge.plan.bridge import BRIDGES
 from shmbroker.netbridge.plan.option import ACCEPTORS, CONNECTORS
@@ -85,12 +90,6 @@ OURS: Final = (
 )
 ALL: Final = (*OPTIONS, *OURS)
 """Every option of shmbroker.toml."""
-
-VOTES: Final = "votes"
-QUEUE_REPLICATION: Final = "ha.queue-replication"
-REPLICA_TIMEOUT: Final = "ha.replica-timeout"
-LEASES: Final = {"zookeeper": "ha.zookeeper.session-timeout", "sql": "sql.expiration"}
-"""The options of lock managers that say how long a lease is."""
 
 assert {each.table.removesuffix(NAME) for each in OURS} == {
     *NETBRIDGE_TABLES,
@@ -232,7 +231,7 @@ def network(folder: Path, given: Given) -> Network:
             f'{place}: [cluster.{in_cluster.name}] does not go with ha.policy = "pair"'
         )
     announced, looked = _discovery(tables, folder, connectors, logins, in_cluster, place)
-    known = sorted(peerings(logins))
+    known = sorted(of_role(Role.PEERING, logins))
     bridges = bridges_of(_named(tables, "bridges"), links, known, looked, place)
     apart = _apart(given, in_cluster)
     found = Network(
@@ -248,11 +247,11 @@ def network(folder: Path, given: Given) -> Network:
         beat,
         folder / security["key-file"] if security.get("key-file") else None,
         folder / security["known-keys"] if security.get("known-keys") else None,
-        _replication(given, tables, beat, place),
-        _zookeeper(tables, place),
-        _pair(given, tables, logins, place),
-        _queue_replication(given, logins, place),
-        _value(given, REPLICA_TIMEOUT),
+        replication_of(given, tables, _named(tables, cluster_option.ROOT), beat, place),
+        zookeeper_of(tables, place),
+        pair_of(given, tables, frozenset(known), place),
+        queue_replication_of(given, of_role(Role.REPLICA, logins), place),
+        replica_timeout_of(given),
         in_cluster,
         scale_down_of(given, tables, in_cluster, connectors, place),
         announced,
@@ -382,115 +381,9 @@ def _listening_for_cluster(found: Network, place: Path) -> Network:
     return found
 
 
-def _replication(
-    given: Given, tables: Mapping[str, dict[str, Any]], beat: tuple[float, float], place: Path
-) -> Replication | None:
-    """ConfigError says what is missing, or does not go together."""
-    values = tables.get("ha.replication", {})
-    if given.get("ha.policy") != "replication":
-        if values:
-            raise ConfigError(f'{place}: [ha.replication] needs ha.policy = "replication"')
-        return None
-    manager = values.get("lock-manager", VOTES)
-    if manager == "sql" and not given.get("sql.url"):
-        raise ConfigError(
-            f'{place}: ha.replication.lock-manager is "sql", and sql.url does not say which '
-            'database, as in "postgresql://broker@db.example/broker"'
-        )
-    try:
-        lease = _with_lease(values, manager, given, tables)
-        return replication(lease, beat[1], _named(tables, cluster_option.ROOT))
-    except Refused as error:
-        raise ConfigError(f"{place}: {error}") from None
-
-
-def _with_lease(
-    values: dict[str, Any], manager: str, given: Given, tables: Mapping[str, dict[str, Any]]
-) -> dict[str, Any]:
-    """An engine has an option of its own for that."""
-    name = LEASES.get(manager)
-    if name is None:
-        return values
-    if "lease" in values:
-        raise Refused(
-            f'ha.replication.lease is for witnesses: with lock-manager = "{manager}" {name} takes '
-            "its place"
-        )
-    table, _, key = name.rpartition(".")
-    option = next(each for each in ALL if each.key == name)
-    found = tables.get(table, {}).get(key)
-    return values | {
-        "lease": found if found is not None else option.value_of(given.get(name, option.default))
-    }
-
-
-def _zookeeper(tables: Mapping[str, dict[str, Any]], place: Path) -> ZooKeeperOptions | None:
-    values = tables.get(engine.TABLE, {})
-    if tables.get("ha.replication", {}).get("lock-manager") != "zookeeper":
-        if values:
-            raise ConfigError(
-                f'{place}: [{engine.TABLE}] needs ha.replication.lock-manager = "zookeeper"'
-            )
-        return None
-    try:
-        return zookeeper(values)
-    except engine.Refused as error:
-        raise ConfigError(f"{place}: {error}") from None
-
-
-def _pair(
-    given: Given,
-    tables: Mapping[str, dict[str, Any]],
-    logins: Mapping[str, Login],
-    place: Path,
-) -> Mapping[str, Any] | None:
-    """Which of both this broker is may be said when it is started: until then the rest counts."""
-    values = tables.get("ha.pair", {})
-    if given.get("ha.policy") != "pair":
-        if values:
-            raise ConfigError(f'{place}: [ha.pair] needs ha.policy = "pair"')
-        return None
-    named, served = given.get("instance.network-vhost"), values.get("vhost")
-    if named and served and named != served:
-        raise ConfigError(
-            f"{place}: instance.network-vhost is {named!r}, and ha.pair.vhost {served!r}: a pair "
-            "serves one, that of ha.pair.vhost"
-        )
-    if values.get("is-primary") or values.get("is-backup"):
-        try:
-            pairs.pair(values, peerings(logins))
-        except pairs.Refused as error:
-            raise ConfigError(f"{place}: {error}") from None
-    return values
-
-
-def _value(given: Given, key: str) -> Any:
-    """Of an option of the instance, or its default."""
-    option = next(each for each in OPTIONS if each.key == key)
-    return option.value_of(given.get(key, option.default))
-
-
-def _queue_replication(given: Given, logins: Mapping[str, Login], place: Path) -> bool:
-    """ConfigError: with which credentials it goes to other brokers is not clear."""
-    if not _value(given, QUEUE_REPLICATION):
-        return False
-    if given.get("ha.policy") == "pair":
-        raise ConfigError(
-            f'{place}: {QUEUE_REPLICATION} does not go with ha.policy = "pair" yet: queues of '
-            "such brokers can neither follow nor be followed one by one"
-        )
-    known = [each.name for each in logins.values() if Role.REPLICA in each.roles]
-    if len(known) != 1:
-        there = f"there are {', '.join(known)}" if known else "there is none"
-        raise ConfigError(
-            f'{place}: {QUEUE_REPLICATION} needs one [credentials.NAME] of role "replica", by '
-            f"which brokers meet: {there}"
-        )
-    return True
-
-
-def peerings(logins: Mapping[str, Login]) -> frozenset[str]:
-    return frozenset(each.name for each in logins.values() if Role.PEERING in each.roles)
+def of_role(role: Role, logins: Mapping[str, Login]) -> list[str]:
+    """Names of credentials."""
+    return [each.name for each in logins.values() if role in each.roles]
 
 
 def _parsed(key: str, value: object, place: Path) -> Any:

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from shmbroker.ipc.instance.config.config import ConfigError, place_of
 from shmbroker.netbridge.config.colocated import known_by
-from shmbroker.netbridge.config.config import QUEUE_REPLICATION, Network, with_keys
+from shmbroker.netbridge.config.config import Network, of_role, with_keys
+from shmbroker.netbridge.config.of_ha import QUEUE_REPLICATION
 from shmbroker.netbridge.member import option as member
 from shmbroker.netbridge.pair import option as pair
 from shmbroker.netbridge.wire.words import Role
@@ -35,7 +36,7 @@ def as_running(running: Network, found: Network) -> Network:
         grouping=running.grouping,
         colocated=known_by(running.colocated, found.colocated),
     )
-    replicas = [each for each in wanted.logins.values() if Role.REPLICA in each.roles]
+    replicas = of_role(Role.REPLICA, wanted.logins)
     if wanted.queue_replication and len(replicas) != 1:
         raise ConfigError(
             f"{place}: until a restart {QUEUE_REPLICATION} is true, which needs one "

@@ -12,7 +12,8 @@ from typing import Any, Final
 from shmbroker.ipc.base.errors import ConnectionClosed
 from shmbroker.ipc.instance.status import RUN
 from shmbroker.ipc.instance.whole import write_whole
-from shmbroker.netbridge.broker.network import Given, Network, Place, Tell
+from shmbroker.netbridge.broker.given import Given
+from shmbroker.netbridge.broker.network import Network, Place, Tell
 from shmbroker.netbridge.carrier.dialled import Dialled
 from shmbroker.netbridge.link.option import times_of
 from shmbroker.netbridge.link.peer import Identity

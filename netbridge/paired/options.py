@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from shmbroker.ipc.instance.config.config import Config, ConfigError, place_of
-from shmbroker.netbridge.config.config import Acceptor, Network, peerings
+from shmbroker.netbridge.config.config import Acceptor, Network, of_role
 from shmbroker.netbridge.pair import option
 from shmbroker.netbridge.pair.machine import PairOptions
 from shmbroker.netbridge.pair.option import PairConfig, Refused
@@ -21,7 +21,7 @@ def checked(config: Config, network: Network) -> PairConfig:
     assert network.pair is not None, "ha.policy is pair"
     place = place_of(config.folder)
     try:
-        found = option.pair(network.pair, peerings(network.logins))
+        found = option.pair(network.pair, frozenset(of_role(Role.PEERING, network.logins)))
     except Refused as error:
         raise ConfigError(f"{place}: {error}") from None
     if not listening(network):

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.log import Log
+from shmbroker.netbridge.broker.given import Given
 from shmbroker.netbridge.broker.owner import Owner
 from shmbroker.netbridge.config.config import Network as Wanted
 from shmbroker.netbridge.paired import options
 from shmbroker.netbridge.security.credential import Credentials
 
 if TYPE_CHECKING:
-    from shmbroker.netbridge.broker.network import Given, Place
+    from shmbroker.netbridge.broker.network import Place
     from shmbroker.netbridge.paired.network import PairedNetwork
 
 HA = "ha"

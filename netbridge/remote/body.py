@@ -39,8 +39,8 @@ Fields of the maps, by verb; `->` is the result.
                      subscription, exchange, key, durable, shared, slots, settings -> queue, durable
     temporary-queue  name (if left out the broker makes one), slots, settings -> name, durable
     leave            target
-    declare          queue, slots, settings; exchange, kind, alternate; with `opens` as it is there
-                     -> durable, slots, non_destructive; kind
+    declare          queue, slots, settings; exchange, kind, alternate; with `opens` as it is there,
+                     and with `looks` no pattern makes it -> durable, slots, non_destructive; kind
     bind, unbind     exchange, destination, key, arguments, match, to; diverts, exclusive
     delete           queue, exchange or subscription; force
     settings         pattern, settings; or pattern, removes

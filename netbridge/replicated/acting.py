@@ -11,10 +11,10 @@ import math
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from shmbroker.ipc.base.errors import DiskFull, Error
 from shmbroker.ipc.journal.place import Place
@@ -71,9 +71,9 @@ from shmbroker.netbridge.replicated.store import Store, last_of, written_in
 from shmbroker.netbridge.replicated.talks import Talks
 from shmbroker.netbridge.replicated.turns import Turns
 from shmbroker.netbridge.replicated.votes import Votes
+from shmbroker.netbridge.replicated.waiting import Waiting
 from shmbroker.netbridge.wire.frame import Frame
 
-T = TypeVar("T")
 Log = Callable[[Mapping[str, Any]], None]
 NEVER = math.inf
 PROGRESS_SECONDS = 1.0
@@ -113,9 +113,7 @@ class Acting(Carrier):
         )
         self.machine.fresh_node = os.urandom(16)
         self._aside = Aside(self, store, self._worker, process.line)
-        self._waiting: deque[Action] = deque()
-        self._is_busy = self._is_blocked = self._may_ask = False
-        """`_may_ask`: what has come is being written; voters need not wait, `Begin` does."""
+        self._waiting = Waiting(self._worker, self._carry_out, lambda: self.does([]), self.failed)
         self._turns = Turns()
         self._notes: deque[tuple[int, Record]] = deque()
         """Of the journal, by the count of each: not synced yet."""
@@ -152,17 +150,11 @@ class Acting(Carrier):
         """The thread ends."""
 
     def does(self, actions: Iterable[Action]) -> None:
-        self._waiting.extend(actions)
+        self._waiting.add(actions)
         if self.served is not None and not self.machine.may_run_ahead:
             self.served.runs_ahead(False)  # before a list is written that does not say so
-        if self._is_busy:
+        if not self._waiting.go_on():
             return
-        self._is_busy = True
-        try:
-            while self._waiting and (not self._is_blocked or self._asks_next):
-                self._carry_out(self._waiting.popleft())
-        finally:
-            self._is_busy = False
         if self.machine.node != self.store.marks.node and self.machine.state not in ENDING:
             self._marks(partial(self.store.mark, node=self.machine.node))
         self._backups.let_go()
@@ -176,10 +168,6 @@ class Acting(Carrier):
         deadline = self.machine.deadline
         self.due = NEVER if deadline == NEVER else time.monotonic() + deadline - now()
         self.process.changed()
-
-    @property
-    def _asks_next(self) -> bool:
-        return self._may_ask and isinstance(self._waiting[0], Ask)
 
     def _say_how_it_serves(self) -> None:
         """Programs in shared memory look at it themselves."""
@@ -202,29 +190,6 @@ class Acting(Carrier):
             self.process.ends(action.is_failure, action.detail)
         else:
             STEPS[type(action)](self, action)
-
-    def _meanwhile(
-        self, work: Callable[[], T], then: Callable[[T], None], of: Hashable = None
-    ) -> None:
-        """By the worker; the next action comes after that."""
-        self._is_blocked = True
-
-        def done(told: T | Exception) -> None:
-            self._is_blocked = self._may_ask = False
-            if isinstance(told, Exception):
-                if not isinstance(told, (Error, OSError)):
-                    raise told
-                self._waiting.clear()
-                self.does(self.machine.fails(str(told)))
-            else:
-                then(told)
-                self.does([])
-
-        self._worker.do(work, done, of)
-
-    def _is_waiting_for(self, kind: type[Action]) -> bool:
-        """The machine has changed its mind since."""
-        return any(isinstance(each, kind) for each in self._waiting)
 
     def _say(self, member: str, what: Said) -> None:
         """A place in its journal is that of the moment in which it is said."""
@@ -359,11 +324,11 @@ class Acting(Carrier):
 
         def begun(served: Served) -> None:
             self.served = served
-            if not self._is_waiting_for(StopServing):  # else somebody has a higher epoch by now
+            if not self._waiting.has(StopServing):  # else somebody has a higher epoch by now
                 self._notes = deque([(served.count, record)])
                 self.journal_told()
 
-        self._meanwhile(work, begun)
+        self._waiting.meanwhile(work, begun)
 
     def _drain(self, drain: Drain) -> None:
         machine, epoch = self.machine, drain.epoch
@@ -436,7 +401,11 @@ class Acting(Carrier):
 
     def _write_left(self, _: WriteLeft) -> None:
         age = self.written.age
-        self._meanwhile(lambda: self.store.mark(left=age), lambda _: self.does(self.machine.left()))
+
+        def marked(_: None) -> None:
+            self.does(self.machine.left())
+
+        self._waiting.meanwhile(lambda: self.store.mark(left=age), marked)
 
     # --- those that follow --------------------------------------------------------------------
 
@@ -469,17 +438,21 @@ class Acting(Carrier):
         def ended(_: None) -> None:
             if not ends:
                 has = partial(self._has, has_untold=has_untold)
-                self._meanwhile(self.store.warm, has)
+                self._waiting.meanwhile(self.store.warm, has)
                 self._tell_who_is_next(stop.to)
 
-        self._meanwhile(work, ended)
+        self._waiting.meanwhile(work, ended)
 
     def _tell_who_is_next(self, member: str) -> None:
         """Nobody serves before that, and to read all again takes as long as the journal is."""
-        for each in [each for each in self._waiting if isinstance(each, Tell)]:
-            if each.member == member and isinstance(each.what, Dropped):
-                self._waiting.remove(each)
-                self._carry_out(each)
+
+        def is_that(each: Action) -> bool:
+            if not isinstance(each, Tell):
+                return False
+            return each.member == member and isinstance(each.what, Dropped)
+
+        for each in self._waiting.takes(is_that):
+            self._carry_out(each)
 
     def _has(self, warm: Warm, *, has_untold: bool = False) -> None:
         """What its journal says now.
@@ -511,11 +484,11 @@ class Acting(Carrier):
 
         def begun(following: Following) -> None:
             self.following = following
-            if not self._is_waiting_for(Unfollow):
+            if not self._waiting.has(Unfollow):
                 following.up(anew=follow.is_all)
 
         # the journal is not moved away while somebody counts what only it has
-        self._meanwhile(work, begun, DIVERGED if follow.is_all else None)
+        self._waiting.meanwhile(work, begun, DIVERGED if follow.is_all else None)
 
     def _unfollow(self, _: Unfollow) -> None:
         following, self.following = self.following, None
@@ -525,8 +498,8 @@ class Acting(Carrier):
         def work() -> Warm:
             return following.stop() or self.store.warm()
 
-        self._may_ask = True
-        self._meanwhile(work, self._has)
+        self._waiting.may_ask = True
+        self._waiting.meanwhile(work, self._has)
 
     def say(self, frame: Frame) -> None:
         self.talks.send(self.machine.live, frame)

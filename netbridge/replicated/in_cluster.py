@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from shmbroker.ipc.instance.config.config import Config
-from shmbroker.netbridge.broker.network import Given
+from shmbroker.netbridge.broker.given import Given
 from shmbroker.netbridge.broker.owner import Owner
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.clustered.members import Members, Standing, Tell

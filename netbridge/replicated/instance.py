@@ -31,9 +31,9 @@ from shmbroker.ipc.instance import (
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.status import RUN, Sign, Status
+from shmbroker.netbridge.broker.given import Given
 from shmbroker.netbridge.broker.group import OfMembers
 from shmbroker.netbridge.broker.lines import Lines
-from shmbroker.netbridge.broker.network import Given
 from shmbroker.netbridge.broker.owner import Owner
 from shmbroker.netbridge.broker.voters import Chosen, chosen
 from shmbroker.netbridge.carrier.thread import NetworkThread
@@ -172,7 +172,7 @@ class ReplicatedInstance:
         if picked is not None:
             picked.voters.begin(Answers(acting))
         acting.talks.begin()
-        self.owner.watch(thread.wait)
+        thread.tell_failure(self.owner.failed)
 
     def _look_around(self, found: Replication) -> None:
         """`network-check`."""

@@ -38,7 +38,8 @@ def declare(broker: Broker, fields: Fields) -> Answer:
     if "queue" in fields:
         name = queue_named(fields)
         if fields.get("opens"):
-            return Answer(body=described(broker.queue(name)))
+            opened = broker._queue_there(name) if fields.get("looks") else broker.queue(name)
+            return Answer(body=described(opened))
         slots, settings = fields.get("slots"), settings_of(fields)
         queue = broker.declare_queue(name, slots=slots, **settings)
         return Answer(body=described(queue), in_journal=is_durable(queue._queue))

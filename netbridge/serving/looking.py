@@ -25,7 +25,7 @@ from shmbroker.ipc.selector.selector import Selector
 from shmbroker.netbridge.remote.body import asked, named, told
 from shmbroker.netbridge.serving.answer import Answer
 from shmbroker.netbridge.serving.declaring import checked
-from shmbroker.netbridge.serving.naming import is_closed, queue_named, queue_there
+from shmbroker.netbridge.serving.naming import is_closed, queue_named
 from shmbroker.netbridge.wire.frame import Command
 
 TAKEN, UNCONFIRMED, TAKEN_BY_SHIFT = 1, 2, 8
@@ -92,7 +92,7 @@ def looked(broker: Broker, command: Command) -> Answer:
     fields = told(command.body)
     at = fields.get("at")
     if "queue" in fields:
-        queue = queue_there(broker, queue_named(fields))
+        queue = broker._queue_there(queue_named(fields))
         if at == "value":
             return Answer(body=asked(found=_value(queue, named(fields, "key"))))
         look = checked("look", at, OF_A_QUEUE)
@@ -118,7 +118,7 @@ class Browse:
 
     def __init__(self, broker: Broker, command: Command) -> None:
         fields = told(command.body)
-        self._queue = queue_there(broker, queue_named(fields))
+        self._queue = broker._queue_there(queue_named(fields))
         self._ring = ring_of(self._queue) if fields.get("scheduled") else self._queue._queue
         self._is_unconfirmed = bool(fields.get("unconfirmed"))
         text = fields.get("selector")

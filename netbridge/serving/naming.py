@@ -7,12 +7,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from shmbroker.ipc.base.errors import InvalidArgument, NotFound
-from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.instance.leaving import HELD
 from shmbroker.ipc.queue.grouped import ROUTES
 from shmbroker.ipc.queue.inherited import INHERITED
-from shmbroker.ipc.queue.queue import Queue
 from shmbroker.netbridge.remote.body import named
 
 CLOSED: Final = (
@@ -41,13 +39,6 @@ def temporary(name: str) -> str:
     if not name.startswith(TEMPORARY):
         raise InvalidArgument(f"{name!r} is no temporary queue: those begin with {TEMPORARY!r}")
     return name
-
-
-def queue_there(broker: Broker, name: str) -> Queue:
-    """For who looks: NotFound also if a pattern with auto_create is for it."""
-    if not broker._catalog.has_queue(name):
-        raise NotFound(f"there is no queue {name!r} in vhost {broker.vhost!r}: declare it first")
-    return broker.queue(name)
 
 
 def queue_named(fields: Mapping[str, Any], field: str = "queue") -> str:

@@ -18,6 +18,7 @@ from shmbroker.ipc.base.errors import (
     Error,
     InvalidArgument,
     NoReply,
+    NotFound,
     QueueFull,
     Unconfirmed,
     error_for,
@@ -156,9 +157,13 @@ class Requests:
     def taken_back(self, broker: Broker, command: Command) -> Answer:
         """Of the worker: whether the request was in its queue still, and nobody had it."""
         replies, name = self._replies, queue_named(told(command.body))
-        if replies is None or not broker._catalog.has_queue(name):
+        if replies is None:
             return Answer()
-        return Answer(value=int(take_back(broker.queue(name), replies.name, command.value)))
+        try:
+            queue = broker._queue_there(name)
+        except NotFound:
+            return Answer()
+        return Answer(value=int(take_back(queue, replies.name, command.value)))
 
     def forget(self, served: Served) -> None:
         """Its session is over."""

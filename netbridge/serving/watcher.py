@@ -23,7 +23,7 @@ from shmbroker.netbridge.carrier.sleeper import ANY
 from shmbroker.netbridge.serving.answer import too_large
 from shmbroker.netbridge.serving.declaring import Fields
 from shmbroker.netbridge.serving.looking import record
-from shmbroker.netbridge.serving.naming import queue_named, queue_there
+from shmbroker.netbridge.serving.naming import queue_named
 from shmbroker.netbridge.wire.words import Role
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Watcher:
         name, stands = queue_named(fields), fields.get("stands")
         from_now = stands is None and fields.get("start", "now") == "now"
         is_program = served.role is Role.CLIENT
-        self.queue = broker.queue(name) if is_program else queue_there(broker, name)
+        self.queue = broker.queue(name) if is_program else broker._queue_there(name)
         self._identity = _identity(broker, name)
         self._served, self._target = served, target
         selection = None if text is None else Selection(text)

@@ -78,6 +78,14 @@ def test_publishing_says_why_it_cannot_be_made(broker: Broker) -> None:
     assert queues(broker) == []
 
 
+def test_who_only_looks_makes_none(broker: Broker) -> None:
+    broker.settings("#", auto_create=True)
+    with pytest.raises(NotFound, match="there is no queue 'auto'"):
+        broker._queue_there("auto")
+    assert broker._catalog.depth_of("auto") is None  # as of one that was deleted meanwhile
+    assert queues(broker) == []
+
+
 def test_who_only_observes_makes_none(broker: Broker, vhost: str) -> None:
     broker.settings("#", auto_create=True)
     with shmbroker.connect(f"shm://{vhost}", observe=True) as observer, pytest.raises(NotFound):

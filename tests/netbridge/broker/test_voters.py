@@ -11,7 +11,7 @@ import pytest
 
 from shmbroker.ipc.instance.config.config import ConfigError, configured
 from shmbroker.ipc.instance.lock.database import DatabaseFailed
-from shmbroker.netbridge.broker.network import Given
+from shmbroker.netbridge.broker.given import Given
 from shmbroker.netbridge.broker.voters import Chosen, chosen
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.config.config import network

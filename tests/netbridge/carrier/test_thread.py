@@ -146,3 +146,21 @@ def test_one_that_nobody_closes_leaves_no_descriptor_when_it_ends() -> None:
     assert thread.wait() == ""
     assert eventfds() == before
     thread.close()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_why_it_has_failed_is_told_and_not_that_it_was_closed() -> None:
+    failed, closed = NetworkThread(), NetworkThread()
+    told = SimpleQueue[str]()
+    for each in (failed, closed):
+        each.tell_failure(told.put)
+    failed.call(lambda: 1 // 0)
+    closed.close()
+    for each in threading.enumerate():
+        if each.name == "watches the network":
+            each.join()
+    why = told.get_nowait()
+    assert why.startswith("the network thread has ended")
+    assert "ZeroDivisionError" in why
+    assert told.empty()
+    failed.close()

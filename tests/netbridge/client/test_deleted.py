@@ -42,7 +42,11 @@ def test_looking_makes_no_queue(api: Api) -> None:
         with pytest.raises(NotFound, match="session-1"):
             async for _ in each(queue.browse()):
                 pass
+        with pytest.raises(NotFound, match="there is no queue 'session-1'"):
+            await it(broker._queue_there("session-1"))
         assert "session-1" not in {row.name for row in await it(broker.queues())}
+        made = await it(broker.queue("session-1"))
+        assert await it(broker._queue_there("session-1")) is made
 
     api.run(look)
 

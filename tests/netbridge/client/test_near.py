@@ -15,7 +15,7 @@ import pytest
 
 import shmbroker
 import shmbroker.aio
-from shmbroker import ConnectionClosed, NotLocal, Unconfirmed
+from shmbroker import ConnectionClosed, NotFound, NotLocal, Unconfirmed
 from shmbroker.ipc.instance.moving import moves
 from shmbroker.ipc.instance.process import memory
 from shmbroker.netbridge.remote.topology import Node
@@ -94,6 +94,24 @@ def test_what_is_not_local_is_there_in_shared_memory(two: list[Site]) -> None:
             with broker.transaction() as transaction:
                 transaction.publish("q", b"1", deliver_after=0.01)
             assert queue.receive(timeout=60) == b"1"
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_who_only_looks_makes_no_queue_and_goes_on_elsewhere(two: list[Site], here: bool) -> None:
+    site = two[0]
+    with site.served() as audience:
+        told(site, audience, here=here)
+        with shmbroker.connect(uri(site), **LOGIN) as broker:
+            becomes(lambda: is_near(broker) is here)
+            broker.settings("session-1", auto_create=True)
+            with pytest.raises(NotFound, match="there is no queue 'session-1'"):
+                broker._queue_there("session-1")
+            broker.queue("session-1").publish(b"x")
+            seen = broker._queue_there("session-1")
+            assert len(seen) == 1
+            told(site, audience, here=not here)
+            becomes(lambda: is_near(broker) is not here)
+            assert len(seen) == 1
 
 
 @pytest.mark.parametrize("here", [True, False])

@@ -18,7 +18,7 @@ from shmbroker.ipc.instance import moving
 from shmbroker.ipc.instance.creation import create
 from shmbroker.ipc.instance.leaving import count_in, that_go
 from shmbroker.ipc.instance.store import begin_history, history_of
-from shmbroker.netbridge.broker.network import Given
+from shmbroker.netbridge.broker.given import Given
 from shmbroker.netbridge.cluster.said import Answers, Leaving, Makes
 from shmbroker.netbridge.cluster.scale_down import ScaleDown
 from shmbroker.netbridge.clustered import departure

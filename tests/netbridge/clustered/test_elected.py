@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from shmbroker.ipc.instance.creation import create
-from shmbroker.netbridge.broker.network import Given
+from shmbroker.netbridge.broker.given import Given
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.cluster.said import Announcement, Here
 from shmbroker.netbridge.clustered import kept_lives
@@ -66,7 +66,7 @@ def test_who_is_elected_again_listens_and_votes(members: Members, tmp_path: Path
         done = threading.Event()
         members._thread.ask(lambda: members._worker.do(lambda: None, lambda _: done.set()))
         assert done.wait(PATIENCE)
-        return bool(members._listening._there), members._witness is not None
+        return bool(members._listening._there), members._voting.witness is not None
 
     lives(1)
     assert served() == (True, True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shmbroker.ipc.instance.config.config import FILE, ConfigError
-from shmbroker.netbridge.broker.network import Given
+from shmbroker.netbridge.broker.given import Given
 from shmbroker.netbridge.config.config import Network, load
 from shmbroker.netbridge.network.demand import Terms
 from shmbroker.netbridge.network.option import NOT_YET
