@@ -175,8 +175,8 @@ class Client:
         """Say it; the program gave it its id by `next_id`."""
         self.now = now
         call.until = now + self._patience(timeout)
-        if call.verb is Verb.PUBLISH and call.wait_ms > 0:
-            call.full_at = now + call.wait_ms / 1000
+        if call.verb is Verb.PUBLISH:
+            call.begins_to_wait(now)
         if (many := call.many) is not None:
             call.is_behind, many.has_begun = many.has_begun, True
             if (failed := many.failed) is not None:
@@ -187,6 +187,7 @@ class Client:
         return self._done()
 
     def cancel(self, id: int, now: float) -> list[Action]:
+        self.now = now
         call = self.calls.find(id)
         if call is not None:
             self.voided.abandon(call, Why.CANCELLED)
@@ -445,6 +446,7 @@ class Client:
     def _say_call(self, call: Call) -> None:
         self.unsaid = 0
         call.node = call.node or self.node
+        call.begins_to_wait(self.now)
         command = call.command(self.seen, self.now)
         self.did += map(Say, parted(command, self.options.frame_bytes))
 
