@@ -113,6 +113,12 @@ class ProgramLink(Link):
         if self._attached is not None:
             self._attached.lost()
 
+    def breaks(self, why: str) -> None:
+        """The broker has said what no broker says."""
+        if self._attached is not None:
+            broken = self._attached.machine.malformed(Malformed(why), time.monotonic())
+            self._attached.does(broken)
+
     # --- of the end ---------------------------------------------------------------------------
 
     def heard(self, end: End, frame: Frame) -> None:

@@ -23,6 +23,7 @@ from shmbroker.ipc.aio.exchange import Exchange
 from shmbroker.ipc.aio.getting import Getting
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.errors import ConnectionClosed, Error, Moved, Unconfirmed
+from shmbroker.ipc.base.timeout import seconds
 from shmbroker.ipc.connection.broker import SCHEME
 from shmbroker.ipc.connection.broker import connect as connect_local
 from shmbroker.ipc.queue.batch import several
@@ -39,6 +40,8 @@ EXCHANGES: Final = frozenset({"declare_exchange", "exchange"})
 GETS: Final = frozenset({"get", "select"})
 PUBLISHES: Final = frozenset({"publish", "publish_many", "publish_nowait", "request", "confirm"})
 """Of a queue: when the broker goes, nobody knows what became of them."""
+OF_LATER: Final = frozenset({"subscribe", "transaction"})
+"""Their time-out is that of each message, or of the commit, and begins with that."""
 AGAIN_SECONDS: Final = 1.0
 """Until shared memory that could not be opened is tried again: it was full, or not there yet."""
 
@@ -144,7 +147,8 @@ class Thing:
 
         @wraps(told)
         def verb(*args: Any, **named: Any) -> Any:
-            handle, answer = self._calls(name, self._handle(), args, named)
+            begun = time.monotonic()
+            handle, answer = self._calls(name, self._handle(), args, named, begun)
             if not isawaitable(answer):
                 return self._made(name, handle, answer, named)
             awaited = self._awaits(name, handle, answer, args, named)
@@ -152,23 +156,29 @@ class Thing:
 
         return verb
 
-    def _calls(self, name: str, handle: Any, args: Any, named: dict[str, Any]) -> tuple[Any, Any]:
+    def _calls(
+        self, name: str, handle: Any, args: Any, named: dict[str, Any], begun: float
+    ) -> tuple[Any, Any]:
         """Wherever it ends: the handle there, and its answer."""
+        given = named
         while True:
             try:
-                return handle, getattr(handle, name)(*handles(args), **_plainly(named))
+                return handle, getattr(handle, name)(*handles(args), **_plainly(given))
             except ConnectionClosed as error:
                 handle = self._elsewhere(name, handle, error)
+                given = _left(name, named, begun)
 
     async def _awaits(
         self, name: str, handle: Any, answer: Any, args: Any, named: dict[str, Any]
     ) -> Any:
+        begun = time.monotonic()
         while True:
             try:
                 return self._made(name, handle, await answer, named)
             except ConnectionClosed as error:
                 handle = self._elsewhere(name, handle, error)
-                handle, answer = self._calls(name, handle, args, named)
+                given = _left(name, named, begun)
+                handle, answer = self._calls(name, handle, args, given, time.monotonic())
 
     def _elsewhere(self, name: str, handle: Any, error: ConnectionClosed) -> Any:
         """Where the verb is done, if it has certainly not happened; and if there is an
@@ -378,6 +388,14 @@ def _is_verb(name: str) -> bool:
 def handles(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """The verbs of a place take what is of that place."""
     return tuple(each._handle() if isinstance(each, Thing) else each for each in args)
+
+
+def _left(name: str, named: dict[str, Any], begun: float) -> dict[str, Any]:
+    """What a verb is given elsewhere: it has one time-out, wherever it is done."""
+    given = named.get("timeout")
+    if given is None or name in OF_LATER:
+        return named
+    return {**named, "timeout": max(0.0, begun + seconds(given) - time.monotonic())}
 
 
 def _plainly(named: dict[str, Any]) -> dict[str, Any]:

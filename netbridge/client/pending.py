@@ -18,6 +18,7 @@ from shmbroker.ipc.base.errors import (
 )
 from shmbroker.netbridge.remote.body import raised
 from shmbroker.netbridge.remote.outcome import End, Outcome, Token, Why
+from shmbroker.netbridge.wire.malformed import Malformed
 
 if TYPE_CHECKING:
     from shmbroker.netbridge.client.session import Session
@@ -94,6 +95,9 @@ class Pending:
         if isinstance(error_there, QueueFull):  # of a reject: in hand it is no more, as if revoked
             error_there.code = QueueFull.code
             return error_there
+        if outcome.why is Why.MALFORMED:
+            said = bytes(outcome.body).decode()
+            return Malformed(f"{self.what}: {outcome.why.value}: {said}")
         kind = BY_WHY.get(outcome.why, ConnectionClosed)
         return kind(f"{self.what}: {outcome.why.value}; it was not done")
 

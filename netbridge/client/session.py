@@ -517,7 +517,7 @@ class Session:
             if self.is_closed:
                 link.give_up()
             else:
-                link.disconnect()
+                link.breaks(action.why)
         elif isinstance(action, Go):
             link.go(action.uri)
         elif isinstance(action, Connect):

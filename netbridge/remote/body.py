@@ -82,6 +82,10 @@ SEEN: Final = 2
 """Of a publish: it was published before; where is not known."""
 
 
+MAPS: Final = frozenset({*range(0x80, 0x90), 0xDE, 0xDF})
+"""How they begin in MessagePack."""
+
+
 def asked(**fields: Any) -> bytes:
     """The map of a command or of a result; what is None is left out."""
     packed: bytes = msgpack.packb({name: each for name, each in fields.items() if each is not None})
@@ -94,6 +98,11 @@ def told(body: Body) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InvalidArgument("the body of a command is no map")
     return found
+
+
+def is_map(body: Body) -> bool:
+    """Or nothing, by its first byte; what is in it sees who reads it."""
+    return not len(body) or body[0] in MAPS
 
 
 def unpacked(body: Body) -> Any:

@@ -44,8 +44,9 @@ class Call:
     demand: Demand = Demand.EFFECTIVE
     wait_ms: int = NO_LIMIT
     """For so long the broker may wait for room, for a message, for a reply."""
-    full_at: float = NEVER
-    """Of a publish: it waits for room until then, whenever it is said."""
+    waits_until: float = NEVER
+    """It waits there until then, whichever broker it is said to: of a publish from when it was
+    called, of all others from when it was said first."""
     many: Many | None = None
     """Of a piece of a `publish_many`."""
     is_behind: bool = False
@@ -85,11 +86,16 @@ class Call:
         """Of its producer: its place does not depend on what goes first."""
         return self.verb is Verb.PUBLISH and self.value > 0
 
+    def begins_to_wait(self, now: float) -> None:
+        """Unless it has begun before."""
+        if self.wait_ms > 0 and self.waits_until == NEVER:
+            self.waits_until = now + self.wait_ms / 1000
+
     def wait_left(self, now: float) -> int:
         """In ms, up to a whole one."""
-        if self.full_at == NEVER:
+        if self.waits_until == NEVER:
             return self.wait_ms
-        return max(0, -(-int((self.full_at - now) * 1e6) // 1000))
+        return max(0, -(-int((self.waits_until - now) * 1e6) // 1000))
 
     def command(self, seen: int, now: float) -> Command:
         """As it is said now."""

@@ -10,10 +10,10 @@ kept until it is answered; what becomes of it at a loss is in `fate.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
-from shmbroker.core.codes import ENDED, OK, REVOKED, UNCONFIRMED
+from shmbroker.core.codes import REVOKED
+from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.netbridge.remote.action import (
     Action,
     Connect,
@@ -27,13 +27,14 @@ from shmbroker.netbridge.remote.action import (
     Tell,
     Unmade,
 )
-from shmbroker.netbridge.remote.body import numbers_of, raised, why_ended
+from shmbroker.netbridge.remote.answers import Answers
+from shmbroker.netbridge.remote.body import numbers_of, why_ended
 from shmbroker.netbridge.remote.broken import SessionBroken
-from shmbroker.netbridge.remote.call import MADE_AGAIN, NEVER, OF_DELIVERIES, STANDING, Call, Many
+from shmbroker.netbridge.remote.call import MADE_AGAIN, NEVER, OF_DELIVERIES, Call, Many
 from shmbroker.netbridge.remote.calls import Calls
 from shmbroker.netbridge.remote.closing import Closing
 from shmbroker.netbridge.remote.doubt import Doubt
-from shmbroker.netbridge.remote.fate import Fate, may_be_done, remade_at
+from shmbroker.netbridge.remote.fate import Fate, remade_at
 from shmbroker.netbridge.remote.moving import Moving
 from shmbroker.netbridge.remote.options import NO_LIMIT, Mode, SessionOptions
 from shmbroker.netbridge.remote.outcome import End, Outcome, Token, Why
@@ -41,11 +42,12 @@ from shmbroker.netbridge.remote.parts import Assembly, parted
 from shmbroker.netbridge.remote.phase import OVER, RECOVERING, Phase
 from shmbroker.netbridge.remote.prefetched import Prefetched
 from shmbroker.netbridge.remote.producing import Producing
-from shmbroker.netbridge.remote.standing import made_again, opened
+from shmbroker.netbridge.remote.standing import made_again
 from shmbroker.netbridge.remote.travelling import Travelling
 from shmbroker.netbridge.remote.voided import Voided
-from shmbroker.netbridge.wire.frame import Attach, Attached, Delivery, Frame, Result, Seen
-from shmbroker.netbridge.wire.words import Level, Verb
+from shmbroker.netbridge.wire.frame import Attach, Attached, Body, Delivery, Frame, Result, Seen
+from shmbroker.netbridge.wire.malformed import Malformed
+from shmbroker.netbridge.wire.words import Verb
 
 WAITING_MEMORY: Final = 64 << 20
 
@@ -77,7 +79,7 @@ class Client:
         self.travelling = Travelling(self)
         self.assembly = Assembly(options.message_bytes)
         self.unsaid = 0
-        self.moving, self.closing = Moving(self), Closing(self)
+        self.moving, self.closing, self.answers = Moving(self), Closing(self), Answers(self)
         self.now = 0.0
         """When something was called, or has come, or was due."""
         self.did: list[Action] = []
@@ -173,8 +175,8 @@ class Client:
         """Say it; the program gave it its id by `next_id`."""
         self.now = now
         call.until = now + self._patience(timeout)
-        if call.verb is Verb.PUBLISH and call.wait_ms > 0:
-            call.full_at = now + call.wait_ms / 1000
+        if call.verb is Verb.PUBLISH:
+            call.begins_to_wait(now)
         if (many := call.many) is not None:
             call.is_behind, many.has_begun = many.has_begun, True
             if (failed := many.failed) is not None:
@@ -185,6 +187,7 @@ class Client:
         return self._done()
 
     def cancel(self, id: int, now: float) -> list[Action]:
+        self.now = now
         call = self.calls.find(id)
         if call is not None:
             self.voided.abandon(call, Why.CANCELLED)
@@ -237,7 +240,7 @@ class Client:
             self.finish(call, self.doubt.given_up(call, Why.CLOSED))
             return
         if call.verb is Verb.LEAVE:
-            self._leave(call.target)
+            self.leave(call.target)
         self.calls.put(call)
         self.pump()
 
@@ -259,7 +262,7 @@ class Client:
         self.settling.update(numbers)
         return True
 
-    def _leave(self, target: int) -> None:
+    def leave(self, target: int) -> None:
         """A producer of which something is unknown stays one of the sessions to come."""
         self.consumers.pop(target, None)
         producing = self.producers.get(target)
@@ -313,7 +316,7 @@ class Client:
             self.has_session = True
             self.phase = Phase.REMAKING
             if not self.moving.looks_first():
-                self._make_again()
+                self.make_again()
 
     def _reattached(self, frame: Attached) -> None:
         if frame.seen > self.calls.next:
@@ -324,7 +327,7 @@ class Client:
                 self._say_call(call)
         self.tells_credit()
         self.pump()
-        self._look_whether_made(Event.REATTACHED)
+        self.look_whether_made(Event.REATTACHED)
 
     def tells_credit(self) -> None:
         for consumer in self.consumers.values():
@@ -358,9 +361,9 @@ class Client:
         self.settling.clear()
         self.assembly.clear()
 
-    def _make_again(self) -> None:
+    def make_again(self) -> None:
         for target in [target for target, each in self.producers.items() if each.is_left]:
-            self._leave(target)
+            self.leave(target)
         waiting = list(self.calls.waiting)
         self.calls.waiting.clear()
         if (asks := self.travelling.asks()) is not None:
@@ -369,9 +372,9 @@ class Client:
             self.calls.put(call)
         self.calls.waiting.extend(waiting)
         self.pump()
-        self._look_whether_made(Event.FAILOVER_COMPLETED)
+        self.look_whether_made(Event.FAILOVER_COMPLETED)
 
-    def _look_whether_made(self, event: Event) -> None:
+    def look_whether_made(self, event: Event) -> None:
         if self.phase is not Phase.REMAKING or self._is_making:
             return
         self.phase = Phase.UP
@@ -391,7 +394,7 @@ class Client:
     # --- giving up ----------------------------------------------------------------------------
 
     def gives_up(self, event: Event, detail: str = "") -> None:
-        self._lets_go()
+        self.lets_go()
         self.standing = {
             each.target: each for each in self.standing.values() if each.verb is Verb.PRODUCER
         }
@@ -401,7 +404,7 @@ class Client:
         self.phase = Phase.LOST
         self.did += [StopConnecting(), Disconnect("given up"), Tell(event, detail)]
 
-    def _lets_go(self) -> None:
+    def lets_go(self) -> None:
         """There is no session any more: whoever waits for something of it is told."""
         for call in self.doubt.forgets(self.calls.withdraw()):
             if not call.is_abandoned:
@@ -443,6 +446,7 @@ class Client:
     def _say_call(self, call: Call) -> None:
         self.unsaid = 0
         call.node = call.node or self.node
+        call.begins_to_wait(self.now)
         command = call.command(self.seen, self.now)
         self.did += map(Say, parted(command, self.options.frame_bytes))
 
@@ -469,7 +473,7 @@ class Client:
                 return
             self.seen += 1
             if isinstance(whole, Result):
-                self._answered(whole, now)
+                self.answers.hears(whole, now)
             else:
                 self._delivered(whole, now)
         elif not self.travelling.hears(frame):
@@ -492,71 +496,21 @@ class Client:
             self.gives_back(frame.first, frame.messages, now)
             return
         if not frame.messages:
-            self._leave(frame.consumer)
-            self.did.append(Unmade(frame.consumer, why_ended(frame.body)))
+            self.leave(frame.consumer)
+            self._ended(frame.consumer, frame.body)
             return
         consumer.take(frame.first, frame.messages, len(frame.body))
         self.did.append(
             Hand(frame.consumer, self.generation, frame.first, frame.messages, frame.body)
         )
 
-    def _answered(self, frame: Result, now: float) -> None:
-        call = self.calls.answered(frame.call)
-        if call is None:
-            raise SessionBroken(f"{frame.call} is answered, and was not asked")
-        self.closing.hears(now, call)
-        if call.verb is Verb.GET and frame.code > OK and self.moving.is_leaving:
-            self.calls.put(call)
-            return
-        if call.verb in OF_DELIVERIES:
-            self._settled(call, frame.code)
-        if self.moving.has_left(call, now):
-            return
-        if call.verb is Verb.END:
-            self._lets_go()
-            self.phase = Phase.CLOSED
-            self.did.append(Disconnect(""))
-        elif frame.code < OK:
-            self._refused(call, frame, now)
-        else:
-            self._made(call, frame, now)
-            outcome = Outcome(End.OK, Why.DONE, frame.code, frame.value, frame.level, frame.body)
-            self.doubt.end(call, outcome)
-            self.finish(call, outcome)
-        self._look_whether_made(Event.FAILOVER_COMPLETED)
-        self.pump()
-
-    def _settled(self, call: Call, code: int) -> None:
-        if not self.travelling.is_ours(call):
-            return
-        self.settling.difference_update(call.numbers)
-        if code >= OK or code == REVOKED:  # else it is in hand still
-            self._dealt_with(call.numbers)
-
-    def _dealt_with(self, numbers: Iterable[int]) -> None:
-        for number in numbers:
-            consumer = self.in_hand.pop(number, None)
-            if consumer is not None:
-                consumer.settle(number)
-                credit = consumer.news() if self.moving.gives_credit else None
-                if credit is not None and consumer.target in self.consumers:
-                    self._say(credit)
-
-    def _made(self, call: Call, frame: Result, now: float) -> None:
-        """What follows from an answer that is ok."""
-        if call.verb in STANDING and not call.is_abandoned:
-            opened(self, call, frame)
-        elif call.verb is Verb.COMMIT:
-            self._dealt_with(call.settles)
-        elif call.verb is Verb.DECLARE and call.is_internal and self.moving.has_found():
-            self._make_again()
-        elif call.verb is Verb.TRANSACTIONS:
-            self.travelling.answered(call, frame.body, now)
-        elif call.verb is Verb.GET and frame.code:
-            taken = numbers_of(frame.value, frame.code, frame.body)
-            self.in_hand.update(dict.fromkeys(taken, None))
-            if call.is_abandoned:
-                self.gives_back(frame.value, frame.code, now)
+    def _ended(self, consumer: int, body: Body) -> None:
+        """Whatever the broker says of it, nothing more comes."""
+        try:
+            self.did.append(Unmade(consumer, why_ended(body)))
+        except InvalidArgument as odd:
+            self.did.append(Unmade(consumer, Malformed(f"{Why.MALFORMED.value}: {odd}")))
+            raise SessionBroken(str(odd)) from None
 
     def gives_back(self, first: int, count: int, now: float) -> None:
         """What was taken for a call, or for a consumer, that nobody waits for."""
@@ -564,29 +518,3 @@ class Client:
             back = Call(self.next_id(), Verb.GIVE_BACK, 0, first, count, is_internal=True)
             back.generation = self.generation
             self._call(back, now)
-
-    def _refused(self, call: Call, frame: Result, now: float) -> None:
-        why = Why.ANSWERED
-        if call.is_internal and call.verb is Verb.DECLARE:
-            self.moving.turns_back(now)
-        elif call.verb is Verb.TRANSACTIONS:
-            self.travelling.answered(call, b"", now)
-        elif call.is_internal and call.verb in STANDING:
-            self._leave(call.target)
-            self.did.append(Unmade(call.target, raised(frame.code, frame.body)))
-        elif call.verb in OF_DELIVERIES and frame.code == REVOKED:
-            why = Why.REVOKED
-        elif call.verb is Verb.COMMIT:
-            self._dealt_with(call.settles)  # the broker has given them back
-            if frame.code == ENDED:  # it has no mark: another node need not have it
-                why = Why.ROLLED_BACK if call.node == self.node else Why.CLOSED
-        elif may_be_done(call, self.node, self.producers.get(call.target)):
-            why = Why.CLOSED
-        answer = frame.code, frame.value, Level.SHM, frame.body
-        if frame.code == UNCONFIRMED or why is Why.CLOSED:
-            outcome = Outcome(End.UNKNOWN, why, *answer, self.doubt.begin(call))
-        else:
-            outcome = Outcome(End.FAILED, why, *answer)
-            self.doubt.end(call, outcome)
-            self.voided.refused(call, outcome)
-        self.finish(call, outcome)

@@ -27,6 +27,7 @@ class Why(Enum):
     REVOKED = "the delivery was given to somebody else"
     DEALT_WITH = "the delivery was dealt with before"
     ROLLED_BACK = "the transaction was rolled back"
+    MALFORMED = "the broker's answer is malformed"
 
 
 @value

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 def opened(client: Client, call: Call, answer: Result) -> None:
-    """It is there now."""
+    """It is there now; InvalidArgument says what is odd about the answer, and it is not."""
+    fields = told(answer.body)
+    if call.place is not None:
+        call.place.opened(answer.body)
     client.standing[call.target] = call
     if call.verb is Verb.PRODUCER:
         producing = client.producers.setdefault(call.target, Producing())
@@ -28,9 +31,7 @@ def opened(client: Client, call: Call, answer: Result) -> None:
         flow = Prefetched(call.target, call.value, client.options.prefetch_bytes)
         flow = client.consumers.setdefault(call.target, flow)
         client.did.append(Say(flow.telling()))
-        if call.place is not None:
-            call.place.opened(answer.body)
-    elif name := told(answer.body).get("name"):  # it keeps that at nodes that make other names
+    elif name := fields.get("name"):  # it keeps that at nodes that make other names
         call.body = asked(**{**told(call.body), "name": name})
 
 

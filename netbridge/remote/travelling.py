@@ -133,12 +133,12 @@ class Travelling:
         return call
 
     def answered(self, call: Call, body: Body, now: float) -> None:
-        """Which of them go on; what nobody waits for goes back."""
+        """Which of them go on; what nobody waits for goes back.  InvalidArgument."""
         wanted = self._wanted
         if not call.repeated or wanted is None:
             return
-        client, self._wanted = self._client, None
         whole = named({"whole": []} | told(body), "whole", list)
+        client, self._wanted = self._client, None
         goes_on = {each for each in whole if isinstance(each, int)}
         committing = {each.value for each in self._commits()}
         for number in wanted.keys() & goes_on:

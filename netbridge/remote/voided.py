@@ -64,8 +64,12 @@ class Voided:
             client.doubt.forgets([call])
             self._decide(call, call.value)
         elif call.verb in LEFT and call.was_sent:
-            leave = Call(client.next_id(), Verb.LEAVE, call.target, is_internal=True)
-            client.calls.put(leave)
+            self.leaves(call.target)
+
+    def leaves(self, target: int) -> None:
+        """The broker need not have it."""
+        client = self._client
+        client.calls.put(Call(client.next_id(), Verb.LEAVE, target, is_internal=True))
 
     def _decide(self, call: Call, first: int) -> None:
         """The broker need not keep its numbers."""

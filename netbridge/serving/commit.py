@@ -44,12 +44,12 @@ from shmbroker.netbridge.carrier.sleeper import ANY, ROOM
 from shmbroker.netbridge.remote.body import named, told, unpacked
 from shmbroker.netbridge.serving.alarms import Alarm
 from shmbroker.netbridge.serving.confirms import in_time, wait_for_all
-from shmbroker.netbridge.serving.destination import messages_of
+from shmbroker.netbridge.serving.destination import led_to, messages_of
 from shmbroker.netbridge.serving.hands import TakenBatch
 from shmbroker.netbridge.serving.naming import allowed
 from shmbroker.netbridge.serving.producer import LEVEL_NUMBERS, LEVEL_WORDS
 from shmbroker.netbridge.wire.frame import Command
-from shmbroker.netbridge.wire.words import Verb
+from shmbroker.netbridge.wire.words import Demand, Verb
 
 if TYPE_CHECKING:
     from shmbroker.netbridge.serving.served import Served
@@ -161,6 +161,8 @@ class Commit:
     value: int = 0
     numbers: Callable[[], int] | None = None
     """What it is answered, of what is scheduled."""
+    durable: int = 0
+    """Queues that are to confirm what is scheduled through an exchange."""
     reach: Reach = Reach.MEMORY
     copied: set[str] = field(default_factory=set)
     transaction: Transaction | None = None
@@ -238,8 +240,12 @@ class Commit:
 
     def _publish(self, kind: str, name: str, records: bytes) -> None:
         to = self._destination(kind, name)
+        if isinstance(to, Exchange):
+            self._note(queues_behind(self.served.own(), name))
         for message in messages_of(records):
             properties = dict(message.read())
+            if isinstance(to, Exchange) and not name:  # no binding says where it goes
+                self._note(self._reached(to, message.key or "", properties))
             self._of.publish(
                 to, message.body, key=message.key or (None if kind == "queue" else ""),
                 message_id=properties.pop(MESSAGE_ID, None), properties=properties,
@@ -256,8 +262,15 @@ class Commit:
             self._note([queue])
             return queue
         self.routes = True
-        self._note(queues_behind(broker, name))
         return broker.exchange(name)
+
+    def _reached(self, exchange: Exchange, key: str, properties: Any) -> list[Queue]:
+        """The queues to which it goes now."""
+        reached = []
+        for name in sorted(led_to(exchange, key, properties)):
+            with suppress(NotFound):  # deleted since
+                reached.append(self.served.own().queue(name))
+        return reached
 
     def _note(self, reached: Iterable[Queue]) -> None:
         for each in reached:
@@ -275,13 +288,21 @@ class Commit:
         self.queues.clear()  # room in a schedule is not waited for
         self.routes = False
         options = {name: fields[name] for name in SCHEDULING if name in fields}
-        if kind == "exchange":
-            options.setdefault("key", "")
+        if isinstance(to, Exchange):
+            key = options.setdefault("key", "")
+            reached = self._reached(to, key, options.get("properties"))
+            self._note(reached)
+            if self.command.demand is not Demand.SHM:
+                self.durable = sum(is_durable(each._queue) for each in reached)
         body = named(fields, "body", bytes)
         self._of.publish(to, body, deliver_after=after, deliver_at=at, **options)
-        self.numbers = partial(len, self._of)
+        self.numbers = self._how_many
         if kind == "queue":
             self.numbers = partial(lib.sb_transaction_scheduled, self._of._transaction)
+
+    def _how_many(self) -> int:
+        """Queues that it goes to; if a level is asked for, those that confirm it, if any does."""
+        return self.durable or len(self._of)
 
     # --- trying -------------------------------------------------------------------------------
 

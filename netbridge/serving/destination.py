@@ -49,6 +49,12 @@ def messages_of(records: Body) -> Iterator[CopiedMessage]:
         yield message
 
 
+def led_to(exchange: Exchange, key: str, properties: Any) -> set[str]:
+    """The names of the queues to which it leads such a message now."""
+    route = Publication(exchange, b"", key=key, properties=properties).routed()
+    return {ffi.string(lib.sb_queue_name(queue)).decode() for queue in route}
+
+
 class Destination(Protocol):
     """Of one thread at a time."""
 
@@ -181,10 +187,7 @@ class ToExchange(_Stream):
         for each in messages_of(records) if level != CONFIRM_EFFECTIVE else ():
             # as they came: it is published, whether they can be read or not
             properties: Any = Packed(each.unreadable) if each.unreadable else each.properties
-            route = Publication(
-                self._exchange, b"", key=each.key or "", properties=properties
-            ).routed()
-            names |= {ffi.string(lib.sb_queue_name(queue)).decode() for queue in route}
+            names |= led_to(self._exchange, each.key or "", properties)
         queues = []
         for name in sorted(names):
             with suppress(NotFound):  # deleted since

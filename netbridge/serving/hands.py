@@ -81,8 +81,10 @@ class Hands:
         self._firsts: list[int] = []
 
     def add(self, first: int, count: int, batch: Batch) -> None:
-        self._hands.append(Hand(first, count, count, batch))
-        self._firsts.append(first)
+        """In the order of their numbers: what has travelled comes when the worker has it."""
+        place = bisect_right(self._firsts, first)
+        self._hands.insert(place, Hand(first, count, count, batch))
+        self._firsts.insert(place, first)
 
     def stretches(self, first: int, count: int) -> Iterator[tuple[Hand, int, int]]:
         """Where these deliveries are, all of which are in hand: from where in a batch, how many."""

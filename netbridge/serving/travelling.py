@@ -55,6 +55,10 @@ LOOK_SECONDS_MAX: Final = 5.0
 Open = dict[int, list[int]]
 """By transaction, the deliveries that are acknowledged with it."""
 Row = dict[str, Any]
+TWICE: Final = (
+    "transactions are asked for before anything is delivered, and each delivery in one of them: "
+    "one number would be that of two messages"
+)
 OF: Final = "held"
 """The key of the session in a row of one of its transactions."""
 ROW_BYTES_MAX: Final = 16 << 10
@@ -382,7 +386,10 @@ def transactions(served: Served, command: Command) -> None:
         served.done(command)
         served.service.leaving.answered(served)
         return
-    served.session.counts_behind(max((each for of in said.values() for each in of), default=-1))
+    deliveries = list(chain(*said.values()))
+    if served.session.next_delivery or len(set(deliveries)) < len(deliveries):
+        raise InvalidArgument(TWICE)
+    served.session.counts_behind(max(deliveries, default=-1))
 
     def came(made: tuple[list[int], Claimed]) -> None:
         numbers, found = made

@@ -49,6 +49,8 @@ class Ends:
     """What the program says does not arrive."""
     opens: int = 0
     """What is answered to who opens something."""
+    body: bytes = b""
+    """With it."""
     loses_to_program: bool = False
     did: list[Action] = field(default_factory=list)
     broker_did: list[Action] = field(default_factory=list)
@@ -76,7 +78,9 @@ class Ends:
             if isinstance(action, Perform):
                 self.performed.append(action.command)
                 if action.command.verb in STANDING:
-                    self.broker_does(self.session.done(action.command.number, self.opens))
+                    self.broker_does(
+                        self.session.done(action.command.number, self.opens, body=self.body)
+                    )
             elif isinstance(action, Say) and self.is_up and not self.loses_to_program:
                 self._waiting.append((False, action.frame))
         self._carry()

@@ -98,6 +98,53 @@ def test_of_an_exchange_the_durable_queues_count_that_have_the_message(
         api.run(publish)
 
 
+@pytest.mark.parametrize("after", [3600, 0])
+def test_of_what_is_delivered_later_through_an_exchange_the_same_count(
+    api: Api, tmp_path: Path, after: float
+) -> None:
+    """Or at once, as its time is over."""
+
+    async def publish(api: Api, broker: Any) -> None:
+        exchange = await it(broker.declare_exchange("x", "topic"))
+        for name, key in (("eu", "eu.#"), ("us", "us.#"), ("all", "#")):
+            await it(broker.declare_queue(name, durable=name != "all"))
+            await it(broker.bind("x", name, key))
+        to_queues = await it(broker.exchange(""))
+
+        async def count(to: Any, key: str, **more: Any) -> int:
+            done = await it(to.publish(b"1", key=key, deliver_after=after, **more))
+            return int(done)
+
+        assert await count(exchange, "eu.de") == 2
+        assert await count(exchange, "eu.de", confirm="disk") == 1
+        assert await count(exchange, "asia", confirm="disk", mandatory=True) == 0
+        assert await count(to_queues, "us", confirm="disk") == 1
+        assert await count(to_queues, "all", confirm="disk") == 0
+        await it(broker.unbind("x", "all", "#"))
+        with pytest.raises(Unroutable):
+            await count(exchange, "asia", confirm="disk", mandatory=True)
+
+    with journaling(api.vhost, tmp_path / "journal"):
+        api.run(publish)
+
+
+@pytest.mark.parametrize("verb", ["publish", "schedule", "commit"])
+def test_what_goes_through_the_default_exchange_is_waited_for(api: Api, verb: str) -> None:
+    async def publish(api: Api, broker: Any) -> None:
+        await it(broker.declare_queue("q", durable=True))
+        to_queues = await it(broker.exchange(""))
+        with pytest.raises(Unconfirmed):
+            if verb == "commit":
+                transaction = broker.transaction()
+                transaction.publish(to_queues, b"1", key="q")
+                await it(transaction.commit(confirm="disk", timeout=SOON))
+            else:
+                after = {"deliver_after": 3600} if verb == "schedule" else {}
+                await it(to_queues.publish(b"1", key="q", confirm="disk", timeout=SOON, **after))
+
+    api.run(publish)
+
+
 def test_what_was_scheduled_is_waited_for(api: Api, tmp_path: Path) -> None:
     async def schedule(api: Api, broker: Any) -> None:
         queue = await it(broker.declare_queue("q", durable=True))

@@ -17,9 +17,13 @@ from shmbroker import InvalidArgument, TransactionRolledBack
 from shmbroker.ipc.broker.journaler import Journaler
 from shmbroker.ipc.instance.leaving import HELD
 from shmbroker.netbridge.link.times import LinkTimes
+from shmbroker.netbridge.remote.body import asked, raised
+from shmbroker.netbridge.remote.outcome import Outcome
 from shmbroker.netbridge.remote.session import SessionLimits
 from shmbroker.netbridge.serving import travelling
 from shmbroker.netbridge.serving.service import Service
+from shmbroker.netbridge.wire.words import Verb
+from tests.support.program import Program
 from tests.support.serving import Site
 
 PATIENCE = 60.0
@@ -64,6 +68,7 @@ def leaver(vhost: str, tmp_path: Path) -> Iterator[Leaver]:
         times = LinkTimes(heartbeat_interval=PATIENCE)
         made = Leaver(Site(broker, tmp_path, SessionLimits(ttl=PATIENCE), times), opened)
         opened.callback(made._serves.close)
+        opened.enter_context(made.at.opened)
         yield made
 
 
@@ -99,6 +104,40 @@ def test_who_asks_has_it_in_hand_again(leaver: Leaver) -> None:
     transaction.commit()
     assert bodies(orders) == [b"3", b"4"]
     until(lambda: not leaver.held())
+
+
+def asks(leaver: Leaver, program: Program, deliveries: list[int], number: int = 1) -> Outcome:
+    """For a transaction of it that has travelled, with what that has acknowledged."""
+    session = program.client.session
+    held = travelling.opened(leaver.at.broker, travelling.name_of(session, number, "orders"))
+    held.publish_many([b"held"] * len(deliveries), timeout=PATIENCE)
+    row = {travelling.OF: session, "number": number, "queues": {"orders": deliveries}}
+    travelling.remember(leaver.at.broker, row)
+    body = asked(open=[(number, deliveries)])
+    return program.call(Verb.TRANSACTIONS, repeated=True, body=body)
+
+
+def test_who_asks_for_transactions_when_it_has_later_ones_in_hand_is_refused(
+    leaver: Leaver,
+) -> None:
+    """Two deliveries would have one number, and nobody could settle them."""
+    leaver.at.broker.declare_queue("orders", slots=64).publish_many([b"1", b"2"])
+    program = leaver.at.program()
+    first, taken = program.get("orders", 2, wait=PATIENCE)
+    assert (first, taken) == (0, [b"1", b"2"])
+    outcome = asks(leaver, program, [0])
+    assert "before anything is delivered" in str(raised(outcome.code, outcome.body))
+    assert program.settle(Verb.ACK, 0, 2).code == 0
+
+
+def test_who_has_asked_and_asks_again_for_the_same_is_refused(leaver: Leaver) -> None:
+    leaver.at.broker.declare_queue("orders", slots=64)
+    program = leaver.at.program()
+    assert asks(leaver, program, [3, 4]).code == 0
+    assert asks(leaver, program, [0], 2).code < 0
+    assert asks(leaver, leaver.at.program(), [5, 5]).code < 0
+    taken = [leaver.at.broker.queue(each).statistics().taken for each in sorted(leaver.held())]
+    assert sorted(taken) == [0, 0, 2]
 
 
 def test_what_is_rolled_back_is_in_its_queue_as_it_was(leaver: Leaver) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from shmbroker.netbridge.remote import fate
+from shmbroker.netbridge.remote.answers import Answers
 from shmbroker.netbridge.remote.calls import Calls
 from shmbroker.netbridge.remote.client import Client
 from shmbroker.netbridge.remote.numbers import Numbers
@@ -69,7 +70,7 @@ MUTANTS: Final = (
         "not self.travelling.is_ours(call)",
         "False",
     ),
-    Mutant("taken-for-nobody", Client, "_made", "if call.is_abandoned:", "if False:"),
+    Mutant("taken-for-nobody", Answers, "_made", "if call.is_abandoned:", "if False:"),
     Mutant("credit-never-given-back", Prefetched, "settle", "self.settled += 1", "pass"),
 )
 
