@@ -219,7 +219,8 @@ class Listener(Closable):
                 end.does(end.machine.stop(time.monotonic(), why))
 
     def move_programs(self, uri: str) -> None:
-        """In the thread: they shall go to that broker."""
+        """In the thread: they shall go to that broker, also who comes before this one is closed."""
+        self._is_active, self.live = False, uri
         for end in list(self._ids):
             shaken = end.machine.handshake
             if shaken.peer is not None and shaken.role in OF_PROGRAMS:
