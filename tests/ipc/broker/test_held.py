@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import shmbroker
@@ -26,9 +27,17 @@ def written(folder: Path) -> list[bytes]:
         return [each.body for each in replay if each.kind == records.MESSAGE]
 
 
-def goes_on_until_held(journaler: Journaler, end: End) -> None:
+def is_held(journaler: Journaler) -> bool:
+    return journaler.told().holds
+
+
+def waits_for_room(journaler: Journaler) -> bool:
+    return isinstance(journaler.failure, DiskFull)
+
+
+def goes_on_until(journaler: Journaler, end: End, so: Callable[[Journaler], bool]) -> None:
     until = time.monotonic() + PATIENCE
-    while not journaler.told().holds:
+    while not so(journaler):
         assert time.monotonic() < until
         if (frame := end.read(NAP)) is not None:
             end.done(frame.number)
@@ -45,7 +54,7 @@ def test_all_is_written_that_was_there_however_many_frames(tmp_path: Path, vhost
         queue.publish_many([LARGE] * MANY, confirm="shm")
         journaler.hold(True)
         end.done(frame.number)
-        goes_on_until_held(journaler, end)
+        goes_on_until(journaler, end, is_held)
         queue.publish(b"later", confirm="shm")
         bodies = written(tmp_path)
         assert sum(each.endswith(LARGE) for each in bodies) == MANY
@@ -68,13 +77,13 @@ def test_a_turn_of_the_hold_before_does_not_answer_for_the_one_after(
         queue.publish(bytes(4 << 20), confirm="shm")
         journaler.hold(True)
         end.done(frame.number)
-        assert isinstance(next(journaler.changes()), DiskFull)
+        goes_on_until(journaler, end, waits_for_room)
         queue.publish(b"late", confirm="shm")
         journaler.hold(False)
         journaler.hold(True)
         assert not journaler.told().holds
         empty(disk)
-        goes_on_until_held(journaler, end)
+        goes_on_until(journaler, end, is_held)
         queue.publish(b"later", confirm="shm")
         bodies = written(disk / "journal")
         assert any(each.endswith(b"late") for each in bodies)
