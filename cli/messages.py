@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Any
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 EXCERPT_COLUMNS_TAKEN = 60
 BATCH = 256  # messages: Ctrl-C is noticed after so many
+PAGER_SECONDS = 5.0
+"""So long a move waits for the pager, which may have no room, or whose disk may be slow."""
 
 source_argument = click.argument("source", metavar="FROM", shell_complete=queue_names)
 target_argument = click.argument("target", metavar="TO", shell_complete=queue_names)
@@ -230,8 +233,9 @@ def move(
     Each message is published to TO before it leaves FROM.  A crash in between can leave one message
     in both queues.  No message is lost.
 
-    Scheduled messages and those that consumers have taken stay.  Without --count and --selector it
-    exits with 1 if something stays, and says what.
+    Scheduled messages and those that consumers have taken stay.  Those in page files follow as the
+    broker brings them into memory, but for those that --selector is about.  Without --count and
+    --selector it exits with 1 if something stays, and says what.
     """
     with connected(vhost) as broker:
         taken_from, given_to = two_queues(broker, source, target)
@@ -315,20 +319,36 @@ def batches(
     *, copies: bool,
 ) -> Iterator[Passed]:  # fmt: skip
     """What was passed over is known before we wait for room: Ctrl-C may end that."""
+    from shmbroker.ipc.base.nap import longer
+
     if most > 0 and copies and is_over_link():  # it begins at the head each time, and never waits
         yield passed(source, target, most, selector, timeout, copies=True)
         return
-    begin = 0
+    begin, nap, moved_at = 0, 0.0, time.monotonic()
     while most > 0:
         limit = min(BATCH, most)
         batch = passed(source, target, limit, selector, 0, copies=copies, begin=begin)
         if batch.messages == 0:
             batch = passed(source, target, 1, selector, timeout, copies=copies, begin=begin)
         yield batch
-        if batch.messages == 0:
+        if batch.messages > 0:
+            nap, moved_at = 0.0, time.monotonic()
+        elif copies or selector or batch.is_full or not comes_out_of_pages(source, moved_at):
             return
+        else:
+            nap = longer(nap)
+            time.sleep(nap)
         most -= batch.messages
         begin = batch.end if copies else 0
+
+
+def comes_out_of_pages(queue: Queue, since: float) -> bool:
+    """Some is in page files, a broker brings it into memory, and it is not long since it did."""
+    from shmbroker.ipc.vhost import vhost as vhosts
+
+    if time.monotonic() >= since + PAGER_SECONDS or queue.statistics().paged == 0:
+        return False
+    return is_over_link() or vhosts.has_pager(queue._broker.vhost)
 
 
 def passed(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from shmbroker.core.layout import CONFIRM_EFFECTIVE, FAIL, WAY_SHIFT
+from shmbroker.core.layout import CONFIRM_EFFECTIVE, FAIL, PAGE, WAY_SHIFT
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.aio.bell import CONFIRMED, ROOM, Bell
 from shmbroker.ipc.aio.getting import Getting
@@ -238,9 +239,14 @@ class Queue(Taking, Face, of=sync.Queue):
     async def copy_to(self, other: Queue, *rest: Any, timeout: Seconds | None, **named: Any) -> int:
         return self._sync.copy_to(other._sync, *rest, timeout=never(timeout), **named)
 
+    @twin(sync.Queue.purge)
+    async def purge(self) -> int:
+        if lib.sb_when_full(self._sync._queue) == PAGE:  # C waits for the pager
+            return await asyncio.to_thread(self._sync.purge)
+        return self._sync.purge()
+
     latency = awaitable(sync.Queue.latency)
     let_go = awaitable(sync.Queue.let_go)
-    purge = awaitable(sync.Queue.purge)
     pause = awaitable(sync.Queue.pause)
     resume = awaitable(sync.Queue.resume)
     expire = awaitable(sync.Queue.expire)

@@ -67,7 +67,7 @@ class Transaction(Face, of=sync.Transaction):
         repaired_at = monotonic()
         while (code := self._sync._commit(0)) in (FULL, UNFINISHED):
             now = monotonic()
-            if code == FULL and end is not None and now >= end:
+            if code == FULL and (self._sync._is_refused or (end is not None and now >= end)):
                 break
             if now >= repaired_at + REPAIR_S:  # as all who wait do: the dead may hold the room
                 with suppress(Error):  # of others: it says nothing of this commit

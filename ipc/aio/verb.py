@@ -1,7 +1,7 @@
 """Verbs for asyncio, told by the sync ones: name, arguments, defaults, hints and documentation are
 written there, and nowhere else.
 
-    purge = awaitable(sync.Queue.purge)                    never waits: a call, and nothing more
+    pause = awaitable(sync.Queue.pause)                    never waits: a call, and nothing more
     get_many = waits(sync.Queue.get_many, _messages)       tried again whenever that bell rings
     queue = opens(sync.Broker.queue, _queue)               what it answers gets a face for asyncio
     rollback = at_once(sync.Transaction.rollback)          never waits, and is not awaited

@@ -119,23 +119,34 @@ static bool await_ends(sb_journaler *journaler)
     return true;
 }
 
-/* Write what is there now: publishers may go on, so what comes meanwhile is the next one's. */
-static int64_t drain(sb_journaler *journaler)
+/* Publishers may go on, and what comes meanwhile is the next one's. */
+void journaler_mark(sb_journaler *journaler)
 {
-    if (standing_seen(journaler).holds)
-        return SB_OK; /* what is not written is for nobody */
     for (int64_t each = 0; each < journaler->count; each++) {
         followed *one = journaler->queues[each];
         one->until = queue_is_gone(one->queue) ? 0 : sb_port_true_tail(&one->port);
     }
+}
+
+bool journaler_is_behind(const sb_journaler *journaler)
+{
+    bool behind = false;
+    for (int64_t each = 0; each < journaler->count; each++)
+        behind |= journaler->queues[each]->safe < journaler->queues[each]->until;
+    return behind;
+}
+
+/* Write what is there now. */
+static int64_t drain(sb_journaler *journaler)
+{
+    if (standing_seen(journaler).hold)
+        return SB_OK; /* what is not written is for nobody */
+    journaler_mark(journaler);
     int64_t code;
-    bool behind;
-    do {
+    do
         code = journaler_turn(journaler, true);
-        behind = false;
-        for (int64_t each = 0; each < journaler->count; each++)
-            behind |= journaler->queues[each]->safe < journaler->queues[each]->until;
-    } while ((code > 0 || (code == SB_OK && await_ends(journaler))) && behind);
+    while ((code > 0 || (code == SB_OK && await_ends(journaler))) &&
+           journaler_is_behind(journaler));
     int64_t last = journaler->noted;
     while (code >= 0 && journaler->first_frame && journaler->first_frame->number <= last) {
         await_ends(journaler);

@@ -31,7 +31,7 @@ typedef struct followed {
     int64_t adopted; /* and stood there when we took over */
     int64_t retired; /* the journal knows that all below is */
     uint64_t above;  /* a digest of what it knows to be done with above */
-    int64_t until;   /* what is below is written before it stops */
+    int64_t until;   /* what is below is written before it stops, or holds */
     dedup_log once;
     recorder recorder; /* of its times from publish to the disk; an inbox's are its queue's */
     int64_t *published; /* when what is staged was, as far as it is recorded */
@@ -83,7 +83,8 @@ typedef struct standing {
     int64_t wanted, staged, synced; /* they count */
     int64_t number; /* of the frame that has the one that was synced last */
     int64_t last;   /* of the last frame, when something was told */
-    bool holds, is_held;
+    int64_t hold, held; /* the one that is asked for, 0: none; and the one that was told */
+    int64_t holds;      /* how many there were */
     bool serves_again; /* who waits for messages is to look */
     int event; /* counted up when there is something to be told; -1: nobody is told */
 } standing;
@@ -99,6 +100,7 @@ struct sb_journaler {
     unfinished *synced; /* the last, while the journal's gates have not moved */
     int64_t durable;    /* so many transactions are on disk */
     int64_t noted;      /* the number of the last frame that was noted */
+    int64_t marked;     /* the hold of which it is known what is to be written before */
     int folder; /* the journal's, to be looked at only */
     struct {
         bool runs; /* or has ended, and its code was not looked at */
@@ -270,7 +272,7 @@ bool unplaced_was_left(sb_connection *connection);
 
 typedef struct standing_look {
     bool is_new;   /* there is one to be written */
-    bool holds;    /* nothing else is to be written, */
+    int64_t hold;  /* nothing else is to be written: which hold it is, 0: none */
     bool is_held;  /* and all that was there is written since */
     bool has_hold; /* to be told of: that has to wait while an end is full */
     bool serves_again;
@@ -285,8 +287,9 @@ int64_t standing_stage_held(sb_journaler *journaler, sb_journal *journal);
 void standing_committed(sb_journaler *journaler);
 /* If it serves again: wake who waits for messages. */
 void standing_serves(sb_journaler *journaler);
-/* A turn is over that knew that nothing else is wanted, or that it is. */
-void standing_rests(sb_journaler *journaler, bool holds);
+/* A turn is over that knew of this hold, and all that was there is written; or of none, 0.  It says
+ * nothing of one that began meanwhile. */
+void standing_rests(sb_journaler *journaler, int64_t hold);
 void standing_free(sb_journaler *journaler);
 
 /* --- turn.c ----------------------------------------------------------------------------------- */
@@ -298,6 +301,10 @@ int64_t journaler_turn(sb_journaler *journaler, bool all);
 
 /* That it runs, for whoever watches. */
 void journaler_beat(sb_journaler *journaler);
+/* What is there now is to be written before it stops, or holds. */
+void journaler_mark(sb_journaler *journaler);
+/* Some of that is not. */
+bool journaler_is_behind(const sb_journaler *journaler);
 /* The code that others look at. */
 void journaler_told(sb_journaler *journaler, int64_t code);
 

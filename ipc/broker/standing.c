@@ -33,8 +33,8 @@ standing_look standing_seen(sb_journaler *journaler)
 {
     standing *of = &journaler->standing;
     pthread_mutex_lock(&of->mutex);
-    const standing_look seen = {of->news != NULL, of->holds, of->holds && of->is_held,
-                                of->holds != of->is_held, of->serves_again};
+    const standing_look seen = {of->news != NULL, of->hold, of->hold && of->held == of->hold,
+                                of->held != of->hold, of->serves_again};
     pthread_mutex_unlock(&of->mutex);
     return seen;
 }
@@ -95,12 +95,12 @@ void standing_serves(sb_journaler *journaler)
     }
 }
 
-void standing_rests(sb_journaler *journaler, bool holds)
+void standing_rests(sb_journaler *journaler, int64_t hold)
 {
     standing *of = &journaler->standing;
     pthread_mutex_lock(&of->mutex);
-    if (holds != of->is_held) {
-        of->is_held = holds;
+    if (of->held != hold) {
+        of->held = hold;
         tell(journaler);
     }
     pthread_mutex_unlock(&of->mutex);
@@ -136,9 +136,10 @@ void sb_journaler_hold(sb_journaler *journaler, int64_t holds)
 {
     standing *of = &journaler->standing;
     pthread_mutex_lock(&of->mutex);
-    if (holds && !of->holds)
-        of->is_held = false; /* what was said of a hold before is not said of this one */
-    of->holds = holds != 0;
+    if (!holds)
+        of->hold = 0;
+    else if (!of->hold)
+        of->hold = ++of->holds;
     pthread_mutex_unlock(&of->mutex);
     wake(journaler);
 }
@@ -164,6 +165,7 @@ void sb_journaler_told(sb_journaler *journaler, sb_standing_told *told)
 {
     standing *of = &journaler->standing;
     pthread_mutex_lock(&of->mutex);
-    *told = (sb_standing_told){of->synced, of->number, of->last, of->is_held};
+    *told = (sb_standing_told){of->synced, of->number, of->last,
+                                of->hold && of->held == of->hold};
     pthread_mutex_unlock(&of->mutex);
 }

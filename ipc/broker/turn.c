@@ -80,9 +80,13 @@ int64_t journaler_turn(sb_journaler *journaler, bool all)
     if (code == SB_OK)
         code = standing_stage(journaler);
     if (code == SB_OK && !is_full && !asked.is_held)
-        code = journaler_stage_all(journaler, all || asked.holds, sb_system_clock());
+        code = journaler_stage_all(journaler, all || asked.hold, sb_system_clock());
     if (code != SB_OK)
         return code;
+    if (asked.hold && !is_full && journaler->marked != asked.hold) {
+        journaler->marked = asked.hold;
+        journaler_mark(journaler);
+    }
     int64_t staged = sb_journal_staged(journaler->journal);
     code = staged ? commit(journaler) : SB_OK;
     if (code == SB_OK && is_full)
@@ -94,7 +98,8 @@ int64_t journaler_turn(sb_journaler *journaler, bool all)
     if (!staged && journaler->owes)
         journaler_tell_room(journaler);
     journaler->ahead = 0;
-    standing_rests(journaler, asked.holds);
+    if (!asked.hold || !staged || !journaler_is_behind(journaler)) /* it may take several frames */
+        standing_rests(journaler, asked.hold);
     journaler->whole = journaler->begun;
     unfinished_whole(journaler);
     return staged;

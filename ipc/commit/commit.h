@@ -17,7 +17,7 @@ typedef struct operation {
     int64_t word;      /* our LEASED word */
 } operation;
 /* Commit these: SB_OK, SB_UNFINISHED, or a code after which nothing has happened; with SB_FULL the
- * queue that is.  Our commit mutex is held. */
+ * queue that is, NULL: it is not for want of room in one.  Our commit mutex is held. */
 int64_t record_commit(sb_connection *connection, operation *operations, int64_t count,
                       sb_queue **full);
 /* What this one has committed is about to happen: it may have died before that was counted. */

@@ -349,8 +349,11 @@ static int64_t prepare_in(attempt *made, party *with, int64_t now_ns)
         return pledged < 0 ? pledged : SB_OK;
     with->series = sb_port_commit_number(&port, made->record, queue->reference,
                                          made->connection->id, now_ns);
-    if (with->series < 0) /* that many others commit to it now */
-        return with->series == SB_NO_PRODUCER ? SB_FULL : with->series;
+    if (with->series == SB_NO_PRODUCER)
+        return fail(SB_FULL, "that many others commit to queue '%s' now that there is no entry for "
+                    "one more", queue->name);
+    if (with->series < 0)
+        return with->series;
     code = auto_delete_outcome(queue, SB_OK); /* from here on it is not deleted for want of use */
     if (code != SB_OK)
         return code;
@@ -396,13 +399,13 @@ static int64_t decide(attempt *made, sb_queue **full)
     word_store(far, 0, L_TRANSACTION_PREPARED);
     for (int64_t each = 0; each < made->parties_count && code == SB_OK; each++) {
         code = prepare(made, &made->parties[each], now_ns);
-        *full = made->parties[each].queue;
+        *full = made->parties[each].series == SB_NO_PRODUCER ? NULL : made->parties[each].queue;
     }
     if (code != SB_OK) {
         take_back(made);
         word_store(far, 0, L_TRANSACTION_NONE);
-        return code == SB_REVOKED || code == SB_INVALID ? code
-                                                         : explained_commit(*full, code);
+        return code == SB_REVOKED || code == SB_INVALID || !*full ? code
+                                                                  : explained_commit(*full, code);
     }
     if (word_load(made->record, L_TRANSACTION_DURABLE_AT))
         sb_commit_gate_wait(connection); /* it may have been closed since */

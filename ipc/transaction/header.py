@@ -17,8 +17,9 @@ int64_t sb_transaction_route(sb_transaction *transaction, sb_exchange *exchange,
 /* Acknowledge at commit; on rollback it is given back.  The message is the transaction's from now
  * on.  SB_OK; SB_REVOKED if it was not ours. */
 int64_t sb_transaction_ack(sb_transaction *transaction, sb_queue *queue, sb_message *message);
-/* SB_OK: all of it has happened.  SB_FULL (there was no room in time), SB_REVOKED (a message is no
- * longer ours), SB_NOT_FOUND (a queue was deleted): nothing has happened; try again, or roll back.
+/* SB_OK: all of it has happened.  SB_FULL (there was no room in time, or none now in a queue with
+ * SB_FAIL), SB_REVOKED (a message is no longer ours), SB_NOT_FOUND (a queue was deleted): nothing
+ * has happened; try again, or roll back.
  * SB_UNFINISHED: it is committed, and a queue that had room is full again: call again, until it
  * says SB_OK; other calls of this connection finish it as well. */
 int64_t sb_transaction_commit(sb_transaction *transaction, int64_t timeout_ns);
@@ -36,6 +37,8 @@ void sb_transaction_free(sb_transaction *transaction);
 PRIVATE = """\
 /* The id of the message that was added last, if it is to be delivered later; else 0. */
 int64_t sb_transaction_scheduled(sb_transaction *transaction);
+/* After SB_FULL: 1 if the queue that is full has SB_FAIL, so that a commit does not wait for it. */
+int64_t sb_transaction_refused(sb_transaction *transaction);
 /* sb_transaction_rollback; what it was to acknowledge was not delivered by that. */
 int64_t sb_transaction_undo(sb_transaction *transaction);
 

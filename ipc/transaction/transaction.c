@@ -29,6 +29,7 @@ struct sb_transaction {
     int64_t stamp;  /* and which of those on durable queues, 0: of none */
     bool is_replicated; /* not only on queues that other members have nothing of */
     bool is_counted; /* as one that has begun, and is not over */
+    bool is_refused; /* by a queue that is full, and fails then */
     operation *operations;
     int64_t count, room;
     sb_queue **copied; /* whose confirms wait for replicas of single queues */
@@ -407,6 +408,7 @@ static int64_t try_once(sb_transaction *transaction, sb_queue **full)
     int64_t code = atomic_load(&connection->closed);
     if (code == SB_OK)
         code = record_commit(connection, transaction->operations, transaction->count, full);
+    transaction->is_refused = code == SB_FULL && *full && (*full)->when_full == L_FAIL;
     if (code == SB_OK) {
         transaction->state = SB_UNFINISHED;
         transaction->serial = connection->commits;
@@ -457,7 +459,7 @@ static int64_t commit(sb_transaction *transaction, int64_t timeout_ns)
     if (transaction->state == SB_OK && transaction->count > 0) {
         int64_t deadline = timeout_ns ? monotonic_deadline(timeout_ns) : 0;
         code = try_once(transaction, &full);
-        while (code == SB_FULL && timeout_ns != 0) {
+        while (code == SB_FULL && timeout_ns != 0 && !transaction->is_refused) {
             int64_t waited = wait_for_room(transaction, full, deadline, &nap_ns);
             if (waited != SB_FULL)
                 code = waited;
@@ -481,6 +483,11 @@ int64_t sb_transaction_commit(sb_transaction *transaction, int64_t timeout_ns)
 {
     int64_t code = enter(transaction);
     return code != SB_OK ? code : leave(transaction, commit(transaction, timeout_ns));
+}
+
+int64_t sb_transaction_refused(sb_transaction *transaction)
+{
+    return transaction->is_refused;
 }
 
 /* Wait for replicas of single queues, as publishers do; a queue that was deleted has none. */

@@ -186,9 +186,9 @@ class Transaction:
         With durable queues in it, it is done when all of it has the level `confirm`, None: their
         effective level.  Unconfirmed if nobody says so in time; it is committed all the same.
 
-        QueueFull if a queue has no room within the timeout (None waits for ever), DeliveryRevoked
-        if a message is no longer ours, NotFound if a queue was deleted: then nothing has happened,
-        and the transaction can be committed again or rolled back.
+        QueueFull if a queue has no room within the timeout (None waits for ever), at once with
+        when_full="fail"; DeliveryRevoked if a message is no longer ours, NotFound if a queue was
+        deleted: then nothing has happened, and it can be committed again or rolled back.
         """
         deadline = Deadline(nanoseconds(timeout))
         level_of(confirm)  # refuses what is no level
@@ -223,6 +223,11 @@ class Transaction:
         if code == OK:
             self._end_block()
         return code
+
+    @property
+    def _is_refused(self) -> bool:
+        """After FULL: by a queue that fails when it is full."""
+        return bool(lib.sb_transaction_refused(self._transaction))
 
     def rollback(self) -> None:
         """Nothing of it happens: its messages are given back, in place."""

@@ -353,10 +353,16 @@ class Commit:
             done.answer(self.served, self.command, self.until)
         elif code == UNFINISHED:
             self._wait_for_room(time.monotonic() + AGAIN_SECONDS)
-        elif code == FULL and (self.queues or self.routes) and self.until > time.monotonic():
+        elif code == FULL and self._may_wait:
             self._wait_for_room(self._next_try())
         else:
             self.fails(self._of._error(code, "committing"))
+
+    @property
+    def _may_wait(self) -> bool:
+        """For room."""
+        may = (self.queues or self.routes) and not self._of._is_refused
+        return bool(may) and self.until > time.monotonic()
 
     def _next_try(self) -> float:
         """If no bell rings."""

@@ -255,6 +255,18 @@ def test_move_says_what_stays_in_page_files(shell: Shell, tmp_path: Path) -> Non
         )
 
 
+def test_move_takes_what_is_in_page_files_as_it_comes_out(shell: Shell, tmp_path: Path) -> None:
+    bodies = [f"{number}" for number in range(300)]
+    with shmbroker.connect(f"shm://{shell.vhost}") as broker, Pager(broker, tmp_path):
+        paged = broker.declare_queue("paged", slots=4, when_full="page")
+        broker.declare_queue("orders", slots=512)
+        paged.publish_many([body.encode() for body in bodies])
+        answer = shell.does("queue", "move", "paged", "orders")
+        assert "300 messages moved from 'paged' to 'orders'" in answer.said
+        assert paged.statistics().depth == 0
+    assert shell.bodies("orders") == bodies
+
+
 def test_pause_and_resume(orders: Shell) -> None:
     orders.does("queue", "pause", "orders")
     assert orders.does("queue", "stat", "orders", "--json").json["paused"] is True

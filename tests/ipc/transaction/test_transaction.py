@@ -114,6 +114,45 @@ def test_a_full_queue_fails_the_whole_commit(broker: shmbroker.Broker) -> None:
     assert source.statistics().depth == 0
 
 
+def test_the_first_full_queue_that_fails_ends_the_wait_for_others(
+    broker: shmbroker.Broker, other: shmbroker.Broker
+) -> None:
+    waits = broker.declare_queue("waits", slots=2)
+    fails = broker.declare_queue("fails", slots=2, when_full="fail")
+    for each in (waits, fails):
+        each.publish_many([b"x", b"y"])
+    tx = broker.transaction()
+    for each in (waits, fails):
+        tx.publish(each, b"a")
+    taker = threading.Thread(target=lambda: other.queue("waits").receive(timeout=5))
+    taker.start()
+    with pytest.raises(shmbroker.QueueFull, match="'fails' is full"):
+        tx.commit()
+    taker.join()
+    assert bodies(waits) == [b"y"]
+    assert fails.receive(timeout=0) == b"x"
+    tx.publish(waits, b"b")
+    tx.commit()
+    assert (bodies(waits), bodies(fails)) == ([b"a", b"b"], [b"y", b"a"])
+
+
+def test_a_queue_that_fails_when_it_is_full_is_not_full_because_many_commit_to_it(
+    broker: shmbroker.Broker,
+) -> None:
+    """That ends by itself."""
+    queue = broker.declare_queue("q", when_full="fail")
+    tx = broker.transaction()
+    tx.publish(queue, b"x")
+    [ring] = Path("/dev/shm").glob(f"shmbroker.{broker.vhost}.queue-*")
+    with ring.open("r+b") as file:  # 63 of others
+        for each in range(1, layout.PRODUCERS):
+            file.seek(layout.RING_PRODUCERS_AT + each * layout.PRODUCER_BYTES)
+            file.write((1000 + each).to_bytes(8, "little"))
+    with pytest.raises(shmbroker.QueueFull, match="that many others commit to queue 'q' now"):
+        tx.commit(timeout=0.01)
+    assert not tx._is_refused
+
+
 def test_a_commit_waits_for_room(broker: shmbroker.Broker, other: shmbroker.Broker) -> None:
     full = broker.declare_queue("full", slots=2)
     full.publish_many([b"x", b"y"])

@@ -9,7 +9,7 @@ import pytest
 
 import shmbroker
 from shmbroker import DeliveryRevoked, NotFound, QueueFull, TooMany, TransactionRolledBack
-from tests.support.client_api import Api, each, entered, it
+from tests.support.client_api import Api, beside, each, entered, it, result
 from tests.support.serving import Site
 
 LOGIN = {"user": "site", "password": "correct horse battery"}
@@ -111,6 +111,37 @@ async def _once_more(api: Api, broker: Any) -> None:
 
 def test_one_that_only_publishes_is_committed_as_soon_as_there_is_room(api: Api) -> None:
     api.run(_once_more)
+
+
+async def _refused(api: Api, broker: Any) -> None:
+    settings = {"max_messages": 4, "when_full": "fail"}
+    full = await it(broker.declare_queue("full", slots=4, **settings))
+    await it(full.publish_many([b"x"] * 4))
+    await it(broker.bind((await it(broker.declare_exchange("all", "fanout"))).name, "full"))
+    for to in (full, await it(broker.exchange("all"))):
+        transaction = broker.transaction()
+        transaction.publish(to, b"answer", **({} if to is full else {"key": ""}))
+
+        async def commits(transaction: Any = transaction) -> None:
+            await it(transaction.commit(timeout=None))
+
+        with pytest.raises(QueueFull, match="queue 'full' is full"):
+            await result(beside(api, commits()))
+        assert await it(full.receive(timeout=PATIENCE)) == b"x"
+        await it(transaction.commit(timeout=None))
+        assert (await it(full.statistics())).depth == 4
+    transaction = broker.transaction()
+    transaction.publish(full, b"never")
+    with pytest.raises(QueueFull):
+        await it(transaction.commit(timeout=0))
+    transaction.rollback()
+    there = [await it(full.receive(timeout=PATIENCE)) for _ in range(4)]
+    assert there == [b"x", b"x", b"answer", b"answer"]
+
+
+def test_a_queue_that_fails_when_it_is_full_is_not_waited_for(api: Api) -> None:
+    """It is said before anything is decided, so the transaction is as it was."""
+    api.run(_refused)
 
 
 async def _prefetched(api: Api, broker: Any) -> None:
