@@ -75,7 +75,9 @@ def test_a_program_is_told_of_it_and_goes_there(
     assert told.empty()
 
 
-def test_who_comes_before_the_broker_is_closed_goes_there_too(two: tuple[Audience, str, str]) -> None:
+def test_who_comes_before_the_broker_is_closed_goes_there_too(
+    two: tuple[Audience, str, str],
+) -> None:
     """It was attached to a broker that is on its way out, and lost it a moment later."""
     audience, here, there = two
     audience._service.ask(lambda: _listener(audience).move_programs(there))
