@@ -20,7 +20,7 @@ import zmq
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.connection.broker import Broker, connect
 from shmbroker.netbridge.agent.option import Agent
-from shmbroker.netbridge.bridged.outbox import Outbox, outbox_of
+from shmbroker.netbridge.bridged.outbox import Outbox
 from shmbroker.netbridge.bridged.transformer import Unusable
 from shmbroker.netbridge.broker.former import FormerBridges
 from shmbroker.netbridge.broker.gates import Gated
@@ -431,7 +431,7 @@ class Network(Closable):
         return Discoverer(discovery, credential.keys, found, self.tell)
 
     def _outbox(self, bridge: Shipping) -> Outbox | None:
-        if not isinstance(bridge, Bridge) or shipped_by(bridge) == bridge.queue:
+        if not isinstance(bridge, Bridge) or bridge.ships == bridge.queue:
             return None
         return Outbox(
             self._thread, self.place.vhost, bridge.name, bridge.queue, bridge.selector,
@@ -558,17 +558,11 @@ class Network(Closable):
 
 def _shipped(bridge: Bridge) -> Shipped:
     kind, name = address_of(bridge.address)
-    return Shipped(shipped_by(bridge), name, kind)
-
-
-def shipped_by(bridge: Bridge) -> str:
-    """The queue that its link ships."""
-    is_plain = bridge.selector is None and bridge.transformer is None
-    return bridge.queue if is_plain else outbox_of(bridge.name, bridge.queue)
+    return Shipped(bridge.ships, name, kind)
 
 
 def _gated(bridges: Mapping[str, Bridge]) -> set[Gated]:
-    return {Gated(name, shipped_by(each)) for name, each in bridges.items()}
+    return {Gated(name, each.ships) for name, each in bridges.items()}
 
 
 def _text(bridge: Shipping, state: str, link: Link | None = None) -> dict[str, object]:
