@@ -8,7 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from shmbroker.core.codes import DAMAGED, INVALID, NOT_FOUND, OK, READ_ONLY, TEXTS, TOO_SMALL
+from shmbroker.core.codes import (
+    DAMAGED,
+    INTERRUPTED,
+    INVALID,
+    NOT_FOUND,
+    OK,
+    READ_ONLY,
+    TEXTS,
+    TOO_SMALL,
+)
 from shmbroker.core.layout import (
     FOLLOWER_JOURNALER,
     POSITION_MASK,
@@ -44,6 +53,7 @@ from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.detail import checked
 from shmbroker.ipc.base.errors import Error, error_for
 from shmbroker.ipc.base.names import name_bytes
+from shmbroker.ipc.base.timeout import Deadline
 from shmbroker.ipc.journal.stored import HEAD
 from shmbroker.ipc.queue_replica.moment import Kept, Moment
 from shmbroker.ipc.ring.look import (
@@ -138,7 +148,10 @@ def detach(queue: Queue) -> int:
 
 def detached(broker: Broker, number: int, timeout_ns: int) -> None:
     """Until that is confirmed.  Unconfirmed: not in this time."""
-    checked(lib.sb_commit_gate_await(broker._connection, number, -1, timeout_ns), WHAT)
+    deadline, code = Deadline(timeout_ns), INTERRUPTED
+    while code == INTERRUPTED:
+        code = lib.sb_commit_gate_await(broker._connection, number, -1, deadline.left())
+    checked(code, WHAT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,10 +30,10 @@ from shmbroker.ipc.connection.broker import Broker, connect
 from shmbroker.ipc.queue.moving import Passed, changes, pass_over
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.netbridge.bridged.transformer import Transformer, made
-from shmbroker.netbridge.broker.gates import OUTBOX
 from shmbroker.netbridge.carrier.reached import serving
 from shmbroker.netbridge.carrier.sleeper import ANY, ROOM
 from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.plan.bridge import OUTBOX, outbox_of
 
 if TYPE_CHECKING:
     from shmbroker.ipc.message.message import Message
@@ -46,15 +46,6 @@ TOGETHER: Final = 64
 AGAIN_SECONDS: Final = 1.0
 """When it is looked anew: a queue that is missing, and what came back without being published."""
 Tell = Callable[[Mapping[str, Any]], None]
-
-
-def outbox_of(bridge: str, queue: str) -> str:
-    return f"{OUTBOX}{_in_name(bridge)}.{queue}"
-
-
-def _in_name(bridge: str) -> str:
-    """Without dots, so the first one is that before the name of the queue."""
-    return bridge.replace("%", "%25").replace(".", "%2E")
 
 
 class Outbox(Closable):

@@ -9,13 +9,12 @@ from typing import NamedTuple
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.follower.follower import Follower
+from shmbroker.netbridge.plan.bridge import OUTBOX
 
 KIND = "link"
 PREFIX = "link "
 TOWARDS = "$sf."
 """How the name of a queue towards another node of a cluster begins."""
-OUTBOX = "$bridge."
-"""How that of a queue begins that a bridge with a filter or a transformer ships."""
 FETCHED = "$link."
 """How that of a queue begins whose messages a broker fetches over a network link."""
 

@@ -385,7 +385,7 @@ class Network(Closable):
         return Discoverer(discovery, credential.keys, found, self.tell)
 
     def _outbox(self, bridge: Shipping) -> Outbox | None:
-        if not isinstance(bridge, Bridge) or shipping.shipped_by(bridge) == bridge.queue:
+        if not isinstance(bridge, Bridge) or bridge.ships == bridge.queue:
             return None
         return Outbox(
             self._thread, self.place.vhost, bridge.name, bridge.queue, bridge.selector,

@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping
 
 from shmbroker.netbridge.agent.option import Agent
-from shmbroker.netbridge.bridged.outbox import outbox_of
 from shmbroker.netbridge.broker.gates import Gated
 from shmbroker.netbridge.broker.given import Shipping
 from shmbroker.netbridge.carrier.link import Link
@@ -19,17 +18,11 @@ from shmbroker.netbridge.plan.bridge import address_of
 
 def shipped(bridge: Bridge) -> Shipped:
     kind, name = address_of(bridge.address)
-    return Shipped(shipped_by(bridge), name, kind)
-
-
-def shipped_by(bridge: Bridge) -> str:
-    """The queue that its link ships."""
-    is_plain = bridge.selector is None and bridge.transformer is None
-    return bridge.queue if is_plain else outbox_of(bridge.name, bridge.queue)
+    return Shipped(bridge.ships, name, kind)
 
 
 def gated(bridges: Mapping[str, Bridge]) -> set[Gated]:
-    return {Gated(name, shipped_by(each)) for name, each in bridges.items()}
+    return {Gated(name, each.ships) for name, each in bridges.items()}
 
 
 def text(bridge: Shipping, state: str, link: Link | None = None) -> dict[str, object]:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from shmbroker.core.layout import NAME_BYTES_MAX
 from shmbroker.ipc.instance.config.config import ConfigError
 from shmbroker.netbridge.discovery.option import Discovery
 from shmbroker.netbridge.link.option import LINK_DEFAULTS, Contradiction, overridden, times_of
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.network import option as of_networks
 from shmbroker.netbridge.network.option import NetworkLink
-from shmbroker.netbridge.plan.bridge import paced
+from shmbroker.netbridge.plan.bridge import outbox_of, paced
 from shmbroker.netbridge.plan.plans import with_rounds_asked_for
 from shmbroker.netbridge.plan.uri import Found, Members
 
@@ -37,6 +38,12 @@ class Bridge:
     refused_retry: float
     discovery: Discovery | None = None
     """By which its members are found."""
+
+    @property
+    def ships(self) -> str:
+        """The queue that its link ships."""
+        is_plain = self.selector is None and self.transformer is None
+        return self.queue if is_plain else outbox_of(self.name, self.queue)
 
     @property
     def plan(self) -> str:
@@ -73,7 +80,23 @@ def bridges_of(
             values["transformer"], whose, times, retry,
             discoveries[to.place] if isinstance(to, Found) else None,
         )  # fmt: skip
+        if why := _unnamed(found[name]):
+            raise ConfigError(f"{table}: {why}")
     return found
+
+
+def _unnamed(bridge: Bridge) -> str:
+    """Why no queue can have the name of the one that it ships."""
+    size = len(bridge.ships.encode())
+    if size <= NAME_BYTES_MAX:
+        return ""
+    whose = f"of a queue has at most {NAME_BYTES_MAX} bytes, and this one would have {size}"
+    if bridge.ships == bridge.queue:
+        return f"queue is too long: the name {whose}"
+    return (
+        "name and queue together are too long for $bridge.NAME.QUEUE, where messages wait that a "
+        f"filter or a transformer has passed: the name {whose}"
+    )
 
 
 def _unfound(to: Found, whose: str, discoveries: Mapping[str, Discovery]) -> str:

@@ -31,6 +31,17 @@ STATIC_PACES: Final = {
     "retry-interval-multiplier": "back-off-multiplier",
     "max-retry-interval": "max-reconnect-delay",
 }
+OUTBOX: Final = "$bridge."
+"""How the name of a queue begins that a bridge with a filter or a transformer ships."""
+
+
+def outbox_of(bridge: str, queue: str) -> str:
+    return f"{OUTBOX}{_in_name(bridge)}.{queue}"
+
+
+def _in_name(bridge: str) -> str:
+    """Without dots, so the first one is that before the name of the queue."""
+    return bridge.replace("%", "%25").replace(".", "%2E")
 
 
 def _service(given: object) -> Members | Single | Found:

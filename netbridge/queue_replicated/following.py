@@ -404,6 +404,7 @@ class Following:
                 self._give_up(each, str(error))
             return
         if not each.begun.done():
+            self._changed()  # whoever is told looks at once, at where it is saved
             each.begun.set_result(None)
 
     def _declare_anew(

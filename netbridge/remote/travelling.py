@@ -37,6 +37,9 @@ class Travelling:
         self.works: dict[int, Work] = {}
         """By transaction with work."""
         self._was_asked = False
+        self._has_parted = False
+        """It was asked once: who has put something aside for it keeps that until it comes, and so
+        does whoever takes over from that one."""
         self._wanted: dict[int, list[int]] | None = None
         """What the next session asks for; None: nothing."""
         self._generations: dict[int, int] = {}
@@ -45,7 +48,7 @@ class Travelling:
     def hears(self, frame: Frame) -> bool:
         """The broker leaves, and asks."""
         if isinstance(frame, Parting):
-            self._was_asked = True
+            self._was_asked = self._has_parted = True
             self._client.calls.put_first(self._call(self._open()))
             self._client.pump()
         return isinstance(frame, Parting)
@@ -125,7 +128,9 @@ class Travelling:
         return all(kept.get(each) == call.generation for each in call.numbers)
 
     def asks(self) -> Call | None:
-        """What the next session says first."""
+        """What the next session says first; it says also that it wants nothing."""
+        if self._wanted is None and self._has_parted:
+            self._wanted = {}
         if self._wanted is None:
             return None
         call = self._call(self._wanted)

@@ -10,12 +10,13 @@ import pytest
 
 from shmbroker import Broker
 from shmbroker.netbridge.bridged import outbox
-from shmbroker.netbridge.bridged.outbox import Outbox, outbox_of
+from shmbroker.netbridge.bridged.outbox import Outbox
 from shmbroker.netbridge.carrier import fruitless
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.cluster.redistribution import Gives, To
 from shmbroker.netbridge.clustered.giving import Giving
 from shmbroker.netbridge.clustered.towards import towards
+from shmbroker.netbridge.plan.bridge import outbox_of
 from tests.ipc.paging.test_paging import eventually
 from tests.support.host import journaling
 

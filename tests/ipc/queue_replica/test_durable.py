@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import shmbroker
-from shmbroker import Broker, Empty, Queue, QueueFull, ReplicaReadOnly
+from shmbroker import Broker, Empty, Queue, QueueFull, ReplicaReadOnly, Unconfirmed
 from shmbroker.core import layout
 from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.replay import Replay
@@ -335,6 +335,15 @@ def test_detached_beside_many_queues_at_rest(broker: Broker, host: Host) -> None
     del host.names[0]
     host.dies()
     assert followed_by(host.broker.queue("a")) == b""
+
+
+def test_detached_is_waited_for_as_long_as_that_takes(broker: Broker) -> None:
+    """A wait of a program ends after 0.1 s, for its signal handlers to run, and goes on."""
+    broker.declare_queue("a", slots=16, durable=True)
+    declare(broker, "a", 0, b"another one")
+    number = detach(broker.queue("a"))
+    with pytest.raises(Unconfirmed):  # nobody writes it
+        detached(broker, number, 250_000_000)
 
 
 SETTINGS: list[dict[str, Any]] = [

@@ -18,12 +18,12 @@ from shmbroker.ipc.follower.follower import Follower
 from shmbroker.ipc.instance.config.config import ConfigError
 from shmbroker.ipc.transaction.transaction import Transaction
 from shmbroker.netbridge.bridged import outbox
-from shmbroker.netbridge.bridged.outbox import outbox_of
 from shmbroker.netbridge.bridged.transformer import Transformer, Unusable
 from shmbroker.netbridge.broker.former import FormerBridges
 from shmbroker.netbridge.carrier import reached
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.config.config import load
+from shmbroker.netbridge.plan.bridge import outbox_of
 from shmbroker.perf.machine.port import free_port
 from tests.netbridge.broker.conftest import Two
 from tests.support.link import PATIENCE, SOURCE, TARGET

@@ -77,6 +77,13 @@ def test_what_does_not_work_yet_says_so(tmp_path: Path, key: str) -> None:
 
 
 BRIDGE = "[bridges.x]\nqueue = 'q'\nto = 'b'\n"
+
+
+def bridge(length: int, *lines: str) -> str:
+    """Of a queue whose name has so many bytes."""
+    return BRIDGE.replace("'q'", f"'{'q' * length}'") + "\n".join([*lines, ""])
+
+
 CLUSTER = """
 [connectors.a]
 uri = "a"
@@ -103,12 +110,20 @@ static-connectors = ["a"]
         ("[ha]\npolicy = 'pair'\n" + link(), 'does not go with ha.policy = "pair" yet'),
         ("[links.x]\nduplex = true\n", "has no uri"),
         (link(uri="discovery:(udp://239.1.1.1:5000)"), "cannot discover"),
+        (bridge(256), "bridges.x]: queue is too long: the name of a queue has at most 255 bytes"),
+        (bridge(246, "filter = 'n > 1'"), "too long for $bridge.NAME.QUEUE"),
+        (bridge(246, "transformer = 'os:path'"), "and this one would have 256"),
     ],
 )
 def test_what_does_not_go(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(ConfigError) as error:
         read(tmp_path, text)
     assert complaint in str(error.value)
+
+
+def test_a_bridge_of_a_queue_whose_name_just_fits(tmp_path: Path) -> None:
+    for text in (bridge(255), bridge(245, "filter = 'n > 1'")):
+        assert len(read(tmp_path, text).bridges["x"].ships) == 255
 
 
 @pytest.mark.parametrize(

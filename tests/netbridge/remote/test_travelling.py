@@ -71,6 +71,27 @@ def test_what_is_acknowledged_is_told_and_asked_for_before_anything_else() -> No
     assert not committed(of).repeated
 
 
+def test_who_takes_over_from_the_successor_is_told_that_nothing_of_it_is_wanted() -> None:
+    """It has put aside what the successor had in hand for us, and that transaction has ended."""
+    of = working()
+    parts(of)
+    follow(of)
+    is_whole(of)
+    for process in (b"q" * 16, b"r" * 16):
+        of.performed.clear()
+        of.broker_dies()
+        of.connect(b"m" * 16, process)
+        [first] = [each for each in of.performed if each.verb is Verb.TRANSACTIONS]
+        assert first is of.performed[0]
+        assert first.repeated
+        assert told(first.body) == {"open": []}
+        of.answer(first, body=asked(whole=[]))
+        assert of.client.phase is Phase.UP
+    outcome = of.outcome(commit(of))
+    assert outcome is not None
+    assert outcome.why is Why.ROLLED_BACK
+
+
 @pytest.mark.parametrize("answer", [(0, asked(whole=[])), (0, asked(whole=[8])), (INVALID, b"")])
 def test_one_that_is_not_whole_there_was_rolled_back(answer: tuple[int, bytes]) -> None:
     of = working()
@@ -161,9 +182,11 @@ def test_a_program_that_decides_itself_has_none_that_goes_on() -> None:
     of = working(Mode.APPLICATION)
     parts(of)
     of.broker_dies()
+    of.performed.clear()
     of.does(of.client.reconnect(of.now))
     of.connect(b"n" * 16, b"p" * 16)
-    assert not [each for each in of.performed if each.verb is Verb.TRANSACTIONS]
+    assert told(said(of).body) == {"open": []}
+    of.answer(said(of), body=asked(whole=[]))
     outcome = of.outcome(commit(of))
     assert outcome is not None
     assert outcome.why is Why.ROLLED_BACK

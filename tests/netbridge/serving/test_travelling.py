@@ -54,6 +54,11 @@ class Leaver:
             travelling.remember(self.at.broker, row)
         self.serve()
 
+    def dies(self) -> None:
+        """Another one takes over, which knows only what is in queues."""
+        self._serves.close()
+        self.serve()
+
     def held(self) -> list[str]:
         return [each.name for each in self.at.broker.queues() if each.name.startswith(HELD)]
 
@@ -151,6 +156,25 @@ def test_what_is_rolled_back_is_in_its_queue_as_it_was(leaver: Leaver) -> None:
         assert (back.priority, back.redelivered) == (3, True)
         assert back.expires_at is not None
     until(lambda: not leaver.held())
+
+
+def test_what_has_ended_with_the_successor_is_in_its_queue_when_its_program_comes(
+    leaver: Leaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever takes over from the successor has it put aside still, and knows no program."""
+    monkeypatch.setattr(travelling, "LOOK_SECONDS_MAX", 0.05)
+    orders = leaver.at.broker.declare_queue("orders", slots=64)
+    for body in (b"1", b"2"):
+        orders.publish(body)
+    program, transaction = works(leaver)
+    leaver.leaves(ttl=10 * PATIENCE)
+    with program.queue("orders").get(timeout=PATIENCE) as other:  # so it has come
+        assert bytes(other.body) == b"2"
+    leaver.dies()
+    with pytest.raises(TransactionRolledBack):
+        transaction.commit()
+    until(lambda: not leaver.held())
+    assert bodies(orders) == [b"1"]
 
 
 def test_what_nobody_knows_to_be_whole_is_rolled_back_and_in_its_queue_later(
