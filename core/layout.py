@@ -624,6 +624,7 @@ CARRIED_PART: Final = 16
 CHUNK_EXTENDED: Final = 1
 CHUNK_ONCE: Final = 2  # of several that are the same, one counts
 CHUNK_CARRIED: Final = 4  # it has another age than its position says: see carry.py
+CHUNK_RETURNED: Final = 8  # it was there before, and may be older than all of its key: latest.py
 
 SCHEDULED_ID_AT: Final = 0  # in the body of a message in a schedule
 SCHEDULED_TIME_AT: Final = 8
@@ -1048,8 +1049,11 @@ OUTGOING_DELIVER_AT: Final = 104  # ns since the epoch, 0: after the delay
 OUTGOING_TARGET: Final = (
     112  # of a message towards another node: whose queue it is (ipc/sink/target.c)
 )
-OUTGOING_DELIVERIES: Final = 120  # how often it may have been delivered at another node
+OUTGOING_DELIVERIES: Final = (
+    120  # how often it may have been delivered at another node; or what is RETURNED
+)
 OUTGOING_BYTES: Final = 128
+RETURNED: Final = CHUNK_RETURNED << MARK_FLAGS_SHIFT
 
 # --- subject: what a selector looks at; private memory --------------------------------------------
 SUBJECT_KEY: Final = 0  # address
