@@ -866,9 +866,10 @@ USE_CONSUMES: Final = 1 << 62  # in a word of the list
 USE_PRODUCES: Final = 1 << 61
 USE_SERVES: Final = 1 << 60  # for others: it keeps nobody from deleting the queue
 USE_TAKES_ANY: Final = 1 << 59  # and not only what its selectors match, or it has told none
-USE_SHIFT: Final = 59  # its bits in the byte of a row, of one that does not fit into the list
-USE_LISTED: Final = 1 << 4  # there: it uses the queue of this row, for whatever
-USES: Final = USE_CONSUMES | USE_PRODUCES | USE_SERVES | USE_TAKES_ANY
+USE_PROMISED: Final = 1 << 58  # an open transaction of it will publish there
+USE_SHIFT: Final = 58  # its bits in the byte of a row, of one that does not fit into the list
+USE_LISTED: Final = 1 << 5  # there: it uses the queue of this row, for whatever
+USES: Final = USE_CONSUMES | USE_PRODUCES | USE_SERVES | USE_TAKES_ANY | USE_PROMISED
 
 # --- transactions segment -------------------------------------------------------------------------
 TRANSACTIONS_MAGIC: Final = 0x004E4152544D4853  # "SHMTRAN\0"
@@ -1292,4 +1293,4 @@ assert USES >> USE_SHIFT < USE_LISTED
 assert PARTICIPANT_NAME_AT + PARTICIPANT_NAME_BYTES_MAX <= PARTICIPANT_TRANSACTION_AT
 assert PARTICIPANT_TRANSACTION_AT < PARTICIPANT_OWNS_AT < PARTICIPANT_EXPELLED_AT
 assert TRANSACTION_OPERATIONS_AT + TRANSACTION_OPERATIONS * OPERATION_BYTES <= TRANSACTION_BYTES
-assert REFERENCE_INDEX_BITS + ROW_GENERATION_BITS < 61
+assert 1 << (REFERENCE_INDEX_BITS + ROW_GENERATION_BITS) <= USE_PROMISED
