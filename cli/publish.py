@@ -83,7 +83,8 @@ def addressed(words: tuple[str, ...], exchange: str | None) -> tuple[str | None,
     "--id",
     "message_id",
     metavar="ID",
-    help="Message id.  A queue drops a second message with the same id.",
+    help="Message id.  A queue drops a second message with the same id.  Not with --deliver-after "
+    "or --deliver-at.",
 )
 @click.option("--group", metavar="NAME", help="Message group; one consumer at a time gets a group.")
 @click.option("--file", type=click.File("rb"), help="Publish the content of this file; - is stdin.")
@@ -116,6 +117,8 @@ def pub(
         raise click.UsageError("--immediate is for what is published by --exchange")
     if deliver_after is not None and deliver_at is not None:
         raise click.UsageError("either --deliver-after or --deliver-at")
+    if message_id is not None and (deliver_after is not None or deliver_at is not None):
+        raise click.UsageError("what is scheduled has no id: leave it out, or publish it when due")
     if message_id is not None and lines:
         raise click.UsageError("an id is one message's: publish each line for itself, or without")
     with connected(vhost) as broker:

@@ -18,7 +18,9 @@ DONE, unless a consumer holds it.  If a publisher dies in between, its message i
 repair examines all messages again (latest_repair).  Until then, or until a stopped publisher
 continues, both are in the ring, in the order of their positions.
 
-The age of a message is its position, unless it was carried (carry.py).
+The age of a message is its position, unless it was carried (carry.py).  What had left the queue and
+is returned, a dead letter that is retried, may be older than all that came meanwhile, and nobody
+knows how old: it is older than all others, so it replaces only what was returned before it.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ from shmbroker.core.kernel import cold, exported_cold, kernel
 from shmbroker.core.layout import (
     CHUNK_CARRIED,
     CHUNK_MARK_AT,
+    CHUNK_RETURNED,
     CHUNK_SHAPE_AT,
     COUNTER_REPLACED_AT,
     LAP_MASK,
@@ -62,6 +65,12 @@ from shmbroker.core.reclaim import reclaim
 from shmbroker.core.span import HASH_START, span_equals, span_hash
 from shmbroker.core.tail import true_tail
 from shmbroker.core.word import lap_of, slot_at, word_chunk, word_done, word_state
+
+OLDEST = -1
+"""The age of what was returned."""
+
+ABSENT = -2
+"""In place of an age: it is not there."""
 
 TRIES = 4096
 """A lost race means that somebody else changed the chain, so this is never reached."""
@@ -126,6 +135,8 @@ def age_of(port: int, position: int, word: int) -> int:
     if address == 0:
         return position
     mark = load(address + CHUNK_MARK_AT)
+    if mark_flags(mark) & CHUNK_RETURNED:
+        return OLDEST
     if not mark_flags(mark) & CHUNK_CARRIED:
         return position
     return position - ((position - (mark >> MARK_AGE_SHIFT)) & MARK_AGE_MASK)
@@ -147,14 +158,14 @@ def has_key(port: int, word: int, key: int, length: int) -> int:
 
 @cold
 def age_with_key(port: int, position: int, key: int, length: int) -> int:
-    """The age of the message at this position if it is there and has this key, -1 if not."""
+    """The age of the message at this position if it is there and has this key, else ABSENT."""
     word = word_there(port, position)
     if word == 0 or not has_key(port, word, key, length):
-        return -1
+        return ABSENT
     age = age_of(port, position, word)
     fence_acquire()
     # what was read is of this message if it is still there: its memory was not used again
-    return age if word_there(port, position) != 0 else -1
+    return age if word_there(port, position) != 0 else ABSENT
 
 
 @cold
@@ -248,12 +259,12 @@ def latest_settle(port: int, position: int, age: int, key: int, length: int, is_
         found = chain_find(port, chain, highest)
         if found < 0:
             return dropped
-        other = -1
+        other = ABSENT
         if found != position:
             other = age_with_key(port, found, key, length)
         if not is_stable and head_load(port) > position:
             return dropped  # the key that we compared with may be another message's by now
-        if other >= 0:
+        if other != ABSENT:
             if other > age or (other == age and found > position):
                 dropped += replaced(port, position)
             else:
@@ -303,7 +314,7 @@ def latest_repair(port: int) -> int:
 def latest_look(port: int, chain: int, key: int, length: int) -> int:
     """The position of the newest message of a key that hangs in its chain, or EMPTY; or DAMAGED."""
     best = EMPTY
-    age = -1
+    age = ABSENT
     highest = POSITION_MASK
     while highest >= 0:
         found = chain_find(port, chain, highest)

@@ -624,6 +624,7 @@ CARRIED_PART: Final = 16
 CHUNK_EXTENDED: Final = 1
 CHUNK_ONCE: Final = 2  # of several that are the same, one counts
 CHUNK_CARRIED: Final = 4  # it has another age than its position says: see carry.py
+CHUNK_RETURNED: Final = 8  # it was there before, and may be older than all of its key: latest.py
 
 SCHEDULED_ID_AT: Final = 0  # in the body of a message in a schedule
 SCHEDULED_TIME_AT: Final = 8
@@ -865,9 +866,10 @@ USE_CONSUMES: Final = 1 << 62  # in a word of the list
 USE_PRODUCES: Final = 1 << 61
 USE_SERVES: Final = 1 << 60  # for others: it keeps nobody from deleting the queue
 USE_TAKES_ANY: Final = 1 << 59  # and not only what its selectors match, or it has told none
-USE_SHIFT: Final = 59  # its bits in the byte of a row, of one that does not fit into the list
-USE_LISTED: Final = 1 << 4  # there: it uses the queue of this row, for whatever
-USES: Final = USE_CONSUMES | USE_PRODUCES | USE_SERVES | USE_TAKES_ANY
+USE_PROMISED: Final = 1 << 58  # an open transaction of it will publish there
+USE_SHIFT: Final = 58  # its bits in the byte of a row, of one that does not fit into the list
+USE_LISTED: Final = 1 << 5  # there: it uses the queue of this row, for whatever
+USES: Final = USE_CONSUMES | USE_PRODUCES | USE_SERVES | USE_TAKES_ANY | USE_PROMISED
 
 # --- transactions segment -------------------------------------------------------------------------
 TRANSACTIONS_MAGIC: Final = 0x004E4152544D4853  # "SHMTRAN\0"
@@ -1048,8 +1050,11 @@ OUTGOING_DELIVER_AT: Final = 104  # ns since the epoch, 0: after the delay
 OUTGOING_TARGET: Final = (
     112  # of a message towards another node: whose queue it is (ipc/sink/target.c)
 )
-OUTGOING_DELIVERIES: Final = 120  # how often it may have been delivered at another node
+OUTGOING_DELIVERIES: Final = (
+    120  # how often it may have been delivered at another node; or what is RETURNED
+)
 OUTGOING_BYTES: Final = 128
+RETURNED: Final = CHUNK_RETURNED << MARK_FLAGS_SHIFT
 
 # --- subject: what a selector looks at; private memory --------------------------------------------
 SUBJECT_KEY: Final = 0  # address
@@ -1288,4 +1293,4 @@ assert USES >> USE_SHIFT < USE_LISTED
 assert PARTICIPANT_NAME_AT + PARTICIPANT_NAME_BYTES_MAX <= PARTICIPANT_TRANSACTION_AT
 assert PARTICIPANT_TRANSACTION_AT < PARTICIPANT_OWNS_AT < PARTICIPANT_EXPELLED_AT
 assert TRANSACTION_OPERATIONS_AT + TRANSACTION_OPERATIONS * OPERATION_BYTES <= TRANSACTION_BYTES
-assert REFERENCE_INDEX_BITS + ROW_GENERATION_BITS < 61
+assert 1 << (REFERENCE_INDEX_BITS + ROW_GENERATION_BITS) <= USE_PROMISED

@@ -15,6 +15,7 @@ typedef struct operation {
     struct lane *lane; /* of a publish, else NULL */
     int64_t where;     /* the chunk's offset, or the message's position */
     int64_t word;      /* our LEASED word */
+    sb_queue *promised; /* that it will publish to, and is kept until then; or NULL */
 } operation;
 /* Commit these: SB_OK, SB_UNFINISHED, or a code after which nothing has happened; with SB_FULL the
  * queue that is, NULL: it is not for want of room in one.  Our commit mutex is held. */
@@ -45,7 +46,9 @@ int64_t commit_and_leave(sb_connection *connection, operation *operations, int64
 
 /* The operation behind these needs the lane no more; perhaps one of these does. */
 void operations_return(const operation *operations, int64_t count, struct lane *in);
-/* They have happened: others may use their lanes, and their handles are closed. */
+/* It is over: its handles are closed, and its queue may be deleted if nobody uses it. */
+void operation_close(const operation *over);
+/* They have happened: others may use their lanes, and they are closed. */
 void operations_end(const operation *operations, int64_t count);
 /* Nobody waits for these any more, which are of this commit, and counted as a transaction that is
  * open: the connection has them, in memory to be freed.  Our commit mutex is held. */

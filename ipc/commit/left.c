@@ -22,6 +22,15 @@ void operations_return(const operation *operations, int64_t count, lane *in)
     lane_leave(in);
 }
 
+void operation_close(const operation *over)
+{
+    if (over->promised) {
+        queue_promised_no_more(over->promised);
+        sb_close_queue(over->promised);
+    }
+    sb_close_queue(over->queue);
+}
+
 void operations_end(const operation *operations, int64_t count)
 {
     while (count > 0) {
@@ -34,7 +43,7 @@ void operations_end(const operation *operations, int64_t count)
             deleted_dealt_with(last->queue,
                                &(sb_message){.position = last->where, .word = last->word});
         }
-        sb_close_queue(last->queue);
+        operation_close(last);
     }
 }
 

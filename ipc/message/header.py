@@ -78,7 +78,8 @@ OUTGOING: Final = Structure(
         Field(
             "int64_t deliveries",
             "OUTGOING_DELIVERIES",
-            "for the broker: how often it may have been delivered elsewhere; 0 in programs",
+            "for the broker: how often it may have been delivered elsewhere, or that it was here "
+            "before; 0 in programs",
         ),
     ),
 )

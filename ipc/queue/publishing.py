@@ -157,14 +157,19 @@ class Publishing(OpenedQueue):
         options: dict[str, Any],
     ) -> tuple[int, Any]:
         """Its id, and the receipt that says where it is: in the schedule; 0 if it was due."""
-        if OPEN:
-            self._notice()
         try:
             message, _kept = outgoing(body, **options)
         except TypeError:
             check_names("publish", options, OptionsWithId.__annotations__)
             raise
         schedule(message, deliver_after, deliver_at)
+        code, receipt = self._offer(message, timeout_ns)
+        return id_of(self, code, receipt), receipt
+
+    def _offer(self, message: Any, timeout_ns: int) -> tuple[int, Any]:
+        """Publish what was made for C: its position or id, and the receipt."""
+        if OPEN:
+            self._notice()
         receipt = ffi.new("sb_receipt *")
         deadline = Deadline(timeout_ns)
         code = INTERRUPTED
@@ -172,7 +177,7 @@ class Publishing(OpenedQueue):
             code = lib.sb_publish_receipt(self._queue, message, deadline.left(), receipt)
         if code < 0:
             raise self._error(code, "publishing to")
-        return id_of(self, code, receipt), receipt
+        return code, receipt
 
     @shows(Options)
     def publish_nowait(self, body: Any, **options: Unpack[Options]) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shmbroker.core.codes import UNFINISHED
+from shmbroker.core.layout import RETURNED
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import (
     ArenaFull,
@@ -21,6 +22,7 @@ from shmbroker.ipc.base.errors import (
     QueueFull,
     ReplicaReadOnly,
 )
+from shmbroker.ipc.message.outgoing import outgoing
 from shmbroker.ipc.queue.consuming import Consuming
 
 if TYPE_CHECKING:
@@ -83,7 +85,8 @@ class _Return:
     def _publish(self, queue: Queue, message: Message) -> None:
         """It is published there before it is acknowledged here."""
         try:
-            queue.publish(message.view, timeout=0, **_options(message))
+            made, _kept = _returned(message)
+            queue._offer(made, 0)
         except REFUSALS as error:
             self._stays(queue, message, error)
             return
@@ -96,8 +99,8 @@ class _Return:
         let_go: Callable[[], object] = message._untake
         try:
             transaction._waits = False
-            transaction.publish(queue, message.view, **_options(message))
-            transaction._add_later()
+            made, kept = _returned(message)
+            transaction._add(queue, "", 0, made, [kept])
             transaction.ack(message)
             let_go = transaction._undo
             code = transaction._commit(0)
@@ -137,10 +140,13 @@ def _refusal(origin: str, error: Error) -> str:
     return f"queue {origin!r} is full" if isinstance(error, QueueFull) else str(error)
 
 
-def _options(message: Message) -> dict[str, Any]:
+def _returned(message: Message) -> tuple[Any, tuple[Any, ...]]:
+    """As it was, for C, and what must live as long: a newer value of its key is not replaced."""
     properties: dict[str, Any] = message.properties
     kept = {k: v for k, v in properties.items() if k in KEPT or not k.startswith(NOTE)}
-    return {"key": message.key, "properties": kept, "priority": message.priority}
+    made = outgoing(message.view, message.key, kept, priority=message.priority)
+    made[0].deliveries = RETURNED
+    return made
 
 
 def retry(dead: Queue, limit: int | None) -> Retried:

@@ -45,7 +45,9 @@ static void look_at(sb_connection *connection, int64_t row)
     if (queue_find(connection, reference, &queue) != SB_OK)
         return;
     char name[L_NAME_BYTES_MAX + 1] = "";
-    if (is_unused(queue))
+    if (is_unused(queue) && is_promised(queue))
+        queue_used(queue); /* by a transaction; and it is not looked at again soon */
+    else if (is_unused(queue))
         strcpy(name, queue->name);
     queue_looked(queue);
     if (*name)

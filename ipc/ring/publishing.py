@@ -47,6 +47,7 @@ from shmbroker.core.layout import (
     OUTGOING_PROPERTIES_LENGTH,
     PORT_DATA,
     PROPERTIES_BYTES_MAX,
+    RETURNED,
     SHAPE_BODY_SHIFT,
     SHAPE_KEY_SHIFT,
 )
@@ -143,7 +144,7 @@ def loan_any(port: int, outgoing: int, extension: int, once: int) -> int:
     mark = PLAIN_MARK | (load(outgoing + OUTGOING_PRIORITY) & MARK_PRIORITY_MASK) << (
         MARK_PRIORITY_SHIFT
     )
-    mark |= load(outgoing + OUTGOING_DELIVERIES) & MARK_DELIVERIES_MASK
+    mark |= load(outgoing + OUTGOING_DELIVERIES) & (MARK_DELIVERIES_MASK | RETURNED)
     if extension != 0:
         mark |= CHUNK_EXTENDED << MARK_FLAGS_SHIFT
     if once != 0:

@@ -144,6 +144,8 @@ struct sb_queue {
     _Atomic int64_t shut;  /* 1 while its lanes are being closed, 2 when they are */
     _Atomic int64_t gone;  /* deleted: SB_NOT_FOUND, else 0 */
     _Atomic int64_t uses;  /* USE_* bits that our participant's list has */
+    int64_t promises; /* publishes of open transactions of ours, if it is deleted by itself; with
+                         the connection's mutex */
     /* by threads of ours that serve it: until they let go, its memory stays */
     _Atomic int64_t held;
     /* calls, and services of mover.c, that look at its ring outside of a lane */
@@ -281,6 +283,12 @@ void group_join(sb_queue *queue);
 /* Under the catalog's lock: mark the queue, to be deleted now.  False: it is not empty, or is about
  * not to be, and is not marked. */
 bool doomed_if_empty(sb_queue *queue);
+/* A transaction that is open will publish there: it is not deleted for want of use before as many
+ * calls of the other one.  SB_OK, or SB_NOT_FOUND: it was deleted.  The caller looks at it. */
+int64_t queue_promise(sb_queue *queue);
+void queue_promised_no_more(sb_queue *queue);
+/* Whether one will, of whichever participant. */
+bool is_promised(const sb_queue *queue);
 /* What a publish that went well is to answer, by a queue that may be about to be deleted. */
 int64_t auto_delete_outcome(sb_queue *queue, int64_t code);
 

@@ -132,7 +132,7 @@ static void shorten(sb_transaction *transaction, int64_t count)
             sb_port_unreserve(&last->lane->port, last->where);
             lane_return(transaction, last->lane);
         }
-        sb_close_queue(last->queue);
+        operation_close(last);
     }
 }
 
@@ -141,6 +141,7 @@ static void shorten(sb_transaction *transaction, int64_t count)
 /* To be published to a queue, or to its schedule. */
 typedef struct target {
     sb_queue *queue, *schedule; /* the schedule, or NULL */
+    sb_queue *promised; /* as operation has it */
     int64_t due;
 } target;
 
@@ -152,7 +153,7 @@ static sb_queue *ring_of(const target *to)
 static int64_t target_of(target *to, sb_queue *queue, const sb_outgoing *message)
 {
     int64_t code = SB_OK;
-    *to = (target){.queue = queue};
+    *to = (target){.queue = queue, .promised = queue->auto_delete_ns ? queue : NULL};
     if (is_scheduled(message) && (to->due = schedule_due(message)) != 0) {
         if (to->due < 0)
             return to->due;
@@ -186,9 +187,12 @@ static int64_t reserve_in(sb_transaction *transaction, const target *to, lane *i
 {
     int64_t chunk = reserve(to, in, message);
     if (chunk >= 0) {
-        sb_share_queue(ring_of(to)); /* until the operation is dropped: shorten */
+        sb_share_queue(ring_of(to)); /* until the operation is closed */
+        if (to->promised)
+            sb_share_queue(to->promised);
         transaction->operations[transaction->count++] =
-            (operation){.queue = ring_of(to), .lane = in, .where = chunk};
+            (operation){.queue = ring_of(to), .lane = in, .where = chunk,
+                        .promised = to->promised};
     }
     lane_return(transaction, in);
     return chunk;
@@ -223,7 +227,9 @@ static int64_t add(sb_transaction *transaction, sb_queue *queue, const sb_outgoi
     int64_t code;
     if (!queue_look(queue, &code))
         return code;
-    code = add_looked(transaction, queue, message);
+    code = queue_promise(queue);
+    if (code == SB_OK && (code = add_looked(transaction, queue, message)) != SB_OK)
+        queue_promised_no_more(queue);
     queue_looked(queue);
     return code;
 }
@@ -584,7 +590,7 @@ void sb_transaction_free(sb_transaction *transaction)
         leave_to_happen(transaction);
     /* the connection is closed */
     while (transaction->count > 0)
-        sb_close_queue(transaction->operations[--transaction->count].queue);
+        operation_close(&transaction->operations[--transaction->count]);
     while (transaction->copied_count > 0)
         sb_close_queue(transaction->copied[--transaction->copied_count]);
     free(transaction->copied);

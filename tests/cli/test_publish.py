@@ -174,3 +174,7 @@ def test_an_id_is_published_once(orders: Shell) -> None:
     refused = orders("pub", "orders", "--lines", "--id", "a", stdin=b"a\nb\n")
     assert refused.code == 2
     assert "an id is one message's" in refused.said
+    for when in ("--deliver-after=1h", "--deliver-at=2126-11-22T08:00"):
+        refused = orders("pub", "orders", "x", "--id", "a", when)
+        assert refused.code == 2
+        assert "what is scheduled has no id" in refused.said

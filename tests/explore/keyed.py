@@ -50,6 +50,9 @@ from tests.explore.scenario import View
 from tests.explore.translation import program
 
 KEY_BITS: Final = 4
+RETURNED: Final = 8
+"""Beside a key: the message is older than all of this key."""
+
 SHAPE: Final = BODY_BYTES << at.SHAPE_BODY_SHIFT | 1 << at.SHAPE_KEY_SHIFT
 
 
@@ -59,9 +62,10 @@ def producing_keys(who: int, last: int, keys: int) -> int:
     load_acquire(RING + at.RING_HEAD_AT)  # a process begins with a step
     number = 1
     while number <= last:
-        chunk = reserve(PORT, SHAPE, PLAIN_MARK)
+        key = (keys >> KEY_BITS * (number - 1)) & 15
+        chunk = reserve(PORT, SHAPE, PLAIN_MARK | key // RETURNED * at.RETURNED)
         address = load(PORT + at.PORT_DATA) + chunk
-        store(address + at.CHUNK_HEADER_BYTES, (keys >> KEY_BITS * (number - 1)) & 15)
+        store(address + at.CHUNK_HEADER_BYTES, key % RETURNED)
         store(address + KEYED_BODY_AT, (who << PRODUCER_SHIFT) | number)
         position = publish_chunk_once(PORT, chunk)
         while position < 0:
@@ -149,15 +153,21 @@ class KeyedRules(RingRules):
         keys: Mapping[int, tuple[int, ...]],
     ) -> None:
         super().__init__(geometry, memory, cast)
-        self._keys = {
+        published = {
             (who << PRODUCER_SHIFT) | number: key
             for who, several in keys.items()
             for number, key in enumerate(several, start=1)
         }
+        self._keys = {body: key % RETURNED for body, key in published.items()}
+        self._returned = {body for body, key in published.items() if key >= RETURNED}
 
     def _is_newest(self, ledger: Ledger, body: int) -> bool:
         after = ledger.values[ledger.values.index(body) + 1 :]
-        return all(self._keys[each] != self._keys[body] for each in after)
+        if body in self._returned:
+            newer = {*after, *(set(ledger.values) - self._returned)}
+        else:
+            newer = set(after) - self._returned
+        return all(self._keys[each] != self._keys[body] for each in newer)
 
     def wrote(
         self,

@@ -942,6 +942,13 @@ MUTANTS: Final = (
         "if True:",
     ),
     _one(
+        "what-is-returned-is-new",
+        "latest-old",
+        "age_of",
+        "if mark_flags(mark) & CHUNK_RETURNED:",
+        "if False:",
+    ),
+    _one(
         "what-is-carried-is-new",
         "carry",
         "age_of",

@@ -240,6 +240,105 @@ def test_a_transaction_that_schedules_there_keeps_it(
     assert broker.queue("late").statistics().scheduled == 1
 
 
+def long_after(broker: Broker) -> None:
+    """Repairs for several times as long as an unused queue stays."""
+    ends_at = time.monotonic() + 10 * SOON
+    while time.monotonic() < ends_at:
+        broker.repair_for(timeout=0)
+
+
+@pytest.mark.parametrize("ends", ["commit", "rollback", "close"])
+@pytest.mark.parametrize("how", ["by name", "through the exchange", "later"])
+def test_not_while_a_transaction_is_open_that_publishes_there(
+    broker: Broker, url: str, how: str, ends: str
+) -> None:
+    broker.settings("auto.#", auto_create=True, auto_delete=True, auto_delete_delay=SOON)
+    with shmbroker.connect(url) as other:
+        transaction = other.transaction()
+        if how == "through the exchange":
+            transaction.publish(other.exchange(""), b"x", key="auto.eu")
+        else:
+            delay = 10 * SOON if how == "later" else None
+            transaction.publish("auto.eu", b"x", deliver_after=delay)
+        long_after(broker)
+        assert queues(broker) == ["auto.eu"]
+        if ends == "commit":
+            transaction.commit(timeout=0)
+            assert broker.queue("auto.eu").receive(timeout=30) == b"x"
+        elif ends == "rollback":
+            transaction.rollback()
+        else:
+            other.close()
+        gone(broker, "auto.eu")
+
+
+def test_nor_any_of_very_many_of_one_transaction(broker: Broker, url: str) -> None:
+    """More than the list of a participant holds; and they go as soon as that is over."""
+    broker.settings("auto.#", auto_create=True, auto_delete=True, auto_delete_delay=SOON)
+    many = {f"auto.{number}" for number in range(at.PARTICIPANT_LIST + 3)}
+    with shmbroker.connect(url) as other:
+        for _ in range(2):
+            transaction = other.transaction()
+            for _ in range(2):
+                for name in many:
+                    transaction.publish(name, b"x")
+            long_after(broker)
+            assert set(queues(broker)) == many
+            transaction.rollback()
+            for name in many:
+                gone(broker, name)
+
+
+def test_it_goes_although_who_had_a_transaction_was_killed(
+    broker: Broker, vhost: str, tmp_path: Path
+) -> None:
+    broker.settings("#", auto_create=True, auto_delete=True, auto_delete_delay=SOON)
+
+    def work(theirs: Broker, confirm: Confirm) -> None:
+        transaction = theirs.transaction()
+        transaction.publish("q", b"x")
+        confirm(1)
+        threading.Event().wait()
+
+    with dying(vhost, work, tmp_path, Random(1)):
+        while "q" not in queues(broker):
+            pass
+    broker.repair()
+    gone(broker, "q")
+
+
+def test_no_commit_finds_it_deleted(broker: Broker, url: str) -> None:
+    """Others delete it all the time; who has published there in a transaction is sure of it."""
+    broker.settings("#", auto_create=True, auto_delete=True, auto_delete_delay=1e-9)
+    is_over, looked = threading.Event(), [0]
+
+    def deletes() -> None:
+        with shmbroker.connect(url) as other:
+            while not is_over.is_set():
+                other.repair_for(timeout=0)
+                looked[0] += 1
+
+    thread = threading.Thread(target=deletes)
+    thread.start()
+    committed = 0
+    try:
+        while committed < 200:
+            transaction = broker.transaction()
+            try:
+                transaction.publish("q", b"x")
+            except NotFound:  # it was deleted just then, and says so
+                continue
+            until = looked[0] + 3 * (committed % 2)  # at once, or when others have looked
+            while looked[0] < until:
+                time.sleep(0)
+            transaction.commit(timeout=0)
+            committed += 1
+            assert broker.queue("q").receive(timeout=0) == b"x"
+    finally:
+        is_over.set()
+        thread.join()
+
+
 def test_looking_for_slow_consumers_is_no_use_of_it(broker: Broker, vhost: str) -> None:
     with shmbroker.connect(f"shm://{vhost}") as other:
         broker.declare_queue(

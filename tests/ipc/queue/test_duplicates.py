@@ -236,6 +236,18 @@ def test_a_transaction_leaves_out_what_is_there(broker: shmbroker.Broker) -> Non
     assert queue.publish(b"5", message_id="a2") is not None
 
 
+@pytest.mark.parametrize("when", [{"deliver_after": 1}, {"deliver_at": 0}])
+def test_what_is_scheduled_has_none(
+    broker: shmbroker.Broker, queue: shmbroker.Queue, when: dict[str, Any]
+) -> None:
+    with pytest.raises(shmbroker.InvalidArgument, match="a message that is scheduled has no id"):
+        queue.publish(b"x", message_id="a", **when)
+    with broker.transaction() as transaction, pytest.raises(shmbroker.InvalidArgument):
+        transaction.publish(queue, b"x", message_id="a", **when)
+    assert not bodies(queue)
+    assert not queue.scheduled()
+
+
 def test_loans(queue: shmbroker.Queue) -> None:
     held = [queue.loan(1, message_id="a1") for _ in range(3)]
     for number, loan in enumerate(held):

@@ -51,6 +51,66 @@ def test_they_go_back_and_the_next_death_counts_on(broker: Broker) -> None:
     assert letter.priority == 7
 
 
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_newer_last_value_is_not_replaced(
+    broker: Broker, vhost: str, tmp_path: Path, durable: bool
+) -> None:
+    """Whether it waits, is held, or was acknowledged: as if the older one were given back."""
+    with journaling(vhost, tmp_path):
+        prices = broker.declare_queue(
+            "prices", slots=64, last_value=True, durable=durable, max_deliveries=1,
+            dead_letter="dead",
+        )  # fmt: skip
+        dead = broker.queue("dead")
+
+        def dies(body: bytes) -> None:
+            prices.publish(body, key="eur")
+            prices.get(timeout=PATIENCE).give_back()
+
+        def retried() -> bytes | None:
+            if durable:
+                dead.confirm(timeout=PATIENCE)
+            assert (dead.retry(), bodies(dead)) == (shmbroker.Retried(1, {}), [])
+            value = prices.value("eur")
+            return None if value is None else bytes(value.body)
+
+        dies(b"old")
+        prices.publish(b"new", key="eur")
+        assert retried() == b"new"
+        held = prices.get(timeout=PATIENCE)
+        assert (held.body, prices.statistics().replaced) == (b"new", 1)
+        held.reject()
+        assert retried() == b"new", "nothing is newer than it"
+        dies_held = prices.get(timeout=PATIENCE)
+        prices.publish(b"newer", key="eur")
+        dies_held.reject()
+        newer = prices.get(timeout=PATIENCE)
+        assert retried() == b"newer"
+        assert prices.statistics().depth == 1
+        newer.ack()
+        dies(b"first")
+        assert retried() == b"first"
+        prices.publish(b"last", key="eur", timeout=PATIENCE)
+        assert prices.receive(timeout=PATIENCE) == b"last"
+        assert prices.statistics().depth == 0
+
+
+def test_of_older_values_of_one_key_the_last_stays_also_when_it_is_carried(broker: Broker) -> None:
+    prices = broker.declare_queue("prices", slots=16, last_value=True, dead_letter="dead")
+    for body in (b"a", b"b"):
+        prices.publish(body, key="eur")
+        prices.get_nowait().reject()
+    dead = broker.queue("dead")
+    assert dead.retry().sent == 2
+    assert bodies(prices) == [b"b"]
+    for _ in range(64):
+        prices.publish(b"x", key="gbp")
+    assert prices.statistics().carried > 0
+    assert sorted(bodies(prices)) == [b"b", b"x"]
+    prices.publish(b"c", key="eur")
+    assert sorted(bodies(prices)) == [b"c", b"x"]
+
+
 def test_no_more_than_the_limit(broker: Broker) -> None:
     orders = broker.declare_queue("orders", dead_letter="dead")
     die(orders, b"a", b"b", b"c")

@@ -280,7 +280,7 @@ def sent_back(world: World, message: MessageModel) -> str:
         for name, value in message.properties.items()
         if name == "dead.count" or not name.startswith("dead.")
     }
-    return "" if to.offer(again) else f"queue {origin!r} is full"
+    return "" if to.offer(again, returned=True) else f"queue {origin!r} is full"
 
 
 @step(2)

@@ -25,7 +25,7 @@ class MessageModel:
     ttl: float | None = None
     position: int = -1
     age: int = -1
-    """The position at which its value was published first."""
+    """The position at which its value was published first; below all if it was returned."""
     carried_from: int | None = None
     state: str = "ready"
     deliveries: int = 0

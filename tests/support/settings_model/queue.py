@@ -14,6 +14,7 @@ from tests.support.settings_model.once import OnceModel
 
 SLOTS = 8
 SCHEDULED = 3
+OLDEST = -1
 CARRIED_PART, REPLACED_PART = 16, 8
 """One slot of so many is kept for what is carried, and for what was replaced."""
 
@@ -65,7 +66,7 @@ class QueueModel:
 
     def newest(self, key: str) -> MessageModel | None:
         mine = [message for message in self.there() if message.key == key]
-        return max(mine, key=lambda message: message.age, default=None)
+        return max(mine, key=lambda message: (message.age, message.position), default=None)
 
     # --- limits -------------------------------------------------------------------------------
 
@@ -166,13 +167,17 @@ class QueueModel:
             if other.key == message.key and other is not newest:
                 self.done(other, "replaced")
 
-    def offer(self, message: MessageModel) -> bool:
-        """Publish a copy that has no lifetime so far but its own, whatever its id."""
+    def offer(self, message: MessageModel, *, returned: bool = False) -> bool:
+        """Publish a copy that has no lifetime so far but its own, whatever its id.
+
+        What is returned is older than all others of its key."""
         copy = message.copy()
         copy.ttl = self.lifetime(message.ttl)
         if not self.find_room(copy):
             return False
         self.append(copy)
+        if returned:
+            copy.age = OLDEST
         self.settle(copy)
         return True
 
