@@ -459,7 +459,7 @@ class _Connection:
     def __init__(self, link: Link, thread: NetworkThread, member: Single, keys: Stretched) -> None:
         self.member = member
         self.is_drained = True
-        self.was_tcp = self.is_secured = False
+        self.was_tcp = self.is_secured = self._is_lost = False
         self.waits_from = -math.inf
         self.said: tuple[str, Single | None] = "", None
         """When the far end has said that it is passive, why, and who is live."""
@@ -540,9 +540,8 @@ class _Connection:
                 self._link.secured(self.member)
                 self.end.connected()
             elif event in LOST:
+                self._is_lost = True
                 self._drain()
-                if self._socket is not None:
-                    self._socket.setsockopt(zmq.LINGER, 0)  # nobody is there
                 self.end.lost()
                 return
 
@@ -580,6 +579,8 @@ class _Connection:
     def close(self) -> None:
         self.end.close()
         if self._socket is not None and self._monitor is not None:
+            if self._is_lost or any(event in LOST for event, _ in self._monitor.events()):
+                self._socket.setsockopt(zmq.LINGER, 0)  # nobody is there
             self._thread.remove(self._monitor.socket)
             self._thread.remove(self._socket)
             self._monitor.close()

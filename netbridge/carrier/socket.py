@@ -1,6 +1,6 @@
 """The sockets of links: DEALER at the near end, ROUTER at the far end, CURVE always.
 
-ZeroMQ only carries.  Its own reconnecting is off, because a link that is made again is another one.
+ZeroMQ only carries.  It does not reconnect by itself, as a link that is made again is another one.
 TCP_NODELAY is what libzmq always sets.  What is sent is bounded by the credit of each target, and
 by what it has not told of (`netbridge/link/outflow.py`); the limit of the send queue is for what
 has no credit, to a peer that beats and never reads.  At it a socket refuses to send, and the
@@ -101,7 +101,7 @@ def whole(parts: Sequence[Any]) -> Body:
 
 
 def send(socket: Any, *parts: bytes) -> None:
-    """zmq.Again: there is nobody."""
+    """zmq.Again: as much waits to be sent as may."""
     for part in parts[:-1]:
         _send(socket, part, MORE)
     _send(socket, parts[-1], LAST)

@@ -252,7 +252,8 @@ class NearBroker(Thing, Closable, Closing):
 
     def _made(self, name: str, handle: Any, answer: Any, named: dict[str, Any]) -> Any:
         if name in QUEUES:
-            return NearQueue(self, handle, answer, named.get("serializer"))
+            looks = name == "_queue_there"
+            return NearQueue(self, handle, answer, named.get("serializer"), looks=looks)
         if name == "transaction":
             return NearTransaction(answer)
         return NearExchange(self, handle, answer) if name in EXCHANGES else answer
@@ -293,11 +294,13 @@ class NearBroker(Thing, Closable, Closing):
 
 
 class NearQueue(Thing):
-    def __init__(self, broker: NearBroker, of: Any, queue: Any, serializer: Any) -> None:
-        """`of`: the connection that has opened it."""
+    def __init__(
+        self, broker: NearBroker, of: Any, queue: Any, serializer: Any, *, looks: bool = False
+    ) -> None:
+        """`of`: the connection that has opened it.  `looks`: no pattern makes it elsewhere."""
         self._broker, self._place = broker, broker._place
         self._queue, self._of = queue, of
-        self._serializer = serializer
+        self._serializer, self._looks = serializer, looks
         self.name: str = queue.name
 
     def _handle(self) -> Any:
@@ -308,13 +311,17 @@ class NearQueue(Thing):
 
     def _opened(self, broker: Any) -> Any:
         """Without waiting, also with asyncio: then one over a link is opened when it is used."""
-        name, codec = self.name, self._serializer
         if isinstance(broker, aio.Broker):
-            return broker._queue(broker._sync.queue(name, serializer=codec))
+            return broker._queue(self._open(broker._sync))
         if broker is not self._place.remote or broker._session.way.is_blocking:
-            return broker.queue(name, serializer=codec)
+            return self._open(broker)
         told = {"durable": _is_durable(self._queue), "slots": self._queue.slots}
-        return broker._queue_of(name, told, self._queue.serializer)
+        return broker._queue_of(self.name, told, self._queue.serializer)
+
+    def _open(self, broker: Any) -> Any:
+        if self._looks:
+            return broker._queue_there(self.name)
+        return broker.queue(self.name, serializer=self._serializer)
 
     def publish_many(self, bodies: Iterable[Any], **named: Any) -> Any:
         """An iterator is read once, wherever they go."""

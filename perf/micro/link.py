@@ -100,7 +100,6 @@ class Bare:
         # the other process may not listen yet
         self._socket = dealer(self._context, TIMES, address, new_pair(), public_of(self._key))
         self._socket.setsockopt(zmq.RECONNECT_IVL, 10)
-        self._socket.setsockopt(zmq.IMMEDIATE, 0)
         self._socket.connect(address)
         self.trip()
 

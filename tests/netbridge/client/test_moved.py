@@ -114,6 +114,33 @@ def test_what_was_said_last_counts_for_who_finds_out_late(
         assert found[0][1] == there
 
 
+def test_nobody_waits_for_what_is_said_to_a_broker_that_has_gone(
+    two: tuple[Audience, str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The goodbye is answered behind the end of the connection, and nobody will read that."""
+    monkeypatch.setattr("shmbroker.netbridge.carrier.socket.LINGER_MS", int(PATIENCE * 2000))
+    audience, here, _ = two
+    told: SimpleQueue[str] = SimpleQueue()
+    with shmbroker.connect(f"failover:({here}?{SLOWLY})?call-timeout=1s", **LOGIN) as opened:
+        far: Any = opened
+        far.on_event(lambda event, _: told.put(event.value))
+        link, service = far._session.link, audience._service
+
+        def closes() -> None:
+            listener = _listener(audience)
+            listener._stop()
+            listener.end()
+
+        def meanwhile() -> None:
+            service.ask(closes)
+            assert link._connection._monitor.socket.poll(PATIENCE * 1000)
+
+        far._session._thread.ask(meanwhile)
+        assert told.get(timeout=PATIENCE) == "failure-detected"
+        begun = time.monotonic()
+    assert time.monotonic() - begun < PATIENCE
+
+
 def test_nobody_goes_to_a_live_of_an_epoch_before_one_that_was_told(
     two: tuple[Audience, str, str],
 ) -> None:

@@ -112,6 +112,11 @@ def test_who_only_looks_makes_no_queue_and_goes_on_elsewhere(two: list[Site], he
             told(site, audience, here=not here)
             becomes(lambda: is_near(broker) is not here)
             assert len(seen) == 1
+            broker.delete_queue("session-1", force=True)
+            told(site, audience, here=here)
+            becomes(lambda: is_near(broker) is here)
+            with pytest.raises(NotFound, match="there is no queue 'session-1'"):
+                len(seen)
 
 
 @pytest.mark.parametrize("here", [True, False])
