@@ -26,8 +26,8 @@ from shmbroker.cli.units import COUNT, SIZE, format_count, format_size
 
 COLUMNS_TAKEN = 70
 RECORDS = 1000
-STORE = "shmbroker.store"
-"""In a context: the store that the named journal belongs to, unless its own folder was named."""
+PLACE = "shmbroker.journal"
+"""In a context: the JournalPlace that was named."""
 
 
 class JournalFolder(InstanceFolder):
@@ -36,26 +36,23 @@ class JournalFolder(InstanceFolder):
     name = "folder"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        from shmbroker.ipc.instance.config.config import FILE, load
-        from shmbroker.ipc.instance.store import JOURNAL, NODE, journal_of, read_node
+        from shmbroker.ipc.instance import journal_place
 
-        folder: Path = super().convert(value, param, ctx)
-        store = folder
-        if (folder / FILE).exists():
-            config = load(folder)
-            store, folder = config.store, journal_of(config)
-        elif (node := read_node(folder / NODE)) and node.journal:
-            folder = Path(node.journal)
-        elif (folder / JOURNAL).is_dir():
-            folder /= JOURNAL
-        if ctx is not None and store != folder:
-            ctx.meta[STORE] = store
+        place = journal_place.of_existing(super().convert(value, param, ctx))
+        if ctx is not None:
+            ctx.meta[PLACE] = place
+        folder = place.journal
         if folder.is_dir() and not any(folder.glob("*.journal")):
             self.fail(f"there is no journal in {folder}: no file *.journal", param, ctx)
         return folder
 
 
 folder_argument = click.argument("folder", type=JournalFolder())
+segment_option = click.option(
+    "--segment", metavar="SIZE", type=SIZE,
+    help="Size of new segments.  [store.segment of the instance, if its folder is named; "
+    "else that of the journal, or 64MiB]",
+)  # fmt: skip
 
 
 @click.group(
@@ -180,33 +177,36 @@ def export(folder: Path) -> None:
 @journal.command(
     "import",
     examples="""
+    shmbroker journal import /var/lib/shmbroker/orders < records.jsonl
     mkdir mended && shmbroker journal import mended < records.jsonl
-    shmbroker journal export damaged | shmbroker journal import mended
     """,
 )
-@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("named", metavar="FOLDER", type=InstanceFolder())
 @click.argument("file", type=click.File("rb"), default="-")
-def import_(folder: Path, file: IO[bytes]) -> None:
-    """Write a journal into an empty FOLDER from the output of `export`.
+@segment_option
+def import_(named: Path, file: IO[bytes], segment: int | None) -> None:
+    """Write a journal from the output of `export`, where there is none.
 
-    Refused while a broker uses the journal.
+    FOLDER is that of an instance or a store, which has lost its journal, or of which you have moved
+    it away; or an empty one.  Refused while a broker uses the journal, and where no broker would
+    read it.
     """
+    from shmbroker.ipc.instance import journal_place
     from shmbroker.ipc.instance.unattended import unattended
     from shmbroker.ipc.journal.export import imported
 
-    with unattended(folder):
-        count = imported(folder, file)
-    say(f"{format_count(count, 'record')} to {folder}")
+    place = journal_place.of_new(named)
+    with unattended(place.journal, place.store):
+        count = imported(place.journal, file, segment or place.segment)
+    say(f"{format_count(count, 'record')} to {place.journal}")
 
 
 @journal.command(examples="shmbroker journal compact /var/lib/orders/journal --yes")
 @folder_argument
-@click.option(
-    "--segment", type=SIZE, default="64MiB", show_default=True, help="Size of new segments."
-)
+@segment_option
 @yes_option
 @click.pass_context
-def compact(context: click.Context, folder: Path, segment: int, yes: bool) -> None:
+def compact(context: click.Context, folder: Path, segment: int | None, yes: bool) -> None:
     """Rewrite the journal with only the records that are still needed.
 
     Refused while a broker uses the journal.  No broker becomes live until it is done: name the
@@ -214,8 +214,11 @@ def compact(context: click.Context, folder: Path, segment: int, yes: bool) -> No
     """
     from shmbroker.ipc.instance.unattended import unattended
     from shmbroker.ipc.journal.export import compacted
+    from shmbroker.ipc.journal.segment import bytes_of_segments
 
     confirm(yes, f"rewrite the journal in {folder}")
-    with unattended(folder, context.meta.get(STORE)):
-        before, after = compacted(folder, say, segment)
+    place = context.meta[PLACE]
+    with unattended(folder, place.store):
+        size = segment or place.segment or bytes_of_segments(folder)
+        before, after = compacted(folder, say, size)
     say(f"{folder}: {format_size(before)}, now {format_size(after)}")

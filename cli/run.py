@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -144,14 +144,16 @@ def run_instance(folder: Path, moved: bool, flags: dict[str, object]) -> None:
     from shmbroker.netbridge.config.logins import credentials
 
     ends_with_host(folder)
-    config, network = load(folder, flags)
-    known, warnings = credentials(network)
+    with saying_why(folder):
+        config, network = load(folder, flags)
+        known, warnings = credentials(network)
     for warning in warnings:
         remark(f"shmbroker: warning: {warning}")
     if network.logins:
         keep_out_of_cores()
     if network.console is not None:
-        check_console()
+        with saying_why(folder):
+            check_console()
     made = replicated if config.policy == "replication" else sharing
     role = config.role if network.pair is None else pairing.role_of(config, network)
     instance = made(config, network, known, folder, flags, moved=moved)
@@ -168,6 +170,21 @@ def run_instance(folder: Path, moved: bool, flags: dict[str, object]) -> None:
     with suppress(OSError):
         sys.stdout.flush()
     os._exit(code)  # its threads sleep in the kernel, so a normal exit would wait for them
+
+
+@contextmanager
+def saying_why(folder: Path) -> Iterator[None]:
+    """Why an instance could not start, so that `status` says it, too."""
+    from shmbroker.ipc.base.errors import Error
+    from shmbroker.ipc.instance.config.config import FILE
+    from shmbroker.ipc.instance.status import could_not_start
+
+    try:
+        yield
+    except Error as error:
+        if (folder / FILE).exists():
+            could_not_start(folder, str(error))
+        raise
 
 
 def remark(text: str) -> None:

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.cli.console.refusal import Refused
 from shmbroker.cli.properties import parse_value
+from shmbroker.cli.setting import NONE
 from shmbroker.ipc.base.errors import Unconfirmed
 from shmbroker.ipc.instance.brokers import folders_of
 from shmbroker.ipc.selector.selector import Selector
+from shmbroker.ipc.settings.setting import BY_NAME
 from shmbroker.netbridge.broker.programs import disconnected
 
 if TYPE_CHECKING:
@@ -52,7 +54,17 @@ def _body(given: Given) -> bytes:
         raise Refused(400, "request", f"body is no {encoding}: {error}") from None
 
 
-def _assigned(given: Given, name: str) -> Any:
+def _property(_name: str, value: str) -> object:
+    return parse_value(value)
+
+
+def _setting(name: str, value: str) -> object:
+    """As on the command line: `none`, which for some is one of their words."""
+    is_word = name in BY_NAME and BY_NAME[name].kind == "choice"
+    return None if value == NONE and not is_word else parse_value(value)
+
+
+def _assigned(given: Given, name: str, value_of: Callable[[str, str], object]) -> Any:
     """An object, or lines as people write them (n=3): JavaScript would change numbers."""
     found = given.get(name)
     if not isinstance(found, str):
@@ -61,14 +73,15 @@ def _assigned(given: Given, name: str) -> Any:
     for before, equals, _ in pairs:
         if not before.strip() or not equals:
             raise Refused(400, "request", f"a line of {name} is NAME=VALUE, not {before!r:.100}")
-    return {before.strip(): parse_value(value.strip()) for before, _, value in pairs}
+    lines = ((before.strip(), value.strip()) for before, _, value in pairs)
+    return {before: value_of(before, value) for before, value in lines}
 
 
 def _options(given: Given) -> dict[str, Any]:
     """Those of a publish that are given; their values are checked there."""
     found: dict[str, Any] = {}
     for name, kind in (("key", str), ("group", str), ("priority", int), ("properties", dict)):
-        value = _assigned(given, name) if kind is dict else given.get(name)
+        value = _assigned(given, name, _property) if kind is dict else given.get(name)
         if value is None or value in ("", {}):
             continue
         if type(value) is not kind:
@@ -169,7 +182,7 @@ def unbind(broker: Broker, given: Given) -> dict[str, Any]:
 
 def settings(broker: Broker, given: Given) -> dict[str, Any]:
     """Of queues that are declared later."""
-    wanted = _assigned(given, "settings")
+    wanted = _assigned(given, "settings", _setting)
     if not isinstance(wanted, dict) or not wanted:
         raise Refused(400, "request", 'settings is an object, as in {"max_deliveries": 3}')
     try:
@@ -187,7 +200,9 @@ def remove_settings(broker: Broker, given: Given) -> dict[str, Any]:
 def disconnect(broker: Broker, given: Given) -> dict[str, Any]:
     """`id`: a participant's number, or how the session of a program on another host begins."""
     [ours] = [each.name for each in broker.participants() if each.id == broker.participant]
-    done = disconnected(broker, folders_of(broker), text(given, "id"), ours, LEAVES_SECONDS)
+    number = given.get("id")
+    who = str(number) if type(number) is int else text(given, "id")
+    done = disconnected(broker, folders_of(broker), who, ours, LEAVES_SECONDS)
     return {"name": done.name, "left": done.has_left, "process": done.pid}
 
 

@@ -136,7 +136,8 @@ class Loop:
             self.log.write("warning", why=warning)
 
     def _first(self, step: Callable[[], Answer], sign: Sign | None = None) -> Answer:
-        """Of what comes before the loop: why it fails is in the log, and told to the caller."""
+        """Of what comes before the loop: why it fails is in the log and the status, and
+        told to the caller."""
         try:
             return self._with_room(step, sign)
         except InUse:  # the log is that of the one who runs: it has not failed
@@ -145,6 +146,8 @@ class Loop:
             why = told(error)
             with suppress(OSError):
                 self.log.write("failed", why=why)
+            if sign is not None:
+                sign.failed(why)
             if isinstance(error, Error):
                 raise
             raise SystemRefused(why) from error

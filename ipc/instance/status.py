@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +17,7 @@ from typing import Any, Final
 from shmbroker.ipc.base import trust
 from shmbroker.ipc.base.errors import Error, InUse, Untrusted
 from shmbroker.ipc.instance.lock import ofd
-from shmbroker.ipc.instance.process import Process, of_fields
+from shmbroker.ipc.instance.process import Process, of_fields, this
 from shmbroker.ipc.instance.readable import is_readable
 from shmbroker.ipc.instance.watch import Watch
 from shmbroker.ipc.instance.whole import check_is_file, read_whole, write_whole
@@ -43,13 +44,18 @@ class Status:
 
 def read(folder: Path) -> Status:
     """Of the instance in a folder; its last words if it runs no more."""
-    found = told(read_whole(folder / RUN / "status", trust.seen_files()))
+    found = shown(folder / RUN / "status")
     if is_running(folder):
         is_of_before = found.process is None or not found.process.may_run
         return Status(STARTING) if is_of_before else found
     ended = found.state in ("stopped", "failed")
     state = found.state if ended else DOWN
     return replace(found, state=state, is_announced=False, process=None)
+
+
+def shown(path: Path) -> Status:
+    """What the file says, whether that process runs or not."""
+    return told(read_whole(path, trust.seen_files()))
 
 
 def told(content: dict[str, Any]) -> Status:
@@ -82,14 +88,16 @@ def wait_for(folder: Path, state: str, timeout: float | None) -> Status | None:
     trust.make_folder(folder / RUN)
     watch = Watch(folder / RUN)
     try:
-        first = read(folder)  # a failure of a former run says nothing: this one may be starting
+        # a failure of a former run says nothing: this one may be starting
+        file = folder / RUN / "status"
+        first = shown(file)
         has_run = False
         while (found := read(folder)).state != state:
             has_run |= found.process is not None
             left = None if ends_at is None else ends_at - time.monotonic()
             if left is not None and left <= 0:
                 return None
-            if found.state == "failed" and (has_run or found != first):
+            if found.state == "failed" and (has_run or shown(file) != first):
                 return None
             watch.wait(left)
         return found
@@ -169,5 +177,21 @@ class Sign:
     def show(self, status: Status) -> None:
         write_whole(self._path, asdict(status))
 
+    def failed(self, why: str) -> None:
+        """It could not start, of which this is the first and last that it shows."""
+        with suppress(Error, OSError):
+            epoch = shown(self._path).epoch
+            self.show(Status("failed", epoch=epoch, why=why, process=this()))
+
     def close(self) -> None:
         os.close(self._lock)
+
+
+def could_not_start(folder: Path, why: str) -> None:
+    """Of a process that has no Sign yet; nothing if another one runs this instance, or if this is
+    another user's, who could not write there later."""
+    with suppress(Error, OSError):
+        if folder.stat().st_uid == os.geteuid():
+            sign = Sign(folder)
+            sign.failed(why)
+            sign.close()

@@ -6,7 +6,7 @@ By pread: so a bad sector, or a file that is cut while we read, is an answer and
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from struct import Struct
@@ -285,13 +285,25 @@ def newest_of(path: Path) -> tuple[int, bytes]:
     """The highest epoch that a segment of this folder was begun with, from the headers that check,
     and the node that the newest of them has noted; 0: there is none."""
     highest, node = 0, bytes(16)
+    for segment in _that_check(path):
+        highest, node = max(highest, segment.epoch), segment.node
+    return highest, node
+
+
+def bytes_of_segments(path: Path) -> int:
+    """As the headers that check say: of the smallest, as one with a larger frame is longer; 0:
+    there is none."""
+    return min((segment.bytes for segment in _that_check(path)), default=0)
+
+
+def _that_check(path: Path) -> Iterator[Segment]:
+    """Ascending, each until the next one; the others tell nothing."""
     with SegmentFolder(path) as folder:
         for serial in folder.serials():
             try:
                 segment = Segment.open(folder, serial)
             except Error:
-                continue  # it tells nothing
+                continue
             if segment is not None:
-                highest, node = max(highest, segment.epoch), segment.node
-                segment.close()
-    return highest, node
+                with segment:
+                    yield segment

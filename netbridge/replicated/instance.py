@@ -92,6 +92,7 @@ class ReplicatedInstance:
             self._store = Store(config, options.terms(self._replication))
         except (Error, OSError) as error:
             self.log.write("failed", why=told(error))
+            sign.failed(told(error))
             sign.close()
             raise
         self._showing = Showing(config.folder, sign)

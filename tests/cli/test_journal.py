@@ -100,11 +100,86 @@ def test_what_is_damaged_is_mended(person: Shell, folder: Path, tmp_path: Path) 
     assert len(positions) == 61
 
 
+def emptied(folder: Path) -> None:
+    for each in folder.iterdir():
+        each.unlink()
+
+
+@pytest.mark.parametrize("named", ["one", "one/data", "one/data/journal"])
+def test_import_writes_where_the_broker_reads(
+    shell: Shell, start: Callable[..., object], tmp_path: Path, named: str
+) -> None:
+    broker, folder = tmp_path / "one", tmp_path / "one" / "data" / "journal"
+    shell.does("create", str(broker), "--vhost", shell.vhost, "--set", "store.segment=1MiB")
+    start("run", str(broker))
+    shell.does("status", str(broker), "--wait", "live", "--timeout", "60s")
+    shell.does("queue", "declare", "orders", "--durable")
+    shell.does("producer", "--message-count", "10", "--destination", "queue://orders")
+    shell.does("stop", str(broker), "--timeout", "60s")
+    shell.does("vhost", "delete", shell.vhost, "--yes")
+    exported = shell.does("journal", "export", str(broker)).out.encode()
+    emptied(folder)
+    if named == "one":
+        folder.rmdir()
+    said = shell.does("journal", "import", str(tmp_path / named), stdin=exported).said
+    assert f"records to {folder}" in said
+    assert shell.does("journal", "verify", str(broker), "--json").json["messages"] == 10
+    if named == "one":
+        assert {each.stat().st_size for each in folder.glob("*.journal")} == {1 << 20}
+    assert shell("journal", "import", str(broker), stdin=exported).code == 1
+    start("run", str(broker))
+    shell.does("status", str(broker), "--wait", "live", "--timeout", "60s")
+    assert shell.does("queue", "stat", "orders", "--json").json["depth"] == 10
+    shell.does("stop", str(broker), "--timeout", "60s")
+
+
+def test_import_refuses_what_no_broker_would_read(person: Shell, tmp_path: Path) -> None:
+    broker, store, folder = (tmp_path / name for name in ("one", "store", "journal"))
+    person.does("create", str(broker), "--store", str(store), "--set", f"store.journal={folder}")
+    line = b'{"kind": "message", "queue": 3, "position": 0, "body": ""}\n'
+
+    def said(named: Path) -> str:
+        answer = person("journal", "import", str(named), stdin=line)
+        assert answer.code == 1
+        assert not list(named.glob("*.journal"))
+        return answer.said
+
+    for each in (store / "journal", store / "mended", broker / "data", broker / "log"):
+        each.mkdir(exist_ok=True)
+        assert f"no broker would read a journal in {each}" in said(each)
+        assert f"in {folder}" in said(each)
+    assert "import into an empty folder" in said(tmp_path)
+    for each in (broker, store):
+        assert f"to {folder}" in person.does("journal", "import", str(each), stdin=line).said
+        emptied(folder)
+    file = broker / "shmbroker.toml"
+    text = file.read_text()
+    file.write_text(text.replace(str(folder), str(tmp_path / "other")))
+    assert f"has its journal in {folder}, and store.journal is" in said(broker)
+    file.write_text(text.replace(str(store), str(tmp_path / "unmounted")))
+    assert "is no store" in said(broker)
+    assert not (tmp_path / "unmounted").exists()
+
+
 def test_compact(person: Shell, folder: Path) -> None:
     assert person("journal", "compact", str(folder)).code == 2
     before = sum(path.stat().st_size for path in folder.iterdir())
     person.does("journal", "compact", str(folder), "--segment", "32KiB", "--yes")
     assert sum(path.stat().st_size for path in folder.iterdir()) < before
+    told = person.does("journal", "print", str(folder), "--json").json
+    assert [r["position"] for r in told if r["kind"] == "message"] == list(range(50, 60))
+
+
+def test_compact_makes_segments_as_the_journal_has_them(
+    person: Shell, folder: Path, tmp_path: Path
+) -> None:
+    instance = str(tmp_path / "instance")
+    person.does("create", instance, "--store", str(tmp_path), "--set", "store.segment=48KiB")
+    configured = 48 << 10
+    sizes = {str(folder): SEGMENT_BYTES, instance: configured, str(tmp_path): configured}
+    for named, size in sizes.items():
+        person.does("journal", "compact", named, "--yes")
+        assert {each.stat().st_size for each in folder.glob("*.journal")} == {size}
     told = person.does("journal", "print", str(folder), "--json").json
     assert [r["position"] for r in told if r["kind"] == "message"] == list(range(50, 60))
 

@@ -51,6 +51,30 @@ def test_one_that_is_neither_in_time_goes_on(shell: Shell, live: Path) -> None:
     shell.does("status", str(live), "--wait", "live", "--timeout", "60s")
 
 
+@pytest.mark.parametrize(
+    ("refused", "why"),
+    [
+        ("store.pages=elsewhere", "store.pages is"),
+        ("store.journal=elsewhere", "store.journal is"),
+        ("instance.vhost=other", "not of 'other'"),
+        ("ha.policy=replication", "replication"),
+        ("acceptors.out.uri=tcp://127.0.0.1:0?users=nobody", "nobody"),
+    ],
+)
+def test_status_says_why_it_did_not_start(
+    shell: Shell, live: Path, refused: str, why: str
+) -> None:
+    shell.does("start", str(live))
+    shell.does("stop", str(live), "--timeout", "60s")
+    assert shell("run", str(live), "--set", refused).code == 1
+    told = shell("status", str(live), "--json").json
+    assert (told["state"], why in told["why"], told["process"]) == ("failed", True, None), told
+    assert why in shell("start", str(live), "--set", refused).said
+    shell.does("start", str(live))
+    told = shell("run", str(live), "--set", refused)
+    assert shell.does("status", str(live), "--json").json["state"] == "live"
+
+
 def test_its_last_words(shell: Shell, live: Path, tmp_path: Path) -> None:
     other = shell("start", str(live), "--set", f"instance.vhost={shell.vhost}-other")
     assert (other.code, f"journal of vhost '{shell.vhost}'" in other.said) == (1, True), other

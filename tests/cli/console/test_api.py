@@ -137,6 +137,12 @@ def test_settings_and_properties_may_be_lines(site: Site) -> None:
     admin.does("settings", pattern="lines.#", settings="max_deliveries = 3\n\nttl=30\n")
     [found] = [each for each in admin.reads("/api/patterns") if each["pattern"] == "lines.#"]
     assert (found["settings"]["max_deliveries"], found["settings"]["ttl"]) == (3, 30)
+    none = "max_deliveries=none\nttl=none\ndead_letter=none\nreplicate=none"
+    admin.does("settings", pattern="lines.#", settings=none)
+    [found] = [each for each in admin.reads("/api/patterns") if each["pattern"] == "lines.#"]
+    assert found["settings"] == {
+        "max_deliveries": None, "ttl": None, "dead_letter": None, "replicate": "none"
+    }  # fmt: skip
     for wrong in ("max_deliveries 3\nttl=30", "=3"):
         given = {"pattern": "lines.#", "settings": wrong}
         refused(admin.post("/api/do/settings", given), 400, "request")

@@ -97,7 +97,7 @@ def test_a_program_on_another_host_is_seen_and_disconnected(
         assert "shop@127.0.0.1" in site.shell.does("participants").out
         answer = site.visitor("viewer").post("/api/do/disconnect", {"id": str(row["id"])})
         refused(answer, 403, "role")
-        assert admin.does("disconnect", id=str(row["id"]))["left"] is True
+        assert admin.does("disconnect", id=row["id"])["left"] is True
         with queue.get(timeout=10) as message:
             assert message.deliveries == 1
         eventually(lambda: any(WHY in each for each in events))
@@ -142,7 +142,9 @@ def test_what_cannot_be_disconnected_is_said(site: Site) -> None:
     assert (answer.code, "which needs it: shmbroker stop" in answer.said) == (1, True)
     assert "there is no participant '4000'" in site.shell("disconnect", "4000").said
     refused(site.visitor().post("/api/do/disconnect", {"id": "4000"}), 404, "NotFound")
-    assert site.visitor().post("/api/do/disconnect", {"id": 7}).status == 400
+    refused(site.visitor().post("/api/do/disconnect", {"id": 4000}), 404, "NotFound")
+    for wrong in (True, 7.5, [7], None):
+        refused(site.visitor().post("/api/do/disconnect", {"id": wrong}), 400, "request")
 
 
 def test_a_user_comes_and_goes_by_commands(site: Site) -> None:

@@ -7,12 +7,13 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from shmbroker.ipc.base.errors import SystemRefused
-from shmbroker.ipc.instance import full_disk, status, watch
+from shmbroker.ipc.instance import full_disk, process, status, watch
 from shmbroker.ipc.instance.watch import Watch
 
 REFUSING = "inotify that refuses"
@@ -36,6 +37,31 @@ def test_who_runs_no_more_is_not_announced(tmp_path: Path) -> None:
     sign.show(status.Status("passive", is_announced=True, epoch=3))
     sign.close()
     assert status.read(tmp_path) == status.Status(status.DOWN, epoch=3)
+
+
+def test_a_wait_ends_when_it_fails_as_the_time_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_before, ours = replace(process.this(), pid=1), process.this()
+
+    def fails(as_process: process.Process) -> None:
+        monkeypatch.setattr(status, "this", lambda: as_process)
+        status.could_not_start(tmp_path, "no password")
+
+    fails(of_before)
+    assert status.read(tmp_path) == status.Status("failed", why="no password")
+    waits = iter((lambda: None, lambda: fails(ours)))
+    monkeypatch.setattr(Watch, "wait", lambda _watch, _left: next(waits)())
+    assert status.wait_for(tmp_path, "live", timeout=None) is None
+    assert next(waits, None) is None
+
+
+def test_one_that_runs_has_not_failed_as_another_could_not_start(tmp_path: Path) -> None:
+    sign = status.Sign(tmp_path)
+    sign.show(status.Status("live", epoch=3, process=process.this()))
+    status.could_not_start(tmp_path, "no password")
+    assert status.read(tmp_path).state == "live"
+    sign.close()
 
 
 class Refusing:
