@@ -86,6 +86,8 @@ class Answers:
                 client.did.append(Unmade(call.target, odd))
         elif call.verb is Verb.TRANSACTIONS:
             client.travelling.answered(call, b"", now)
+        elif call.verb is Verb.DECLARE and call.is_internal:  # what it uses may not be there
+            client.moving.turns_back(now)
         if not call.is_abandoned:
             outcome = client.doubt.given_up(call, Why.MALFORMED)
             client.finish(call, replace(outcome, body=why.encode()))

@@ -46,7 +46,8 @@ class Call:
     """For so long the broker may wait for room, for a message, for a reply."""
     waits_until: float = NEVER
     """It waits there until then, whichever broker it is said to: of a publish from when it was
-    called, of all others from when it was said first."""
+    called, of others from when it was said first.  Not of a request: one broker carries it out,
+    and with less time for that nobody would wait for its reply."""
     many: Many | None = None
     """Of a piece of a `publish_many`."""
     is_behind: bool = False
@@ -88,8 +89,14 @@ class Call:
 
     def begins_to_wait(self, now: float) -> None:
         """Unless it has begun before."""
-        if self.wait_ms > 0 and self.waits_until == NEVER:
+        if self.wait_ms > 0 and self.waits_until == NEVER and self.verb is not Verb.REQUEST:
             self.waits_until = now + self.wait_ms / 1000
+
+    def waits_again(self, now: float, wait_ms: int | None) -> None:
+        """It was said, and is asked for again, with this time; None: as long as the first time."""
+        self.wait_ms = self.wait_ms if wait_ms is None else wait_ms
+        self.waits_until = NEVER
+        self.begins_to_wait(now)
 
     def wait_left(self, now: float) -> int:
         """In ms, up to a whole one."""

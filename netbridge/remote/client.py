@@ -206,6 +206,7 @@ class Client:
             return self._done()
         if on_its_way:  # to send it twice could have it refused, and done
             on_its_way.id = id
+            on_its_way.waits_again(now, wait_ms)
             self.calls.wait_again(on_its_way, now + self._patience(timeout))
             return self._done()
         again = first.again(id, wait_ms)

@@ -299,6 +299,18 @@ def test_it_comes_back_if_the_other_broker_has_not_what_it_uses() -> None:
     assert of.client.moving.stage is Stage.STAYS
 
 
+def test_it_comes_back_if_the_other_broker_says_oddly_what_it_has() -> None:
+    of = consuming()
+    assert invite(of, asked(queue="one", opens=True)) is Stage.ARRIVES
+    follow(of)
+    of.answer(of.performed[0], body=b"\x93")
+    assert of.broken() == ["the answer to 'declare': it is no map"]
+    assert goes(of) == [THERE, HERE]
+    follow(of)
+    assert [each.verb for each in of.performed] == [Verb.CONSUMER], "it gets messages again"
+    assert (of.client.phase, of.client.moving.stage) == (Phase.UP, Stage.STAYS)
+
+
 def test_with_all_that_it_uses_there_it_stays_there() -> None:
     of = producing()
     assert invite(of, asked(queue="one", opens=True)) is Stage.ARRIVES
