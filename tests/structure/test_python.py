@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 FLOORS = ("core", "ipc", "netbridge", "perf", "cli")
@@ -131,6 +134,13 @@ def test_every_module_is_used() -> None:
     }
     alone = {path for path in alone if not path.startswith(tuple(ALONE))}
     assert not alone, "\n".join(sorted(alone))
+
+
+def test_pytest_looks_into_every_folder(request: pytest.FixtureRequest) -> None:
+    """It leaves out some by their names, without a word."""
+    names = {part for path in paths("tests") for part in path.parts[:-1]}
+    left_out = request.config.getini("norecursedirs")
+    assert not {name for name in names for each in left_out if fnmatch(name, each)}
 
 
 def room_of(module: str) -> str:
