@@ -15,6 +15,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "within.h" /* first: what programs call is public.c, which is generated */
+
 #include "shmbroker_private.h"
 
 #define NAME_ROOM 384 /* a path in /dev/shm */

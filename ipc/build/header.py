@@ -11,8 +11,10 @@ import hashlib
 import re
 
 from shmbroker.core import codes, layout, opcodes
+from shmbroker.ipc.base.system import SYSTEM
 from shmbroker.ipc.broker.applier_header import APPENDING, APPLIER
 from shmbroker.ipc.broker.journaler_header import JOURNALER
+from shmbroker.ipc.build import public
 from shmbroker.ipc.build.paths import LIBRARY
 from shmbroker.ipc.build.prototype import declaration, exported_kernels, symbol
 from shmbroker.ipc.connection import header as connection
@@ -50,7 +52,8 @@ ERRORS = """\
 
 /* What a code means. */
 const char *sb_strerror(int64_t code);
-/* More about the code that this thread was answered last: which object, what to do.  Or "". */
+/* More about the code that this thread was answered last: which object, what to do.  Or "", as
+ * always after sb_port_... and other functions on a port. */
 const char *sb_detail(int64_t code);
 /* The version of the library, as SB_VERSION is that of this header. */
 int64_t sb_version(void);
@@ -218,7 +221,8 @@ def header(version: str) -> str:
  *
  * Functions answer 0 or a number of their own, or a code, which is less than 0: see sb_strerror.
  * Connections, queues and exchanges may be used by all threads of a process; a message, a cursor, a
- * loan and a transaction by one thread at a time.
+ * loan and a transaction by one thread at a time.  At most 64 threads and loans of a process are in
+ * one queue at the same time: SB_TOO_MANY_LOANS.
  * Time-outs are in nanoseconds: 0 does not wait, SB_FOREVER (or less than 0) waits without end.
  * A wait that a signal interrupts answers SB_INTERRUPTED: call again to wait on. */
 
@@ -307,13 +311,21 @@ const char *sb_strerror(int64_t code)
 """
 
 
+def public_functions() -> list[public.Function]:
+    """Those that answer codes, without the kernels and what these call."""
+    kernels = {symbol(each) for each in exported_kernels()} | {f"sb_{name}" for name in SYSTEM}
+    return public.functions(without_comments(_checked(public_declarations())), kernels)
+
+
 def sources() -> dict[str, str]:
     """The generated C beside shmbroker.h, with which the C of ipc/ is compiled."""
     return {
         "layout.h": layout_source(),
+        "public.c": public.source(public_functions()),
         "settings_table.h": settings.table(),
         "shmbroker_private.h": private_header(),
         "strerror.c": strerror_source(),
+        "within.h": public.within(public_functions()),
     }
 
 

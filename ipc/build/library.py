@@ -189,7 +189,7 @@ def _compile(work: Path, include: Path, compiler: list[str]) -> list[Path]:
         return made
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(pool.map(compiled, [work / "strerror.c", *sources()]))
+        return list(pool.map(compiled, [work / "public.c", work / "strerror.c", *sources()]))
 
 
 def build(target: Path, work: Path, machine_name: str, version: str, compiler: str = "cc") -> Path:

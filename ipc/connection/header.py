@@ -85,6 +85,9 @@ int64_t sb_wait_in_slices(sb_connection *connection);
 int64_t sb_noted(sb_connection *connection);
 /* How many messages we have in hand, of all queues. */
 int64_t sb_in_hand(sb_connection *connection);
+/* Each call of a program ends with this answer: a code without words gets none of an earlier call.
+ * The answer. */
+int64_t sb_answered(int64_t code);
 /* The detail, copied, with a 0 at its end, and told once: what is told next for the same code was
  * said since.  How long it is. */
 int64_t sb_detail_take(int64_t code, char *buffer, int64_t capacity);
