@@ -16,7 +16,7 @@ from shmbroker.core.atomics import (
     store,
 )
 from shmbroker.core.chunk import chunk_address, chunk_bytes, shape_body
-from shmbroker.core.codes import DAMAGED, GONE, INVALID, OK, TOO_SMALL
+from shmbroker.core.codes import DAMAGED, GONE, INVALID, OK, TOO_LARGE, TOO_SMALL
 from shmbroker.core.kernel import cold, kernel
 from shmbroker.core.layout import (
     BODY_BYTES_MAX,
@@ -91,7 +91,7 @@ def publish_body(port: int, body: int, length: int, tail: int) -> int:
 def publish_once(port: int, body: int, length: int) -> int:
     """Publish one plain message: its position, or a code; NEEDS_COMMIT is the caller's to serve."""
     if length < 0 or length > BODY_BYTES_MAX:
-        return INVALID
+        return INVALID if length < 0 else TOO_LARGE
     position = publish_body(port, body, length, tail_load(port))
     if position >= 0:
         tail = load(port + PORT_HEADER) + RING_TAIL_AT
@@ -114,7 +114,7 @@ def publish_many_once(port: int, bodies: int, lengths: int, count: int) -> int:
     for index in range(min(count, load(port + PORT_SLOT_MASK) + 1)):
         length = load(lengths + index * 8)
         if length < 0 or length > BODY_BYTES_MAX:
-            code = INVALID
+            code = INVALID if length < 0 else TOO_LARGE
             break
         code = publish_body(port, bodies, length, position + 1)
         if code < 0:

@@ -84,7 +84,7 @@ class NotFound(Error, LookupError):
 
 
 class TooMany(Error):
-    """A table of the vhost has no room for one more."""
+    """There are as many as there can be: participants, rows of a table, loans of a process."""
 
 
 class ConnectionClosed(Error):
@@ -247,7 +247,7 @@ ERRORS: dict[int, type[Error]] = {
     codes.EXISTS: SegmentExists,
     codes.NO_MEMORY: ArenaFull,
     codes.NEEDS_COMMIT: ArenaFull,
-    codes.TOO_MANY_LOANS: ArenaFull,
+    codes.TOO_MANY_LOANS: TooMany,
     codes.NOT_FOUND: NotFound,
     codes.TABLE_FULL: TooMany,
     codes.INTERRUPTED: SystemRefused,

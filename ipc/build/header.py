@@ -50,7 +50,9 @@ ERRORS = """\
 
 /* What a code means. */
 const char *sb_strerror(int64_t code);
-/* More about the code that this thread was answered last: which object, what to do.  Or "". */
+/* More about the code that this thread was answered last: which object, what to do.  Or "".  Of a
+ * code about which there is no more to say, these may be the words for the same code in an earlier
+ * call. */
 const char *sb_detail(int64_t code);
 /* The version of the library, as SB_VERSION is that of this header. */
 int64_t sb_version(void);
@@ -218,7 +220,8 @@ def header(version: str) -> str:
  *
  * Functions answer 0 or a number of their own, or a code, which is less than 0: see sb_strerror.
  * Connections, queues and exchanges may be used by all threads of a process; a message, a cursor, a
- * loan and a transaction by one thread at a time.
+ * loan and a transaction by one thread at a time.  At most 64 threads and loans of a process are in
+ * one queue at the same time: SB_TOO_MANY_LOANS.
  * Time-outs are in nanoseconds: 0 does not wait, SB_FOREVER (or less than 0) waits without end.
  * A wait that a signal interrupts answers SB_INTERRUPTED: call again to wait on. */
 

@@ -72,12 +72,23 @@ int64_t property_id(const void *properties, int64_t length, const char *name, co
     return bytes > 0 ? bytes : 0;
 }
 
+static int64_t too_many_bytes(int64_t properties)
+{
+    return fail(SB_TOO_LARGE, "the properties of a message have at most %d bytes, not %lld",
+                (int)L_PROPERTIES_BYTES_MAX, (long long)properties);
+}
+
 int64_t outgoing_check(const sb_outgoing *message)
 {
     if ((message->length | message->key_length | message->properties_length) < 0)
         return fail(SB_INVALID, "a body, a key and properties have 0 bytes or more each, not %lld, "
                     "%lld and %lld", (long long)message->length, (long long)message->key_length,
                     (long long)message->properties_length);
+    if (message->key_length > L_KEY_BYTES_MAX)
+        return fail(SB_TOO_LARGE, "a key has at most %d bytes, not %lld", (int)L_KEY_BYTES_MAX,
+                    (long long)message->key_length);
+    if (message->properties_length > L_PROPERTIES_BYTES_MAX)
+        return too_many_bytes(message->properties_length);
     if (message->ttl_ns < 0)
         return fail(SB_INVALID, "a time to live is a number of ns above 0, or 0 for none, not %lld",
                     (long long)message->ttl_ns);
@@ -121,7 +132,7 @@ int64_t properties_with(unsigned char *made, const void *properties, int64_t len
     made[0] = 0xDE;
     made[1] = (unsigned char)(total >> 8);
     made[2] = (unsigned char)total;
-    return at - made <= L_PROPERTIES_BYTES_MAX ? at - made : SB_TOO_LARGE;
+    return at - made <= L_PROPERTIES_BYTES_MAX ? at - made : too_many_bytes(at - made);
 }
 
 /* --- what C programs set ---------------------------------------------------------------------- */
@@ -196,8 +207,7 @@ static int64_t property_set(void *buffer, int64_t capacity, int64_t *length, con
     int64_t needed = MAP_HEAD + kept + 2 + name_length + set->head_length + set->text_length;
     needed -= name_length < 32; /* its length takes no byte then */
     if (needed > L_PROPERTIES_BYTES_MAX)
-        return fail(SB_TOO_LARGE, "the properties of a message have at most %d bytes, not %lld",
-                    (int)L_PROPERTIES_BYTES_MAX, (long long)needed);
+        return too_many_bytes(needed);
     if (needed > capacity)
         return fail(SB_TOO_SMALL, "the properties need a buffer of %lld bytes, this one has %lld",
                     (long long)needed, (long long)capacity);

@@ -11,7 +11,7 @@ typedef int64_t (*verdict_kernel)(sb_port *port, sb_message *message);
 static inline __attribute__((always_inline)) lane *enter(sb_queue *queue, int64_t *code)
 {
     lane *in = lane_enter(queue, code);
-    return in || *code != SB_TOO_MANY ? in : lane_to_deal(queue, code);
+    return in || *code != SB_TOO_MANY_LOANS ? in : lane_to_deal(queue, code);
 }
 
 /* The message is dealt with in this way, also if it was no longer ours. */

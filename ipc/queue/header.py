@@ -147,7 +147,8 @@ struct sb_loan {
     int64_t chunk;
 };
 /* Memory for a message of shape->length; its key, properties, ... are copied now.  SB_OK;
- * SB_ARENA_FULL; SB_TOO_MANY_LOANS. */
+ * SB_ARENA_FULL; SB_TOO_MANY_LOANS if 64 loans and threads of this process are in the queue: then
+ * every call in it answers that, at once, but for acknowledging, giving back and rejecting. */
 int64_t sb_loan_take(sb_queue *queue, const sb_outgoing *shape, sb_loan *loan);
 /* Publish it: its position.  After SB_FULL it is still on loan. */
 int64_t sb_loan_publish(sb_queue *queue, sb_loan *loan, int64_t timeout_ns);

@@ -210,7 +210,7 @@ static int64_t post(sb_connection *connection, const char *name, int64_t length,
     int64_t code = post_here(connection, name, length, reply, timeout_ns);
     if (code == SB_NOT_FOUND)
         code = post_elsewhere(connection, name, length, reply, timeout_ns);
-    return code == SB_NOT_FOUND ? left(name, length) : code;
+    return code == SB_NOT_FOUND ? left(name, length) : code < 0 ? code : SB_OK;
 }
 
 int64_t sb_reply_to(sb_connection *connection, const char *name, const sb_outgoing *reply,

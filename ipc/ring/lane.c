@@ -35,8 +35,9 @@ lane *lane_open(sb_queue *queue, bool is_room, int64_t *code)
     if (connection->id == 0)
         *code = fail(SB_INVALID, "the connection only observes: connect to publish or take");
     else if (!is_room)
-        *code = fail(SB_TOO_MANY, "more than %d threads and loans of this process in one queue",
-                     LANES);
+        *code = fail(SB_TOO_MANY_LOANS,
+                     "queue '%s': %d threads and loans of this process are in it, and more cannot "
+                     "be: publish or drop some loans first", queue->name, LANES);
     lane *made = *code == SB_OK ? lane_new(connection, code) : NULL;
     if (!made)
         return NULL;
@@ -106,7 +107,7 @@ lane *lane_to_deal(sb_queue *queue, int64_t *code)
 {
     const struct timespec pause = {0, 1000000};
     lane *in;
-    while (!(in = lane_among(queue, LANES + 1, code)) && *code == SB_TOO_MANY)
+    while (!(in = lane_among(queue, LANES + 1, code)) && *code == SB_TOO_MANY_LOANS)
         nanosleep(&pause, NULL);
     return in ? in : lane_refuse(queue);
 }

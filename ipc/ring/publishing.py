@@ -64,7 +64,7 @@ from shmbroker.ipc.ring.waiting import tell_consumers
 def loan(port: int, length: int) -> int:
     """A chunk to fill in place: its offset, for loan_body and publish_chunk, or a code."""
     if length < 0 or length > BODY_BYTES_MAX:
-        return INVALID
+        return INVALID if length < 0 else TOO_LARGE
     shape = length << SHAPE_BODY_SHIFT
     return reserve_any(port, shape, PLAIN_MARK)
 

@@ -171,8 +171,8 @@ lane *lane_search(sb_queue *queue, int64_t *code);
 /* The same for a thread that is in another lane, holds commit_mutex, or is the mover: if we were
  * expelled, whoever calls next leaves.  To leave waits for all lanes, for commits and the mover. */
 lane *lane_beside(sb_queue *queue, int64_t *code);
-/* The same, after SB_TOO_MANY, for who deals with a message that was taken: there is one more lane,
- * in which nobody waits for long, so nothing stays in hand for want of one. */
+/* The same, after SB_TOO_MANY_LOANS, for who deals with a message that was taken: there is one more
+ * lane, in which nobody waits for long, so nothing stays in hand for want of one. */
 lane *lane_to_deal(sb_queue *queue, int64_t *code);
 
 /* Whoever deletes a queue tells everybody by the word of its row. */

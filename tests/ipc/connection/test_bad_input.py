@@ -17,6 +17,7 @@ import pytest
 import shmbroker
 from shmbroker import Broker
 from shmbroker.core import layout
+from shmbroker.core.codes import TOO_MANY_LOANS
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.vhost import vhost as vhosts
 
@@ -398,8 +399,12 @@ def test_more_loans_than_a_process_can_have_in_a_queue(vhost: str) -> None:
     with shmbroker.connect(f"shm://{vhost}") as broker:
         queue = broker.declare_queue("q")
         loans = [queue.loan(1) for _ in range(64)]
-        with pytest.raises(shmbroker.TooMany, match="64 threads and loans"):
+        with pytest.raises(shmbroker.TooMany, match="queue 'q': 64 threads and loans") as raised:
             queue.loan(1)
+        assert raised.value.code == TOO_MANY_LOANS
+        for call in (lambda: queue.publish(b"a"), lambda: queue.publish_many([b"a"]), queue.get):
+            with pytest.raises(shmbroker.TooMany, match="queue 'q': 64 threads and loans"):
+                call()  # without a time-out, and at once: we have the loans ourselves
         loans.pop().drop()
         queue.publish(b"a")
         for _ in range(100):

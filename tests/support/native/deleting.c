@@ -41,7 +41,7 @@ static void check(const char *what, int64_t code)
     if (code == SB_NOT_FOUND)
         atomic_fetch_add(&found_deleted, 1);
     if (code < 0 && code != SB_NOT_FOUND && code != SB_EMPTY && code != SB_FULL &&
-        code != SB_REVOKED && code != SB_GONE && code != SB_TOO_MANY && code != SB_NO_GATE &&
+        code != SB_REVOKED && code != SB_GONE && code != SB_TOO_MANY_LOANS && code != SB_NO_GATE &&
         code != SB_NO_REPLY && code != SB_ENDED && code != SB_REQUESTER_LEFT &&
         code != SB_DUPLICATE)
         fail(what, code);
