@@ -388,19 +388,35 @@ static void take_back(attempt *made)
     }
 }
 
+/* A queue that is full is waited for, unless another one is, too, and fails then. */
+static int64_t prepare_all(attempt *made, int64_t now_ns, sb_queue **full)
+{
+    sb_queue *first = NULL;
+    for (int64_t each = 0; each < made->parties_count; each++) {
+        party *with = &made->parties[each];
+        bool fails = with->queue->when_full == L_FAIL;
+        if (first && !(fails && with->publishes > 0))
+            continue;
+        int64_t code = prepare(made, with, now_ns);
+        *full = with->series == SB_NO_PRODUCER ? NULL : with->queue;
+        if (code != SB_OK && (code != SB_FULL || fails || !*full))
+            return code;
+        first = code == SB_OK ? first : with->queue;
+    }
+    *full = first;
+    return first ? SB_FULL : SB_OK;
+}
+
 static int64_t decide(attempt *made, sb_queue **full)
 {
     sb_connection *connection = made->connection;
     void *far = participant_transaction(connection, connection->id);
-    int64_t code = SB_OK, now_ns = realtime_ns();
+    int64_t code, now_ns = realtime_ns();
     write_down(made);
     if (word_load(made->record, L_TRANSACTION_DURABLE_AT))
         sb_commit_gate_wait(connection); /* before it looks for room: others publish meanwhile */
     word_store(far, 0, L_TRANSACTION_PREPARED);
-    for (int64_t each = 0; each < made->parties_count && code == SB_OK; each++) {
-        code = prepare(made, &made->parties[each], now_ns);
-        *full = made->parties[each].series == SB_NO_PRODUCER ? NULL : made->parties[each].queue;
-    }
+    code = prepare_all(made, now_ns, full);
     if (code != SB_OK) {
         take_back(made);
         word_store(far, 0, L_TRANSACTION_NONE);

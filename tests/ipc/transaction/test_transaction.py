@@ -136,6 +136,30 @@ def test_the_first_full_queue_that_fails_ends_the_wait_for_others(
     assert (bodies(waits), bodies(fails)) == ([b"a", b"b"], [b"y", b"a"])
 
 
+@pytest.mark.parametrize("names", [("waits", "fails"), ("fails", "waits")])
+def test_whatever_the_order_of_full_queues_one_that_fails_is_not_waited_for(
+    broker: shmbroker.Broker, names: tuple[str, str]
+) -> None:
+    source = broker.declare_queue("source")
+    source.publish(b"given back")
+    declared = {
+        "waits": broker.declare_queue("waits", slots=2),
+        "fails": broker.declare_queue("fails", slots=2, when_full="fail"),
+    }
+    tx = broker.transaction()
+    for name in names:
+        declared[name].publish_many([b"x", b"y"])
+        tx.publish(declared[name], b"a")
+    tx.ack(source.get())
+    with pytest.raises(shmbroker.QueueFull, match="'fails' is full"):
+        tx.commit(timeout=5)
+    for name in names:
+        assert declared[name].receive(timeout=0) == b"x"
+    tx.commit()
+    assert [bodies(declared[name]) for name in names] == [[b"y", b"a"]] * 2
+    assert source.statistics().depth == 0
+
+
 def test_a_queue_that_fails_when_it_is_full_is_not_full_because_many_commit_to_it(
     broker: shmbroker.Broker,
 ) -> None:
