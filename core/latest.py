@@ -20,7 +20,8 @@ continues, both are in the ring, in the order of their positions.
 
 The age of a message is its position, unless it was carried (carry.py).  What had left the queue and
 is returned, a dead letter that is retried, may be older than all that came meanwhile, and nobody
-knows how old: it is older than all others, so it replaces only what was returned before it.
+knows how old: it is older than all others, so it replaces only what was returned before it.  Of
+those that were returned the ages count among themselves, also when they are carried.
 """
 
 from __future__ import annotations
@@ -66,10 +67,10 @@ from shmbroker.core.span import HASH_START, span_equals, span_hash
 from shmbroker.core.tail import true_tail
 from shmbroker.core.word import lap_of, slot_at, word_chunk, word_done, word_state
 
-OLDEST = -1
-"""The age of what was returned."""
+ALL = POSITION_MASK + 1
+"""By so much what was returned is older."""
 
-ABSENT = -2
+ABSENT = -2 * ALL
 """In place of an age: it is not there."""
 
 TRIES = 4096
@@ -130,16 +131,18 @@ def word_there(port: int, position: int) -> int:
 
 @kernel
 def age_of(port: int, position: int, word: int) -> int:
-    """When its value was published, as a position; only certain if the word stays."""
+    """When its value was published, as a position, or below all of them; only certain if the word
+    stays."""
     address = chunk_address(port, word_chunk(word))
     if address == 0:
         return position
     mark = load(address + CHUNK_MARK_AT)
+    age = position
+    if mark_flags(mark) & CHUNK_CARRIED:
+        age -= (position - (mark >> MARK_AGE_SHIFT)) & MARK_AGE_MASK
     if mark_flags(mark) & CHUNK_RETURNED:
-        return OLDEST
-    if not mark_flags(mark) & CHUNK_CARRIED:
-        return position
-    return position - ((position - (mark >> MARK_AGE_SHIFT)) & MARK_AGE_MASK)
+        age -= ALL
+    return age
 
 
 @kernel

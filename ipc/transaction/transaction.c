@@ -227,8 +227,9 @@ static int64_t add(sb_transaction *transaction, sb_queue *queue, const sb_outgoi
     int64_t code;
     if (!queue_look(queue, &code))
         return code;
-    code = queue_promise(queue);
-    if (code == SB_OK && (code = add_looked(transaction, queue, message)) != SB_OK)
+    bool is_ours = queue->connection == transaction->connection; /* else it is refused */
+    code = is_ours ? queue_promise(queue) : SB_OK;
+    if (code == SB_OK && (code = add_looked(transaction, queue, message)) != SB_OK && is_ours)
         queue_promised_no_more(queue);
     queue_looked(queue);
     return code;

@@ -949,11 +949,18 @@ MUTANTS: Final = (
         "if False:",
     ),
     _one(
+        "what-is-returned-is-of-one-age",
+        "latest-both-old-carried",
+        "age_of",
+        "age -= ALL",
+        "age = -1",
+    ),
+    _one(
         "what-is-carried-is-new",
         "carry",
         "age_of",
-        "if not mark_flags(mark) & CHUNK_CARRIED:",
-        "if True:",
+        "if mark_flags(mark) & CHUNK_CARRIED:",
+        "if False:",
     ),
     _one(
         "carried-without-a-word-to-finders",

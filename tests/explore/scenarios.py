@@ -603,6 +603,15 @@ PLAYS: Final[dict[str, Play]] = {
         gives_back=True,
         keys={1: (1 + keyed.RETURNED, 1)},
     ),
+    "latest-both-old-carried": Play(
+        KEYED,
+        (key_producer(1, (1 + keyed.RETURNED, 1 + keyed.RETURNED)), carrier(2)),
+        messages=2,
+        kills=1,
+        drops=True,
+        gives_back=True,
+        keys={1: (1 + keyed.RETURNED, 1 + keyed.RETURNED)},
+    ),
     "latest-found": Play(
         replace(KEYED, finds=True),
         (key_producer(1, (1, 1, 1)), Player(OTHER, keyed.finding, (1, 0))),

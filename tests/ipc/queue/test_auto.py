@@ -272,6 +272,24 @@ def test_not_while_a_transaction_is_open_that_publishes_there(
         gone(broker, "auto.eu")
 
 
+def test_a_transaction_promises_nothing_in_the_name_of_an_observer(
+    broker: Broker, vhost: str
+) -> None:
+    broker.declare_queue("auto", auto_delete=True, auto_delete_delay=60)
+
+    def nobody() -> bytes:
+        participants = (SHM / f"shmbroker.{vhost}.participants").read_bytes()
+        return participants[at.PARTICIPANTS_AT :][: at.PARTICIPANT_BYTES]
+
+    with (
+        shmbroker.connect(f"shm://{vhost}", observe=True) as observer,
+        broker.transaction() as transaction,
+        pytest.raises(InvalidArgument, match="another connection"),
+    ):
+        transaction.publish(observer.queue("auto"), b"x")
+    assert not any(nobody()), "who has no number uses nothing"
+
+
 def test_nor_any_of_very_many_of_one_transaction(broker: Broker, url: str) -> None:
     """More than the list of a participant holds; and they go as soon as that is over."""
     broker.settings("auto.#", auto_create=True, auto_delete=True, auto_delete_delay=SOON)
