@@ -192,12 +192,12 @@ def import_(named: Path, file: IO[bytes], segment: int | None) -> None:
     read it.
     """
     from shmbroker.ipc.instance import journal_place
+    from shmbroker.ipc.instance.importing import imported_at
     from shmbroker.ipc.instance.unattended import unattended
-    from shmbroker.ipc.journal.export import imported
 
     place = journal_place.of_new(named)
     with unattended(place.journal, place.store):
-        count = imported(place.journal, file, segment or place.segment)
+        count = imported_at(place, file, segment or place.segment)
     say(f"{format_count(count, 'record')} to {place.journal}")
 
 

@@ -106,7 +106,7 @@ def awaited(folder: Path, process: subprocess.Popen[bytes], timeout: float) -> S
             if (is_it and found.state in STANDS) or left <= 0:
                 return found
             if process.poll() is not None:
-                return of_ended(status.read(folder), process.pid)
+                return of_ended(folder, process.pid)
             ready, _, _ = select.select([watch.file, child], [], [], left)
             if watch.file in ready:
                 os.read(watch.file, 1 << 16)
@@ -115,12 +115,13 @@ def awaited(folder: Path, process: subprocess.Popen[bytes], timeout: float) -> S
         watch.close()
 
 
-def of_ended(found: Status, pid: int) -> Status:
-    """What its status says, if it has shown one; another may have been begun meanwhile."""
-    from shmbroker.ipc.instance.status import Status
+def of_ended(folder: Path, pid: int) -> Status:
+    """What its status says, if it has shown one; else it is that of one before, or since."""
+    from shmbroker.ipc.instance.status import RUN, Status, shown
 
-    is_another = found.process is not None and found.process.pid != pid
-    return found if found.state == "failed" and not is_another else Status()
+    found = shown(folder / RUN / "status")
+    is_its = found.process is not None and found.process.pid == pid
+    return found if found.state == "failed" and is_its else Status()
 
 
 def last_words(folder: Path) -> str:

@@ -97,8 +97,10 @@ def wait_for(folder: Path, state: str, timeout: float | None) -> Status | None:
             left = None if ends_at is None else ends_at - time.monotonic()
             if left is not None and left <= 0:
                 return None
-            if found.state == "failed" and (has_run or shown(file) != first):
-                return None
+            if found.state == "failed":
+                now = shown(file)  # not of one that has begun since we have read
+                if now.state == "failed" and (has_run or now != first):
+                    return None
             watch.wait(left)
         return found
     finally:

@@ -6,6 +6,7 @@ history     in which history links ship, if it was restored from a backup, or is
 failback    a live that came back asks for its role (file_lock.py)
 journal/    what must survive
 pages/      what has no room in memory
+importing   an import into journal/ has begun, and not ended
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ PAGES: Final = "pages"
 HISTORY: Final = "history"
 HISTORY_BITS: Final = 63
 FILE_LOCK: Final = "file"
+IMPORTING: Final = "importing"
 
 
 def journal_of(config: Config) -> Path:
@@ -44,6 +46,16 @@ def pages_of(config: Config) -> Path:
 
 class StoreRefused(Error):
     """This folder cannot be used as a store; the message says why, and the way out."""
+
+
+def check_imported(store: Path, journal: Path) -> None:
+    """StoreRefused if its journal is half of what was to be imported."""
+    mark = store / IMPORTING
+    if mark.exists():
+        raise StoreRefused(
+            f"{store} has half of a journal: importing it was interrupted, or goes on. Remove "
+            f"that, and do it again: rm -r {journal} {mark}; shmbroker journal import"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +201,9 @@ class Store:
 
     @classmethod
     def of(cls, config: Config, *, moved: bool = False) -> Store:
-        """Of a broker; StoreRefused also if a backup was to be restored into it, and is not."""
+        """Of a broker; StoreRefused also if a backup was to be restored into it, or a journal to be
+        imported, and is not."""
+        check_imported(config.store, journal_of(config))
         begun = restoring(journal_of(config))
         if begun.exists():
             raise StoreRefused(

@@ -280,7 +280,10 @@ class Arriving:
             self._look()
 
     def _look(self) -> None:
-        self._service.worker.do(self._releases, self._again)
+        if self._service.is_deaf:  # what is given back travels on
+            self._is_looking = False
+        else:
+            self._service.worker.do(self._releases, self._again)
 
     def _again(self, is_some: bool | Exception) -> None:
         self._is_looking = is_some is not False and not self._service.is_deaf
@@ -293,7 +296,8 @@ class Arriving:
         names = [each for each in broker._catalog.queue_names().values() if each.startswith(HELD)]
         self._came = {each: self._came.get(each, now) for each in names}
         for each, came in self._came.items():
-            if each in self._claimed or now >= came + self._ttl:
+            is_due = each in self._claimed or now >= came + self._ttl
+            if is_due and not self._service.is_deaf:
                 with suppress(Error):  # it is full, or we were too slow
                     self._release(each)
         return bool(names)

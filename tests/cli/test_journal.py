@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +16,7 @@ from shmbroker.ipc.instance.unattended import unattended
 from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.journal import Journal
 from tests.cli.command import Shell
+from tests.support.witness import until
 
 SEGMENT_BYTES = 32 << 10
 
@@ -130,6 +134,35 @@ def test_import_writes_where_the_broker_reads(
     start("run", str(broker))
     shell.does("status", str(broker), "--wait", "live", "--timeout", "60s")
     assert shell.does("queue", "stat", "orders", "--json").json["depth"] == 10
+    shell.does("stop", str(broker), "--timeout", "60s")
+
+
+def test_half_of_an_import_is_not_what_a_broker_begins_with(
+    shell: Shell, start: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    broker, journal = tmp_path / "one", tmp_path / "one" / "data" / "journal"
+    shell.does("create", str(broker), "--vhost", shell.vhost, "--set", "store.segment=1MiB")
+    lines = [b'{"kind": "message", "queue": 3, "position": %d, "body": ""}' % at for at in (0, 1)]
+    failed = shell("journal", "import", str(broker), stdin=b"\n".join([*lines, b"torn"]))
+    assert (failed.code, "line 3" in failed.said) == (1, True), failed
+    assert not list(journal.glob("*.journal"))
+    whole = b"\n".join(lines)
+    assert "2 records" in shell.does("journal", "import", str(broker), stdin=whole).said
+    emptied(journal)
+    os.mkfifo(tmp_path / "lines")
+    importing = start("journal", "import", str(broker), str(tmp_path / "lines"))
+    with (tmp_path / "lines").open("wb", buffering=0) as file:
+        file.write(lines[0] + b"\n")
+        until(lambda: bool(list(journal.glob("*.journal"))))
+        importing.kill()
+        importing.wait()
+    answer = shell("run", str(broker))
+    assert (answer.code, "half of a journal" in answer.said) == (1, True), answer
+    assert shell("journal", "import", str(broker), stdin=lines[0]).code == 1
+    shutil.rmtree(journal)
+    (broker / "data" / "importing").unlink()
+    shell.does("journal", "import", str(broker), stdin=whole)
+    shell.does("start", str(broker))
     shell.does("stop", str(broker), "--timeout", "60s")
 
 

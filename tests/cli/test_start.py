@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from shmbroker.cli.start import of_ended
+from shmbroker.ipc.instance.status import Status, could_not_start
 from tests.cli.command import Shell
 
 FILE = "shmbroker.toml"
@@ -61,9 +64,7 @@ def test_one_that_is_neither_in_time_goes_on(shell: Shell, live: Path) -> None:
         ("acceptors.out.uri=tcp://127.0.0.1:0?users=nobody", "nobody"),
     ],
 )
-def test_status_says_why_it_did_not_start(
-    shell: Shell, live: Path, refused: str, why: str
-) -> None:
+def test_status_says_why_it_did_not_start(shell: Shell, live: Path, refused: str, why: str) -> None:
     shell.does("start", str(live))
     shell.does("stop", str(live), "--timeout", "60s")
     assert shell("run", str(live), "--set", refused).code == 1
@@ -73,6 +74,12 @@ def test_status_says_why_it_did_not_start(
     shell.does("start", str(live))
     told = shell("run", str(live), "--set", refused)
     assert shell.does("status", str(live), "--json").json["state"] == "live"
+
+
+def test_why_it_failed_before_is_not_why_it_has_ended(tmp_path: Path) -> None:
+    could_not_start(tmp_path, "no password")
+    assert of_ended(tmp_path, os.getpid()).why == "no password"
+    assert of_ended(tmp_path, os.getppid()) == Status()
 
 
 def test_its_last_words(shell: Shell, live: Path, tmp_path: Path) -> None:

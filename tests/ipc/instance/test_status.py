@@ -56,6 +56,30 @@ def test_a_wait_ends_when_it_fails_as_the_time_before(
     assert next(waits, None) is None
 
 
+def test_a_wait_goes_on_when_the_next_one_begins_while_it_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    status.could_not_start(tmp_path, "no password")
+    of_before, signs = status.read(tmp_path), list[status.Sign]()
+
+    def reads(folder: Path) -> status.Status:
+        if signs:
+            return read(folder)
+        signs.append(status.Sign(folder))
+        signs[0].show(status.Status("starting", process=process.this()))
+        return of_before
+
+    read = status.read
+    monkeypatch.setattr(status, "read", reads)
+    monkeypatch.setattr(
+        Watch, "wait",
+        lambda _watch, _left: signs[0].show(status.Status("live", process=process.this())),
+    )  # fmt: skip
+    found = status.wait_for(tmp_path, "live", timeout=None)
+    signs[0].close()
+    assert found is not None
+
+
 def test_one_that_runs_has_not_failed_as_another_could_not_start(tmp_path: Path) -> None:
     sign = status.Sign(tmp_path)
     sign.show(status.Status("live", epoch=3, process=process.this()))

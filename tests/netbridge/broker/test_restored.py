@@ -1,11 +1,11 @@
-"""A bridge, a network link and an agent whose store was restored from a backup: positions are used
-twice."""
+"""A bridge, a network link and an agent whose store was restored from a backup, or whose journal
+was imported: positions are used twice."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,10 @@ import shmbroker
 from shmbroker import Queue
 from shmbroker.ipc.instance import backup
 from shmbroker.ipc.instance.config.config import load
+from shmbroker.ipc.instance.importing import imported_at
+from shmbroker.ipc.instance.journal_place import of_existing, of_new
 from shmbroker.ipc.instance.restoration import restore
+from shmbroker.ipc.journal.export import exported
 from shmbroker.ipc.vhost import vhost as vhosts
 from tests.netbridge.broker.conftest import Two
 from tests.netbridge.networked.conftest import Brokers
@@ -65,6 +68,19 @@ def restored(run: Run, vhost: str) -> Iterator[None]:
     run.start().becomes("live")
 
 
+@contextmanager
+def imported(run: Run, vhost: str) -> Iterator[None]:
+    """The same, of what is left of a damaged journal."""
+    place = of_existing(run.folder)
+    lines = list(exported(place.journal, print))
+    yield
+    run.kill()
+    vhosts.delete(vhost, force=True)
+    place.journal.rename(run.folder / "damaged")
+    imported_at(of_new(run.folder), lines)
+    run.start().becomes("live")
+
+
 def come(queue: Queue, *last: bytes) -> None:
     """These do, behind what may come again."""
     missing = list(last)
@@ -75,15 +91,16 @@ def come(queue: Queue, *last: bytes) -> None:
         assert body in (b"1", b"2", *last)
 
 
+@pytest.mark.parametrize("again", [restored, imported])
 def test_what_is_published_after_a_restore_is_not_taken_for_what_the_target_knows(
-    two: Two,
+    two: Two, again: Callable[[Run, str], AbstractContextManager[None]]
 ) -> None:
     two.far.start().becomes("live")
     arrives(two.far_vhost, 0)
     two.near.start().becomes("live")
     put(two.near_vhost, b"1", b"2")
     assert arrives(two.far_vhost, 2) == [b"1", b"2"]
-    with restored(two.near, two.near_vhost):
+    with again(two.near, two.near_vhost):
         put(two.near_vhost, b"3", b"4", b"5")
         arrives(two.far_vhost, 5)
     put(two.near_vhost, b"6", b"7")

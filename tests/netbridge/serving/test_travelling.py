@@ -111,6 +111,30 @@ def test_who_asks_has_it_in_hand_again(leaver: Leaver) -> None:
     until(lambda: not leaver.held())
 
 
+def test_what_travels_on_is_not_taken_for_what_nobody_has(
+    leaver: Leaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The successor leaves as well: it looks no more for what its program has given back."""
+    monkeypatch.setattr(travelling, "LOOK_SECONDS_MAX", 0.05)
+    orders = leaver.at.broker.declare_queue("orders", slots=64)
+    for body in (b"1", b"2"):
+        orders.publish(body)
+    program, transaction = works(leaver)
+    leaver.leaves()
+    transaction.ack(program.queue("orders").get(timeout=PATIENCE))
+    hands_over = leaver.service.hands_over
+
+    def slowly() -> list[dict[str, Any]]:
+        rows = hands_over()
+        time.sleep(0.3)  # all moves meanwhile
+        return rows
+
+    monkeypatch.setattr(leaver.service, "hands_over", slowly)
+    leaver.leaves()
+    transaction.commit()
+    assert bodies(orders) == [b"4"]
+
+
 def asks(leaver: Leaver, program: Program, deliveries: list[int], number: int = 1) -> Outcome:
     """For a transaction of it that has travelled, with what that has acknowledged."""
     session = program.client.session
