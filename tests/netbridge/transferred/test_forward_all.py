@@ -99,6 +99,8 @@ uri = "tcp://127.0.0.1:{port}"
     run.start().becomes("live")
     there = bound(brokers.at("far"), "trade", "topic", key="#")
     forwarded(brokers, brokers.at("near"), "trade", "topic")
+    # it is live a moment before it listens, and who has one address tries once
+    brokers.until(run.said, lambda said: any(each.get("acceptor") == "apps" for each in said))
     with shmbroker.connect(f"tcp://127.0.0.1:{port}", user="apps", password=PASSWORD) as program:
         exchange = program.exchange("trade")
         for each in range(50):
