@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -36,6 +36,15 @@ with ordering._alone(Path(sys.argv[1], "run"), 60):
 """
 
 
+@pytest.fixture
+def instance(tmp_path: Path, vhost: str) -> Iterator[Instance]:
+    """One that does not run: the test does what its loop would."""
+    made = Instance(creation.create(tmp_path / "one", {"instance.vhost": vhost}))
+    yield made
+    made.sign.close()
+    made.lock.close()
+
+
 class Heard:
     """A network that carries out all orders."""
 
@@ -47,10 +56,9 @@ class Heard:
 
 
 def test_an_order_whose_asker_has_given_up_is_not_done_again_as_the_next_one(
-    tmp_path: Path, vhost: str
+    tmp_path: Path, instance: Instance
 ) -> None:
     """The broker was busy for so long: it has two signals, and finds the second order twice."""
-    instance = Instance(creation.create(tmp_path / "one", {"instance.vhost": vhost}))
     network = Heard()
     instance.network = cast(Any, network)
     place = tmp_path / "one" / status.RUN / ordering.ORDER
@@ -63,8 +71,6 @@ def test_an_order_whose_asker_has_given_up_is_not_done_again_as_the_next_one(
     for thread in set(threading.enumerate()) - threads:
         thread.join()
     assert network.orders == ["second"]
-    instance.sign.close()
-    instance.lock.close()
 
 
 class Settling:
@@ -80,10 +86,9 @@ class Settling:
 
 
 def test_what_comes_late_of_a_reload_does_not_take_the_place_of_the_answer_to_the_next(
-    tmp_path: Path, vhost: str
+    tmp_path: Path, instance: Instance
 ) -> None:
     """Who has asked for that reads the file when it changes, and would wait in vain."""
-    instance = Instance(creation.create(tmp_path / "one", {"instance.vhost": vhost}))
     network = Settling()
     instance.network = cast(Any, network)
     instance.reload = lambda config: reloading.Reloaded(config, (), ())
@@ -97,8 +102,6 @@ def test_what_comes_late_of_a_reload_does_not_take_the_place_of_the_answer_to_th
         goes.set()
         instance.inbox.get(timeout=PATIENCE_SECONDS)()
         assert read_whole(run / reloading.ANSWER)["id"] == "second"
-    instance.sign.close()
-    instance.lock.close()
 
 
 def test_who_gives_an_order_and_stands_still_holds_up_nobody_for_ever(tmp_path: Path) -> None:

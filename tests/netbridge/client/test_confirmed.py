@@ -77,14 +77,20 @@ def test_a_durable_queue_that_never_had_a_message_is_not_waited_for(
         api.run(publish)
 
 
+async def regions(broker: Any) -> Any:
+    """An exchange with two durable queues, and one in memory that gets everything."""
+    exchange = await it(broker.declare_exchange("x", "topic"))
+    for name, key in (("eu", "eu.#"), ("us", "us.#"), ("all", "#")):
+        await it(broker.declare_queue(name, durable=name != "all"))
+        await it(broker.bind("x", name, key))
+    return exchange
+
+
 def test_of_an_exchange_the_durable_queues_count_that_have_the_message(
     api: Api, tmp_path: Path
 ) -> None:
     async def publish(api: Api, broker: Any) -> None:
-        exchange = await it(broker.declare_exchange("x", "topic"))
-        for name, key in (("eu", "eu.#"), ("us", "us.#"), ("all", "#")):
-            await it(broker.declare_queue(name, durable=name != "all"))
-            await it(broker.bind("x", name, key))
+        exchange = await regions(broker)
         assert await it(exchange.publish(b"1", key="eu.de", confirm="disk")) == 1
         assert await it(exchange.publish(b"1", key="eu.de")) == 2
         assert await it(exchange.publish(b"1", key="asia", confirm="disk", mandatory=True)) == 0
@@ -105,10 +111,7 @@ def test_of_what_is_delivered_later_through_an_exchange_the_same_count(
     """Or at once, as its time is over."""
 
     async def publish(api: Api, broker: Any) -> None:
-        exchange = await it(broker.declare_exchange("x", "topic"))
-        for name, key in (("eu", "eu.#"), ("us", "us.#"), ("all", "#")):
-            await it(broker.declare_queue(name, durable=name != "all"))
-            await it(broker.bind("x", name, key))
+        exchange = await regions(broker)
         to_queues = await it(broker.exchange(""))
 
         async def count(to: Any, key: str, **more: Any) -> int:
