@@ -82,8 +82,7 @@ class Answers:
             client.leave(call.target)
             client.voided.leaves(call.target)
             if call.is_internal:
-                odd = Malformed(f"{Why.MALFORMED.value}: {why}")
-                client.did.append(Unmade(call.target, odd))
+                client.did.append(Unmade(call.target, malformed(why)))
         elif call.verb is Verb.TRANSACTIONS:
             client.travelling.answered(call, b"", now)
         elif call.verb is Verb.DECLARE and call.is_internal:  # what it uses may not be there
@@ -155,6 +154,11 @@ class Answers:
             client.doubt.end(call, outcome)
             client.voided.refused(call, outcome)
         client.finish(call, outcome)
+
+
+def malformed(why: object) -> Malformed:
+    """What a program is told of it."""
+    return Malformed(f"{Why.MALFORMED.value}: {why}")
 
 
 def _check(call: Call, frame: Result) -> None:

@@ -27,7 +27,7 @@ from shmbroker.netbridge.remote.action import (
     Tell,
     Unmade,
 )
-from shmbroker.netbridge.remote.answers import Answers
+from shmbroker.netbridge.remote.answers import Answers, malformed
 from shmbroker.netbridge.remote.body import numbers_of, why_ended
 from shmbroker.netbridge.remote.broken import SessionBroken
 from shmbroker.netbridge.remote.call import MADE_AGAIN, NEVER, OF_DELIVERIES, Call, Many
@@ -46,7 +46,6 @@ from shmbroker.netbridge.remote.standing import made_again
 from shmbroker.netbridge.remote.travelling import Travelling
 from shmbroker.netbridge.remote.voided import Voided
 from shmbroker.netbridge.wire.frame import Attach, Attached, Body, Delivery, Frame, Result, Seen
-from shmbroker.netbridge.wire.malformed import Malformed
 from shmbroker.netbridge.wire.words import Verb
 
 WAITING_MEMORY: Final = 64 << 20
@@ -510,7 +509,7 @@ class Client:
         try:
             self.did.append(Unmade(consumer, why_ended(body)))
         except InvalidArgument as odd:
-            self.did.append(Unmade(consumer, Malformed(f"{Why.MALFORMED.value}: {odd}")))
+            self.did.append(Unmade(consumer, malformed(odd)))
             raise SessionBroken(str(odd)) from None
 
     def gives_back(self, first: int, count: int, now: float) -> None:
