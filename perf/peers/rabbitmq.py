@@ -1,10 +1,12 @@
-"""RabbitMQ: a quorum queue of one node, with publisher confirms, by pika.
+"""RabbitMQ: a quorum queue of one node, with publisher confirms, by pika; and a queue that one node
+has from another one, by federation.
 
 A quorum queue confirms when its log is synced, whatever is in the messages. A classic queue syncs
 some time after it has a message. pika's blocking connection waits for each confirm; many are
 outstanding by its callbacks, in a loop that runs until they are there.
 """
 
+import json
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -17,6 +19,7 @@ from shmbroker.perf.harness.peer import Peer
 from shmbroker.perf.machine.port import free_port
 from shmbroker.perf.machine.program import Program
 from shmbroker.perf.server.connection import BATCH, OUTSTANDING, ConfirmRefused, Connection
+from shmbroker.perf.server.linked import LINKED_QUEUE, Linked, far_beside, far_of
 from shmbroker.perf.server.server import HOST, Place, Server
 
 CONFIG = """\
@@ -26,6 +29,9 @@ log.file.level = error
 vm_memory_high_watermark.relative = 0.6
 disk_free_limit.absolute = 100MB
 """
+DEFINED = "load_definitions = {file}\n"
+NO_PLUGINS, FEDERATION = "[].\n", "[rabbitmq_federation].\n"
+GUEST = "guest"
 PERSISTENT, TRANSIENT = 2, 1
 QUORUM, CLASSIC = {"x-queue-type": "quorum"}, {"x-queue-type": "classic"}
 PREFETCH = 2 * BATCH
@@ -40,8 +46,15 @@ class RabbitMq(Server):
     is_durable: ClassVar[bool] = True
 
     def start(self, place: Place, stack: ExitStack) -> Program:
+        return self._node(place, stack)
+
+    def _node(
+        self, place: Place, stack: ExitStack, plugins: str = NO_PLUGINS, more: str = ""
+    ) -> Program:
+        """`more`: of its configuration."""
         folder, names, talk = place.folder, free_port(), free_port()
-        files = {"rabbitmq.conf": CONFIG.format(host=HOST, port=place.port), "plugins": "[].\n"}
+        config = CONFIG.format(host=HOST, port=place.port) + more
+        files = {"rabbitmq.conf": config, "plugins": plugins}
         for file, text in files.items():
             (folder / file).write_text(text)
         environment = {
@@ -77,6 +90,49 @@ class RabbitMqInMemory(RabbitMq):
 
     durability = "programs"
     is_durable = False
+
+
+class RabbitMqLinked(RabbitMqInMemory):
+    """A queue of the near node that the far one has by federation: it fetches for its consumers."""
+
+    def start(self, place: Place, stack: ExitStack) -> Program:
+        far = far_beside(place, free_port())
+        near = super().start(place, stack)
+        defined = far.folder / "definitions.json"
+        defined.write_text(json.dumps(_federated(place.port)))
+        self._node(far, stack, FEDERATION, DEFINED.format(file=defined))
+        return near
+
+    def is_up(self, place: Place) -> bool:
+        return super().is_up(place) and super().is_up(far_of(place))
+
+    def connect(self, place: Place, queue: str) -> Connection:
+        near = super().connect(place, queue)
+        return Linked(near, super().connect(far_of(place), queue))
+
+
+def _federated(port: int) -> dict[str, Any]:
+    """What a node is to have that fetches from the one at this port."""
+    upstream = {
+        "uri": f"amqp://{GUEST}:{GUEST}@{HOST}:{port}",
+        "prefetch-count": PREFETCH,
+        "ack-mode": "on-confirm",
+    }
+    policy = {"federation-upstream": "near"}
+    return {
+        "vhosts": [{"name": "/"}],
+        "users": [{"name": GUEST, "password": GUEST, "tags": "administrator"}],
+        "permissions": [
+            {"user": GUEST, "vhost": "/", "configure": ".*", "write": ".*", "read": ".*"}
+        ],
+        "parameters": [
+            {"component": "federation-upstream", "vhost": "/", "name": "near", "value": upstream}
+        ],
+        "policies": [
+            {"vhost": "/", "name": "link", "pattern": f"^{LINKED_QUEUE}$", "apply-to": "queues",
+             "definition": policy}
+        ],
+    }  # fmt: skip
 
 
 class _Queue(Connection):

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from shmbroker.perf.peers.activemq import ActiveMq, ActiveMqInMemory, ActiveMqLinked
-from shmbroker.perf.peers.jetstream import JetStream, JetStreamInMemory
+from shmbroker.perf.peers.jetstream import JetStream, JetStreamInMemory, JetStreamLinked
 from shmbroker.perf.peers.ours_remote import OursLinked, OursRemote, OursRemoteInMemory
-from shmbroker.perf.peers.rabbitmq import RabbitMq, RabbitMqInMemory
+from shmbroker.perf.peers.rabbitmq import RabbitMq, RabbitMqInMemory, RabbitMqLinked
 from shmbroker.perf.peers.redis_stream import Redis, RedisInMemory
 from shmbroker.perf.scenarios.durable.contender import Slice, consume, made, sliced, waited_ns
 from shmbroker.perf.server.connection import Connection
@@ -64,7 +64,8 @@ KINDS: Final = {
         ),
         Kind(
             "link", "published at one broker, taken at another one",
-            (OursLinked(), ActiveMqLinked()), LINKED_QUEUE, is_link=True,
+            (OursLinked(), ActiveMqLinked(), RabbitMqLinked(), JetStreamLinked()), LINKED_QUEUE,
+            is_link=True,
         ),
     )
 }  # fmt: skip

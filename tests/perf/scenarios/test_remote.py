@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,15 @@ from shmbroker.perf.machine.debian import NotInstalled
 from shmbroker.perf.peers.redis_stream import RedisInMemory
 from shmbroker.perf.scenarios.durable.contender import Contender, Slice
 from shmbroker.perf.scenarios.remote.__main__ import main
-from shmbroker.perf.scenarios.remote.kind import KINDS
+from shmbroker.perf.scenarios.remote.kind import KINDS, through
 from shmbroker.perf.scenarios.remote.verdicts import verdicts
+from shmbroker.perf.server.linked import LINKED_QUEUE
+from shmbroker.perf.server.server import Server
 
 SHORT = ["--size=64", "--rounds=1", "--singles=3", "--seconds=10ms", "--peer=redis"]
+LINKED = KINDS["link"].servers
+TRIED = LINKED if os.environ.get("SHMBROKER_LONG") else LINKED[:1]
+"""Ours; the others take minutes to install."""
 
 
 def contender(name: str, waits_us: list[int], per_s: float) -> Contender:
@@ -51,6 +57,18 @@ def test_a_peer_that_cannot_be_had_is_told_in_one_line(
     told = capsys.readouterr().out
     assert "redis is left out: sudo apt-get install redis-server" in told
     assert "met" not in told.split()
+
+
+@pytest.mark.parametrize("server", TRIED, ids=lambda server: server.name)
+def test_what_is_published_at_one_is_taken_at_the_other(server: Server, tmp_path: Path) -> None:
+    server.install()
+    with server.hosted(tmp_path) as running:
+        connection = server.connect(running.place, LINKED_QUEUE)
+        try:
+            for size in (64, 1024):
+                through(connection, size, 3, 3000)
+        finally:
+            connection.close()
 
 
 def test_it_is_compared_with_the_best_in_rate_and_with_each_in_latency() -> None:
