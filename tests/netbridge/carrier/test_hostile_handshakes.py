@@ -130,6 +130,7 @@ def a_broker(opened: ExitStack, folder: Path) -> dict[str, Served]:
         "acceptors.all.uri": f"tcp://{HOST}:{port}",
         "acceptors.all.roles": list(ROLES),
         "acceptors.all.credentials": "client",
+        "link-defaults.heartbeat-interval": "30s",  # these peers beat no heart while they wait
     }
     for role in ROLES:
         given |= {f"credentials.{role}.password": PASSWORD, f"credentials.{role}.role": role}
