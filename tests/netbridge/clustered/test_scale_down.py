@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from queue import SimpleQueue
 
 import pytest
@@ -333,14 +334,15 @@ def test_a_second_stop_when_everything_has_gone_keeps_what_waits_for_others(
     name = "$bridge.one.orders"
     cluster.add("east", **HOPS).start().becomes("live")
     run = cluster.add("west", **TO_EAST)
-    run.before = is_never_quiet
+    waits = run.folder / status.RUN / "waits"
+    run.before = lambda: is_never_quiet(waits)
     run.start().becomes("live")
     cluster.sees("west", "east")
     with at(cluster, "west") as west:
         west.declare_queue("orders", durable=True).publish(b"moved")
         west.declare_queue(name, durable=True).publish(b"waits")
     status.signalled(run.folder, signal.SIGTERM, 0)
-    until_shown(cluster, lambda told: told.get("state") == "done")
+    until_shown(cluster, lambda told: told.get("state") == "done" and waits.exists())
     assert run.stop() == SOMETHING_STAYED, cluster.story()
     assert run.status.why == "it was stopped before everything was moved"
     run.before = lambda: None
@@ -348,8 +350,14 @@ def test_a_second_stop_when_everything_has_gone_keeps_what_waits_for_others(
     still_has(cluster, name)
 
 
-def is_never_quiet() -> None:
-    Journaler.quiet = lambda journaler: threading.Event().wait()  # type: ignore[method-assign]
+def is_never_quiet(waits: Path) -> None:
+    """In the broker: the journal is never written; the file says that somebody waits for that."""
+
+    def quiet(_: Journaler) -> None:
+        waits.touch()
+        threading.Event().wait()
+
+    Journaler.quiet = quiet  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize("victim", ["east", "west"])
