@@ -147,6 +147,7 @@ def run_instance(folder: Path, moved: bool, flags: dict[str, object]) -> None:
     with saying_why(folder):
         config, network = load(folder, flags)
         known, warnings = credentials(network)
+        role = config.role if network.pair is None else pairing.role_of(config, network)
     for warning in warnings:
         remark(f"shmbroker: warning: {warning}")
     if network.logins:
@@ -155,7 +156,6 @@ def run_instance(folder: Path, moved: bool, flags: dict[str, object]) -> None:
         with saying_why(folder):
             check_console()
     made = replicated if config.policy == "replication" else sharing
-    role = config.role if network.pair is None else pairing.role_of(config, network)
     instance = made(config, network, known, folder, flags, moved=moved)
     remark(f"{role} {config.name!r} of vhost {config.vhost!r}: programs connect to "
            f"shm://{config.vhost}; journal in {config.store}, log in {config.log}; "

@@ -61,6 +61,7 @@ def test_one_that_is_neither_in_time_goes_on(shell: Shell, live: Path) -> None:
         ("store.journal=elsewhere", "store.journal is"),
         ("instance.vhost=other", "not of 'other'"),
         ("ha.policy=replication", "replication"),
+        ("ha.policy=pair", "pair"),
         ("acceptors.out.uri=tcp://127.0.0.1:0?users=nobody", "nobody"),
     ],
 )
