@@ -16,7 +16,9 @@ Publishing is: the message, then its place in the chain, then a look at the whol
 publishers of a key at least one sees the other's message, and the older one is dropped, READY to
 DONE, unless a consumer holds it.  If a publisher dies in between, its message is in no chain; the
 repair examines all messages again (latest_repair).  Until then, or until a stopped publisher
-continues, both are in the ring, in the order of their positions.
+continues, both are in the ring, in the order of their positions, and the newest of the key is not
+found.  Nobody has been told by then that it is published: of a transaction, which others may help
+to publish, each who finds a message there gives it its place (latest_note_chunk).
 
 The age of a message is its position, unless it was carried (carry.py).  What had left the queue and
 is returned, a dead letter that is retried, may be older than all that came meanwhile, and nobody
@@ -297,6 +299,21 @@ def latest_note(port: int, position: int, word: int, is_stable: int) -> int:
     if dropped > 0:
         reclaim(port)
     return dropped
+
+
+@cold
+def latest_note_chunk(port: int, chunk: int) -> int:
+    """Somebody else has published this chunk, and may stand still before latest_note: do it.
+
+    If its message is gone, so that another may be in this chunk by now, no harm is done.
+    """
+    position = true_tail(port) - 1
+    while position >= head_load(port):
+        word = word_there(port, position)
+        if word != 0 and word_chunk(word) == chunk:
+            return latest_note(port, position, word, 0)
+        position -= 1
+    return 0
 
 
 @exported_cold

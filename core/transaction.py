@@ -33,7 +33,7 @@ from shmbroker.core.codes import DAMAGED, FULL, INVALID, NO_PRODUCER, OK, REVOKE
 from shmbroker.core.gate import gates_floor
 from shmbroker.core.head import head_load
 from shmbroker.core.kernel import exported_cold, kernel
-from shmbroker.core.latest import keeps_latest, latest_note
+from shmbroker.core.latest import keeps_latest, latest_note, latest_note_chunk
 from shmbroker.core.layout import (
     CHUNK_MARK_AT,
     CHUNK_ORIGIN_AT,
@@ -225,6 +225,8 @@ def place_once(port: int, chunk: int, origin: int) -> int:
         # SYNC POINT: sequence (acquire)
         last = load_acquire(noted)
         if last & SEQUENCE_MASK >= origin & SEQUENCE_MASK:
+            if keeps_latest(port):
+                latest_note_chunk(port, chunk)
             return OK
         position = place_here(port, chunk, tail)
         if position != UNDECIDED:

@@ -6,16 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
 from shmbroker.core import layout as at
-from shmbroker.core.atomics import load, load_acquire, store
+from shmbroker.core.atomics import load, load_acquire, store, store_release
 from shmbroker.core.batch import PLAIN_MARK
 from shmbroker.core.carry import carried_mark, carry_on, carry_take
 from shmbroker.core.codes import OK
+from shmbroker.core.commit import commit_add, commit_begin, commit_decide, commit_number
 from shmbroker.core.latest import latest_find, latest_note, latest_repair
 from shmbroker.core.publish import publish_chunk_once
 from shmbroker.core.run import reserve
 from shmbroker.core.take import give_back_once, take_once, unclaim
+from shmbroker.core.transaction import loan_placed
 from shmbroker.core.word import word_ready
 from tests.explore.cast import Cast
+from tests.explore.committing import finishing
 from tests.explore.invariants import RingRules
 from tests.explore.ledger import Ledger
 from tests.explore.operation import Violation, ask, tell
@@ -40,7 +43,10 @@ from tests.explore.ring import (
     KEYED_BODY_AT,
     MESSAGE,
     PORT,
+    QUEUE,
+    RECORD,
     RING,
+    TRANSACTION,
     Geometry,
     RingMemory,
     SlotWord,
@@ -83,6 +89,36 @@ def producing_keys(who: int, last: int, keys: int) -> int:
 
 
 @program
+def look_for(key: int) -> int:
+    """Say where the newest message of a key is, of which there is one."""
+    store(BODY, key)
+    position = latest_find(PORT, BODY, 1)
+    store(BODY, 0)
+    return tell(FOUND, position)
+
+
+@program
+def committing_key(who: int, key: int) -> int:
+    """Publish a message of this key in a transaction, then look for it."""
+    load_acquire(RING + at.RING_HEAD_AT)
+    commit_begin(RECORD, 0)
+    chunk = reserve(PORT, SHAPE, PLAIN_MARK)
+    address = load(PORT + at.PORT_DATA) + chunk
+    store(address + at.CHUNK_HEADER_BYTES, key)
+    store(address + KEYED_BODY_AT, (who << PRODUCER_SHIFT) | 1)
+    commit_add(RECORD, QUEUE, chunk, 0)
+    store_release(TRANSACTION, at.TRANSACTION_PREPARED)
+    commit_number(PORT, RECORD, QUEUE, who, 0)
+    commit_decide(0, RECORD, TRANSACTION)
+    forget()
+    finishing(who)
+    look_for(key)
+    loan_placed(PORT, chunk)
+    forget()
+    return 0
+
+
+@program
 def carrying(times: int) -> int:
     """Carry the oldest message to the end, some times."""
     load_acquire(RING + at.RING_HEAD_AT)
@@ -103,10 +139,7 @@ def finding(key: int, producer: int) -> int:
     """Look for the newest message of a key, of which there is always one from now on."""
     load_acquire(RING + at.RING_HEAD_AT)
     ask(IS_THERE_A_VALUE, producer)
-    store(BODY, key)
-    position = latest_find(PORT, BODY, 1)
-    store(BODY, 0)
-    tell(FOUND, position)
+    look_for(key)
     return 0
 
 

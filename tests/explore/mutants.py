@@ -942,6 +942,13 @@ MUTANTS: Final = (
         "if True:",
     ),
     _one(
+        "helped-and-not-looked-at",
+        "latest-helped",
+        "place_once",
+        "                latest_note_chunk(port, chunk)",
+        "                pass",
+    ),
+    _one(
         "what-is-returned-is-new",
         "latest-old",
         "age_of",

@@ -619,6 +619,18 @@ PLAYS: Final[dict[str, Play]] = {
         drops=True,
         keys={1: (1, 1, 1)},
     ),
+    "latest-helped": Play(
+        replace(KEYED, producers=1, transactions=True, finds=True),
+        (
+            Player(PRODUCER, keyed.committing_key, (1, 1), scan=0, owns=True),
+            helper(0),
+        ),
+        messages=1,
+        drops=True,
+        transaction=1,
+        writers={1: 1, 2: 1},
+        keys={1: (1,)},
+    ),
     "carry": Play(
         KEYED,
         (key_producer(1, (1, 1)), carrier(2)),

@@ -22,6 +22,7 @@ from shmbroker.ipc.instance.moving import moves, serves
 from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.replay import Replay
 from tests.support.compiler import NATIVE, compile_program
+from tests.support.decided import is_decided
 from tests.support.host import PATIENCE, journaling
 from tests.support.tracer import Stepped
 
@@ -74,13 +75,6 @@ def blocks_owned(vhost: str, owner: int) -> int:
         word = int.from_bytes(arena[at : at + 8], "little")
         owned += (word >> layout.BLOCK_OWNER_SHIFT) & layout.OWNER_MASK == owner
     return owned
-
-
-def is_decided(vhost: str, owner: int) -> bool:
-    at = layout.PARTICIPANTS_AT + owner * layout.PARTICIPANT_BYTES
-    with Path(f"/dev/shm/shmbroker.{vhost}.participants").open("rb") as file:
-        file.seek(at + layout.PARTICIPANT_TRANSACTION_AT)
-        return int.from_bytes(file.read(8), "little") == layout.TRANSACTION_COMMITTED
 
 
 class Bank:

@@ -257,7 +257,8 @@ def schedule(world: World, random: Random) -> bool | None:
 def schedule_soon(world: World, random: Random) -> bool | None:
     """For a time that comes at once; somebody moves them into the queue, and we wait for that.
 
-    For one after the other: who moves them may stand still for a while, and another goes on.
+    For one after the other: who moves them may stand still for a while, and another goes on.  For
+    the end of its transaction: a message is there before its key finds it, and before it expires.
     """
     who, count = world.who(random), random.randrange(1, 4)
     queue = world.some(
@@ -279,7 +280,7 @@ def schedule_soon(world: World, random: Random) -> bool | None:
         message.ttl = queue.lifetime(message.ttl)
         queue.place(message)
         end = time.monotonic() + PATIENCE
-        while not has_come(queue, real.statistics()):
+        while not has_come(queue, real.statistics()) or world.is_committing():
             if time.monotonic() > end:
                 raise Deviation(f"what was scheduled for now does not come to {queue.name}")
     return None

@@ -12,6 +12,7 @@ import shmbroker
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.vhost import vhost as vhosts
 from tests.conftest import vhost_for_a_while
+from tests.support.decided import is_decided
 from tests.support.settings_model.exchange import EXCHANGES, RoutesModel
 from tests.support.settings_model.groups import GroupsModel
 from tests.support.settings_model.message import MessageModel
@@ -97,6 +98,10 @@ class World:
         for broker in self.brokers:
             broker.close()
         self.stack.close()
+
+    def is_committing(self) -> bool:
+        """Something that is decided has not happened as a whole."""
+        return any(is_decided(self.vhost, broker.participant) for broker in self.brokers)
 
     def tell(self, text: str) -> None:
         self.story.append(text)
