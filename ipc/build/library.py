@@ -29,7 +29,7 @@ from shmbroker.core.kernel import Kernel, bind
 from shmbroker.core.llvm import ARCHITECTURES, extern, portable_intrinsics, signature_of
 from shmbroker.ipc.base import system
 from shmbroker.ipc.base.system import SYSTEM
-from shmbroker.ipc.build import header
+from shmbroker.ipc.build import header, prototype
 from shmbroker.ipc.build.kernels import KERNELS
 from shmbroker.ipc.build.package_config import IN_PACKAGE, package_config
 from shmbroker.ipc.build.paths import LIBRARY
@@ -136,8 +136,9 @@ def _digest(machine_name: str) -> str:
     """Changes with all that the object depends on: kernels, layouts, this file, the compiler."""
     sources = {Path(each.function.__code__.co_filename) for each in KERNELS.values()}
     sources |= set(Path(codes.__file__).parent.glob("*.py"))
-    sources |= {Path(__file__), Path(system.__file__)}
-    summary = hashlib.sha256(f"{machine_name} {numba.__version__} {llvmlite.__version__}".encode())
+    sources |= {Path(__file__), Path(system.__file__), Path(prototype.__file__)}
+    versions = (platform.python_version(), numba.__version__, llvmlite.__version__)
+    summary = hashlib.sha256(" ".join([machine_name, *versions]).encode())
     for source in sorted(sources, key=lambda path: path.name):
         summary.update(source.read_bytes())
     return summary.hexdigest()[:16]

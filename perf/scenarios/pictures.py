@@ -22,6 +22,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
 from shmbroker.perf.machine.size import format_size
+from shmbroker.perf.scenarios.page import readable
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
 HATCHES = ("", "//", "..", "xx", "\\\\", "++")
@@ -53,14 +54,6 @@ class Curve:
     @property
     def up_to(self) -> np.ndarray:
         return np.asarray(np.cumsum(self.counts) / self.counts.sum())
-
-
-def readable(nanoseconds: float, _position: object = None) -> str:
-    """850 ns, 1.2 µs, 30 ms."""
-    for limit, unit, text in ((1e3, 1, "ns"), (1e6, 1e3, "µs"), (1e9, 1e6, "ms")):
-        if nanoseconds < limit:
-            return f"{nanoseconds / unit:.3g} {text}"
-    return f"{nanoseconds / 1e9:.3g} s"
 
 
 def drawn(width: float = 10.0, height: float = 5.2) -> tuple[Figure, Axes]:

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from shmbroker.perf.scenarios import pictures
-from shmbroker.perf.scenarios.page import NOTHING, Drawing, Number, Page, known, latency
-from shmbroker.perf.scenarios.pictures import Curve, readable
+from shmbroker.perf.scenarios.page import NOTHING, Drawing, Number, Page, known, latency, readable
+from shmbroker.perf.scenarios.pictures import Curve
 from shmbroker.perf.spark.buckets import ABOVE, HIGHEST_VALUE, merged
 from shmbroker.perf.spark.burn import burn
 from shmbroker.perf.spark.histograms import MESSAGES, messages_of

@@ -10,7 +10,6 @@ from pathlib import Path
 from types import FunctionType
 
 from shmbroker.core.kernel import KERNELS, Kernel
-from shmbroker.ipc.build.library import emit_object
 from shmbroker.perf.machine.process import Process
 
 NEEDED = ("shmbroker.core.record",)
@@ -30,6 +29,8 @@ def changed_kernels(target: Path, kernel: str, old: str, new: str) -> Path:
     ]
 
     def emit() -> int:
+        from shmbroker.ipc.build.library import emit_object
+
         target.write_bytes(emit_object(platform.machine(), ours))
         return 0
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from queue import Empty
 
-import psycopg
-
 from shmbroker.ipc.instance.lock.database import Address
 from shmbroker.netbridge.election.question import Grant, Renew, Stale
 from shmbroker.netbridge.engine.engine import Engine
@@ -46,6 +44,8 @@ def in_database(parameters: Mapping[str, object], table: str) -> Make:
 
 
 def of_postgres(postgres: Postgres, table: str) -> Make:
+    import psycopg
+
     return in_database(dict(psycopg.conninfo.conninfo_to_dict(postgres.url)), table)
 
 

@@ -12,12 +12,14 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import psycopg
 import pytest
 
 from shmbroker.perf.machine.port import free_port
+
+if TYPE_CHECKING:
+    import psycopg
 
 PATIENCE_SECONDS = 60
 PASSWORD = "correct horse battery"
@@ -91,9 +93,13 @@ class Postgres:
         return f"postgresql://broker@{self.address}:{self.port}/postgres"
 
     def connect(self) -> psycopg.Connection[tuple[Any, ...]]:
+        import psycopg
+
         return psycopg.connect(self.url, password=PASSWORD, autocommit=True)
 
     def start(self) -> None:
+        import psycopg
+
         given = SETTINGS | {"listen_addresses": self.address}
         settings = [word for item in given.items() for word in ("-c", "=".join(item))]
         with (self.folder / "log").open("ab") as log:

@@ -131,9 +131,10 @@ def mark(entry: Entry) -> str:
 
 def written_as(of: str) -> tuple[str, Callable[[float], str]]:
     from shmbroker.perf.scenarios import pictures
+    from shmbroker.perf.scenarios.page import readable
 
     if of == "p50_ns":
-        return "median round trip", pictures.readable
+        return "median round trip", readable
     return "messages a second", pictures.counted
 
 

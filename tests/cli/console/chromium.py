@@ -9,8 +9,10 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
+if TYPE_CHECKING:
+    from playwright.sync_api import BrowserContext, Locator, LocatorAssertions, Page
 
 PATIENCE_MS = 60_000
 PHONE = {"width": 390, "height": 844}
@@ -24,6 +26,8 @@ ARGUMENTS = [
 @contextmanager
 def chromium(profile: Path) -> Iterator[BrowserContext]:
     """It fails the test if a page has an error, breaks its policy, or asks another host."""
+    from playwright.sync_api import sync_playwright
+
     wrong: list[str] = []
 
     def watch(page: Page) -> None:
@@ -43,11 +47,18 @@ def chromium(profile: Path) -> Iterator[BrowserContext]:
             args=ARGUMENTS, viewport=SCREEN, color_scheme="light",
         )  # fmt: skip
         browser.set_default_timeout(PATIENCE_MS)
-        expect.set_options(timeout=PATIENCE_MS)
         browser.on("page", watch)
         yield browser
         browser.close()
     assert not wrong, wrong
+
+
+def expect(locator: Locator) -> LocatorAssertions:
+    """What it is, at the latest when our patience ends."""
+    from playwright.sync_api import expect as expected
+
+    expected.set_options(timeout=PATIENCE_MS)
+    return expected(locator)
 
 
 def seen(page: Page, name: str) -> None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Page, expect
 
 import shmbroker
 from shmbroker.cli.console.events import STREAMS_MAX
-from tests.cli.console.chromium import PHONE, SCREEN, chromium, seen
+from tests.cli.console.chromium import PHONE, SCREEN, chromium, expect, seen
 from tests.cli.console.conftest import ADMIN, Site
 from tests.cli.console.visitor import Visitor
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 RIGHTMOST = """Math.max(...[...document.querySelectorAll("main button")].map(
   (each) => each.getBoundingClientRect().right))"""

@@ -8,15 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Page, expect
 
 from shmbroker.netbridge.config.config import load
 from shmbroker.perf.machine.port import free_port
 from tests.cli.command import Shell, eventually
-from tests.cli.console.chromium import chromium, seen
+from tests.cli.console.chromium import chromium, expect, seen
 from tests.cli.test_create import refused
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 MOVED = 7
 """Ports of the backup on this host."""

@@ -3,33 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from shmbroker import Ring
-from shmbroker.ipc.build.jit import KernelCache
-from shmbroker.kernels import ack, publish, take, view
-
-
-@njit  # type: ignore[untyped-decorator]
-def echo(producer: int, consumer: int, count: int, body, message) -> int:  # type: ignore[no-untyped-def]
-    total = 0
-    for number in range(count):
-        body[0] = number
-        if publish(producer, body.ctypes.data, 8 * body.size) < 0:
-            return -1
-        if take(consumer, message.ctypes.data) != 0:
-            return -2
-        total += view(message[2], message[3]).view(np.int64)[0]
-        if ack(consumer, message.ctypes.data) != 0:
-            return -3
-    return total
-
-
-# compiled anew when a kernel, Numba or the bytecode of this loop has changed
-echo._cache = KernelCache(echo.py_func)
 
 
 def test_users_own_compiled_code_publishes_and_takes(ring_name: str) -> None:
+    from tests.ipc.build.echo import echo
+
     with Ring.create(ring_name, slots=16) as ring:
         producer, consumer = ring.port(1), ring.port(2)
         body, message = np.zeros(8, np.int64), np.zeros(8, np.int64)

@@ -13,10 +13,9 @@ from datetime import datetime
 from pathlib import Path
 from queue import SimpleQueue
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-import psycopg
 import pytest
 
 from shmbroker.ipc.base.errors import Replaced
@@ -31,6 +30,9 @@ from shmbroker.ipc.instance.lock.sql_lock import SqlLock
 from shmbroker.ipc.instance.store import Store, StoreRefused
 from shmbroker.perf.machine.process import Process
 from tests.support.postgres import PASSWORD, PATIENCE_SECONDS, Postgres
+
+if TYPE_CHECKING:
+    import psycopg
 
 Make = Callable[..., SqlLock]
 

@@ -12,7 +12,6 @@ from typing import IO, Any
 
 import numpy as np
 import pytest
-from numba import njit
 
 import shmbroker
 from shmbroker import Broker, Empty, Error, Queue, QueueFull, ReplicaReadOnly
@@ -20,7 +19,6 @@ from shmbroker.core import layout
 from shmbroker.core.codes import READ_ONLY
 from shmbroker.ipc.queue_replica.copy import Copies, declare, detach, followed_by, let_delete
 from shmbroker.ipc.queue_replica.original import Originals
-from shmbroker.kernels import publish, take
 
 SOMEBODY = 40
 """A participant's number that is free."""
@@ -201,17 +199,9 @@ def test_transactions_and_moves_are_refused(pair: Pair) -> None:
     assert content(copy) == content(original)
 
 
-@njit  # type: ignore[untyped-decorator]
-def publishes(port: int) -> int:
-    return publish(port, port, 8)
-
-
-@njit  # type: ignore[untyped-decorator]
-def takes(port: int, message: Any) -> int:
-    return take(port, message.ctypes.data)
-
-
 def test_compiled_loops_are_refused_too(pair: Pair) -> None:
+    from tests.ipc.queue_replica.loops import publishes, takes
+
     _, copy = pair.follow("a")
     port = copy.port()
     assert publishes(port.address) == READ_ONLY

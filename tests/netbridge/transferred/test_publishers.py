@@ -3,16 +3,13 @@ goes is decided where they publish, and what nobody takes there comes back to th
 
 from __future__ import annotations
 
-import ctypes
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from numba import njit
 
 import shmbroker
 from shmbroker import Broker
@@ -53,20 +50,9 @@ def by_c(vhost: str, exchange: str, sent: Sent, returns: int, folder: Path) -> l
     return subprocess.check_output(command, text=True, timeout=120).splitlines()
 
 
-PUBLISH = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 5)(
-    int(ffi.cast("intptr_t", ffi.addressof(lib, "sb_exchange_publish")))
-)
-"""As a compiled loop calls it: with addresses."""
-
-
-@njit  # type: ignore[untyped-decorator]
-def published(exchange: int, messages: Any, counts: Any) -> None:
-    for each in range(len(messages)):
-        done = np.zeros(1, np.int64)
-        counts[each] = PUBLISH(exchange, messages[each], 10**10, done.ctypes.data)
-
-
 def by_numba(vhost: str, exchange: str, sent: Sent, returns: int, folder: Path) -> list[str]:
+    from tests.netbridge.transferred.publishing import published
+
     with shmbroker.connect(f"shm://{vhost}") as broker:
         returned, kept, messages = broker.returned(), [], []
         for key, wish, body in sent:

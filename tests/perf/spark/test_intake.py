@@ -22,7 +22,6 @@ from shmbroker.perf.spark.buckets import GEOMETRY, apart
 from shmbroker.perf.spark.fleet import DAY_NS, Fleet, write_hlog, write_parquet
 from shmbroker.perf.spark.histograms import KEYS
 from shmbroker.perf.spark.percentiles import percentiles
-from shmbroker.perf.spark.report import Wanted, report
 from shmbroker.perf.spark.spool import NoSpool
 from shmbroker.perf.spark.tables import NoTables, Tables
 
@@ -118,6 +117,8 @@ def test_each_file_that_a_long_one_covers_is_told() -> None:
 
 
 def test_an_empty_spool_makes_empty_tables(spark: Any, tmp_path: Path) -> None:
+    from shmbroker.perf.spark.report import Wanted, report
+
     (tmp_path / "spool").mkdir()
     taken = intake.merge(spark, str(tmp_path / "spool"), str(tmp_path / "tables"), 60)
     assert (taken.files, taken.messages, taken.problems) == (0, 0, 0)

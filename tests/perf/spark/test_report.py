@@ -8,11 +8,12 @@ from typing import Any
 from shmbroker.perf.spark import intake
 from shmbroker.perf.spark.fleet import Fleet, write_parquet
 from shmbroker.perf.spark.regression import Plan
-from shmbroker.perf.spark.report import Wanted, report
 from shmbroker.perf.spark.tables import Tables
 
 
 def test_a_report_has_its_pictures_and_tables(spark: Any, tmp_path: Path) -> None:
+    from shmbroker.perf.spark.report import Wanted, report
+
     fleet = Fleet(hosts=2, queues=2, intervals=12, messages=100, variants=4, builds=("1", "2"))
     write_parquet(fleet, tmp_path / "spool", 1)
     (tmp_path / "spool" / "bad<b>-v-1.hlog").touch()
