@@ -17,8 +17,9 @@ publishers of a key at least one sees the other's message, and the older one is 
 DONE, unless a consumer holds it.  If a publisher dies in between, its message is in no chain; the
 repair examines all messages again (latest_repair).  Until then, or until a stopped publisher
 continues, both are in the ring, in the order of their positions, and the newest of the key is not
-found.  Nobody has been told by then that it is published: of a transaction, which others may help
-to publish, each who finds a message there gives it its place (latest_note_chunk).
+found, though it may be taken.  No publisher has been told by then that it is published: of a
+transaction, which others may help to publish, the owner gives its place to what it finds there
+(latest_note_chunk).
 
 The age of a message is its position, unless it was carried (carry.py).  What had left the queue and
 is returned, a dead letter that is retried, may be older than all that came meanwhile, and nobody
@@ -305,13 +306,14 @@ def latest_note(port: int, position: int, word: int, is_stable: int) -> int:
 def latest_note_chunk(port: int, chunk: int) -> int:
     """Somebody else has published this chunk, and may stand still before latest_note: do it.
 
-    If its message is gone, so that another may be in this chunk by now, no harm is done.
+    If head has passed its message, so that another may be in this chunk by now, no harm is done:
+    that one is published too.  One that is done with ends the search: what is older is not in it.
     """
     position = true_tail(port) - 1
     while position >= head_load(port):
-        word = word_there(port, position)
-        if word != 0 and word_chunk(word) == chunk:
-            return latest_note(port, position, word, 0)
+        word = load_acquire(slot_at(port, position))
+        if word_chunk(word) == chunk and (word & LAP_MASK) == lap_of(port, position):
+            return latest_note(port, position, word, 0) if word_there(port, position) else 0
         position -= 1
     return 0
 

@@ -206,8 +206,11 @@ def place_here(port: int, chunk: int, tail: int) -> int:
 
 
 @kernel
-def place_once(port: int, chunk: int, origin: int) -> int:
+def place_once(port: int, chunk: int, origin: int, looks: int) -> int:
     """Publish a chunk unless it was before: OK, or FULL.
+
+    `looks`: if it was, see to it that its key finds it, in a ring that keeps the newest of each.
+    That is a search: for the owner, who tells that it is published, and not again and again.
 
     Several may do so at once, also such as were stopped for long.  While the number is not in the
     table, the chunk is at no position below a true tail; nobody can place it beyond, because
@@ -225,7 +228,7 @@ def place_once(port: int, chunk: int, origin: int) -> int:
         # SYNC POINT: sequence (acquire)
         last = load_acquire(noted)
         if last & SEQUENCE_MASK >= origin & SEQUENCE_MASK:
-            if keeps_latest(port):
+            if looks and keeps_latest(port):
                 latest_note_chunk(port, chunk)
             return OK
         position = place_here(port, chunk, tail)

@@ -243,9 +243,9 @@ def carry(port: int, message: int) -> int:
 
 
 @exported_cold
-def transaction_place(port: int, chunk: int, origin: int) -> int:
+def transaction_place(port: int, chunk: int, origin: int, looks: int) -> int:
     """Publish this chunk of a transaction that is committed, unless it was before: OK, or FULL."""
-    code = place_once(port, chunk, origin)
+    code = place_once(port, chunk, origin, looks)
     if code == OK:
         tell_consumers(port)
     return code

@@ -154,7 +154,7 @@ def walk(record: int, holder: int) -> int:
             finish(PORT, where, word)
             tell(ACKED, where, OK)
         elif step == at.STEP_PUBLISH:
-            code = place_once(PORT, where, word)
+            code = place_once(PORT, where, word, int(holder != 0))
             if code != OK:
                 tell(REFUSED, code)
                 commit_block(STEPS)

@@ -63,10 +63,9 @@ SHAPE: Final = BODY_BYTES << at.SHAPE_BODY_SHIFT | 1 << at.SHAPE_KEY_SHIFT
 
 
 @program
-def producing_keys(who: int, last: int, keys: int) -> int:
-    """Publish numbers from 1 to last, each of the key that four bits of `keys` say."""
-    load_acquire(RING + at.RING_HEAD_AT)  # a process begins with a step
-    number = 1
+def publishing_keys(who: int, first: int, last: int, keys: int) -> int:
+    """Publish numbers from first to last, each of the key that four bits of `keys` say."""
+    number = first
     while number <= last:
         key = (keys >> KEY_BITS * (number - 1)) & 15
         chunk = reserve(PORT, SHAPE, PLAIN_MARK | key // RETURNED * at.RETURNED)
@@ -89,6 +88,12 @@ def producing_keys(who: int, last: int, keys: int) -> int:
 
 
 @program
+def producing_keys(who: int, last: int, keys: int) -> int:
+    load_acquire(RING + at.RING_HEAD_AT)  # a process begins with a step
+    return publishing_keys(who, 1, last, keys)
+
+
+@program
 def look_for(key: int) -> int:
     """Say where the newest message of a key is, of which there is one."""
     store(BODY, key)
@@ -98,8 +103,8 @@ def look_for(key: int) -> int:
 
 
 @program
-def committing_key(who: int, key: int) -> int:
-    """Publish a message of this key in a transaction, then look for it."""
+def commit_key(who: int, key: int) -> int:
+    """Publish a message of this key in a transaction: its chunk, which is still on loan."""
     load_acquire(RING + at.RING_HEAD_AT)
     commit_begin(RECORD, 0)
     chunk = reserve(PORT, SHAPE, PLAIN_MARK)
@@ -112,10 +117,26 @@ def committing_key(who: int, key: int) -> int:
     commit_decide(0, RECORD, TRANSACTION)
     forget()
     finishing(who)
+    return chunk
+
+
+@program
+def committing_key(who: int, key: int) -> int:
+    """Publish a message of this key in a transaction, then look for it."""
+    chunk = commit_key(who, key)
     look_for(key)
     loan_placed(PORT, chunk)
     forget()
     return 0
+
+
+@program
+def committing_first_key(who: int, last: int, keys: int) -> int:
+    """One message in a transaction, and then others, in its memory as soon as it is free."""
+    chunk = commit_key(who, keys & 15)
+    loan_placed(PORT, chunk)
+    forget()
+    return publishing_keys(who, 2, last, keys)
 
 
 @program

@@ -107,7 +107,7 @@ def placing(who: int, what: int) -> int:
     origin = series << at.ORIGIN_PRODUCER_SHIFT | series_last(PORT, series) + 1
     chunk = chunk_of(who << PRODUCER_SHIFT | 1, what)
     chunk_number(PORT, chunk, origin, 0)
-    while place_once(PORT, chunk, origin) != OK:
+    while place_once(PORT, chunk, origin, 1) != OK:
         ask(IS_THERE_ROOM, FULL)
     loan_placed(PORT, chunk)
     series_drop(PORT, series, who)

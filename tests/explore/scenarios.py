@@ -1125,6 +1125,27 @@ DEEP: Final[dict[str, Play]] = {
         messages=2,
         kills=1,
     ),
+    "latest-helped-late": Play(
+        replace(
+            KEYED,
+            slots=2,
+            producers=1,
+            transactions=True,
+            blocks=4,
+            block_bytes=CHUNK_BYTES,
+            chunk_role=SHARED,
+        ),
+        (
+            Player(PRODUCER, keyed.committing_first_key, (1, 2, 0x21), scan=0, owns=True),
+            helper(0),
+            consumer(mortal=False),
+        ),
+        messages=2,
+        drops=True,
+        transaction=2,
+        writers={1: 1, 2: 1},
+        keys={1: (1, 2)},
+    ),
     "latest-consumed": Play(
         KEYED,
         (key_producer(1, (1,)), key_producer(2, (5,)), consumer()),
