@@ -210,7 +210,7 @@ def place_once(port: int, chunk: int, origin: int, looks: int) -> int:
     """Publish a chunk unless it was before: OK, or FULL.
 
     `looks`: if it was, see to it that its key finds it, in a ring that keeps the newest of each.
-    That is a search: for the owner, who tells that it is published, and not again and again.
+    That is a search: for the owner, who tells that it is published; not for a helper.
 
     Several may do so at once, also such as were stopped for long.  While the number is not in the
     table, the chunk is at no position below a true tail; nobody can place it beyond, because

@@ -37,8 +37,7 @@ typedef struct place {
     int64_t reference, code;
     sb_queue *queue;
     sb_port port;
-    bool looks;   /* whether the keys find what others have placed: not for a copy */
-    bool *placed; /* what we need not look at again, NULL: we have not looked before */
+    bool looks; /* whether the keys find what others have placed: not for a copy */
 } place;
 
 static void turn_away(place *here)
@@ -91,9 +90,6 @@ static int64_t acknowledge(place *here, const int64_t *steps)
 
 static int64_t publish(place *here, int64_t *steps)
 {
-    bool *placed = here->placed ? here->placed + word_load(steps, L_STEPS_INDEX) - 1 : NULL;
-    if (placed && *placed)
-        return SB_OK;
     int64_t code = turn_to(here, word_load(steps, L_STEPS_QUEUE));
     if (code != SB_OK)
         return code;
@@ -103,8 +99,6 @@ static int64_t publish(place *here, int64_t *steps)
                                          word_load(steps, L_STEPS_WORD), here->looks);
     while (code == SB_FULL && drops && sb_port_drop_oldest(&here->port) > 0);
     if (code == SB_OK) {
-        if (placed)
-            *placed = true;
         schedule_unknown(here->queue);
         inbox_noted(here->queue);
         expiry_unknown(here->queue); /* it may have one */
@@ -137,8 +131,7 @@ static int64_t return_series(place *here, const int64_t *steps, int64_t id, bool
 static int64_t walk(sb_connection *connection, void *record, int64_t first, int64_t id)
 {
     int64_t steps[L_STEPS_BYTES / 8], step, code = SB_OK, wrong = SB_OK;
-    place here = {.connection = connection, .looks = id != 0,
-                  .placed = id == connection->id ? connection->placed : NULL};
+    place here = {.connection = connection, .looks = id != 0};
     sb_commit_walk(steps, first);
     while (code == SB_OK && (step = sb_commit_next(record, steps)) != 0) {
         if (step == L_STEP_RETURN && id == 0)
@@ -433,7 +426,6 @@ static int64_t decide(attempt *made, sb_queue **full)
     }
     if (word_load(made->record, L_TRANSACTION_DURABLE_AT))
         sb_commit_gate_wait(connection); /* it may have been closed since */
-    memset(connection->placed, 0, sizeof connection->placed);
     connection->stamp = sb_commit_decide(connection->transactions.memory, made->record, far);
     if (!connection->stamp)
         sb_commit_count_plain(connection->transactions.memory);

@@ -73,7 +73,6 @@ struct sb_connection {
     int64_t stamp;          /* of the last one on durable queues, 0 if the last was on none */
     int64_t commits, finished; /* how many were committed, and how many of them have happened */
     bool has_record; /* there is memory behind it */
-    bool placed[L_TRANSACTION_OPERATIONS]; /* of the last one: it needs no second look */
     struct operation *_Atomic left_operations; /* of a commit that nobody waits for: left.c */
     int64_t left_count;
     sb_queue **queues;      /* by row */
