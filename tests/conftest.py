@@ -20,7 +20,7 @@ import tests.support.sources  # noqa: F401
 # isort: split
 import shmbroker
 from shmbroker.ipc.vhost import vhost as vhosts
-from tests.support import stretching
+from tests.support import large_pages, stretching
 from tests.support.scheduling import Scheduling, sort_tests
 
 SHM = Path("/dev/shm")
@@ -47,6 +47,7 @@ def pytest_collection_finish() -> None:
     forks does not copy them."""
     gc.collect()
     gc.freeze()
+    large_pages.collapse()
 
 
 @pytest.hookimpl(optionalhook=True)
