@@ -44,7 +44,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """All tests are there, and stay: no later collection looks at them, so a process that a test
-    forks does not copy them."""
+    forks does not copy them.  Nor does it import what each broker with links begins with."""
+    from shmbroker.netbridge.paired import owner  # noqa: F401
+
     gc.collect()
     gc.freeze()
     large_pages.collapse()

@@ -23,8 +23,9 @@ from shmbroker.core.codes import OK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.schedule.scheduled import ring_of
 from shmbroker.perf.machine.process import Process
+from tests.support.killed import KILLS
 from tests.support.stopped import stop
-from tests.support.victim import KILLS, Confirm, dying
+from tests.support.victim import Confirm, dying
 
 SOON = 0.01
 LATER = 1.0
