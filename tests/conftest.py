@@ -44,9 +44,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """All tests are there, and stay: no later collection looks at them, so a process that a test
-    forks does not copy them.  Nor does it import what each broker with links begins with."""
+    forks does not copy them.  Nor does it make what each broker with links begins with."""
+    from shmbroker.netbridge.broker import network  # noqa: F401
     from shmbroker.netbridge.paired import owner  # noqa: F401
+    from shmbroker.netbridge.plan.text import parse
 
+    parse("tcp://127.0.0.1:1")
     gc.collect()
     gc.freeze()
     large_pages.collapse()
