@@ -12,7 +12,7 @@ SOURCES := $(shell find core ipc netbridge perf cli src -name '*.py' -not -path 
 # would compile all tests anew
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help types rewritten site demo demo-replicated demo-fan-out demo-latency test crash growth attack explore upgrade simulate bench bench-quick latency-long latency-bench lint wheel install uninstall clean
+.PHONY: help types site demo demo-replicated demo-fan-out demo-latency test crash growth attack explore upgrade simulate bench bench-quick latency-long latency-bench lint wheel install uninstall clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -32,7 +32,7 @@ demo-latency: $(VENV)/installed $(VENV)/latency  ## Merge two latency spools wit
 # Three processes a core, because the tests wait most of the time: for processes, time-outs, leases.
 test: $(VENV)/installed $(VENV)/latency $(VENV)/postgres $(VENV)/zookeeper $(VENV)/prometheus $(VENV)/chromium $(VENV)/manual $(VENV)/site $(VENV)/systemd $(VENV)/needed  ## Run lint, types and all tests, with a short exploration
 	$(BIN)/ruff check .
-	$(MAKE) --no-print-directory --jobs 2 --output-sync types rewritten
+	$(MAKE) --no-print-directory --jobs 2 --output-sync types $(VENV)/rewritten
 	$(BIN)/python -m tests.support.left_behind $(BIN)/python -m pytest -n $(shell expr 3 \* $$(nproc)) --dist loadfile --no-loadscope-reorder
 
 types:
@@ -40,8 +40,9 @@ types:
 
 # pytest rewrites the assertions of each file that it imports: once here, not in each process. What
 # cannot be collected is told by the run itself.
-rewritten:
+$(VENV)/rewritten: $(VENV)/installed $(shell find tests -name '*.py')
 	$(BIN)/python -m pytest --collect-only -qq > /dev/null || true
+	touch $@
 
 crash: $(VENV)/installed  ## Kill producers, consumers and brokers; account for every message
 	$(BIN)/python -m tests.crash --kills 2000
@@ -51,6 +52,7 @@ crash: $(VENV)/installed  ## Kill producers, consumers and brokers; account for 
 	$(BIN)/python -m tests.crash links --kills 500
 	$(BIN)/python -m tests.crash frames --frames 1000000
 	COMMIT_STRIDE=500 $(BIN)/python -m pytest tests/ipc/transaction
+	SHMBROKER_KILLS=200 $(BIN)/python -m pytest tests/ipc -k kill
 	$(BIN)/python -m tests.crash replicas --kills 150
 	$(BIN)/python -m tests.crash queue_replicas --kills 200
 	SHOWING_STRIDE=200 $(BIN)/python -m pytest tests/ipc/queue_replica/test_killed_showing.py

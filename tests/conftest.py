@@ -20,7 +20,7 @@ import tests.support.sources  # noqa: F401
 # isort: split
 import shmbroker
 from shmbroker.ipc.vhost import vhost as vhosts
-from tests.support import stretching
+from tests.support import large_pages, stretching
 from tests.support.scheduling import Scheduling, sort_tests
 
 SHM = Path("/dev/shm")
@@ -44,9 +44,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """All tests are there, and stay: no later collection looks at them, so a process that a test
-    forks does not copy them."""
+    forks does not copy them.  Nor does it make what each broker with links begins with."""
+    from shmbroker.netbridge.broker import network  # noqa: F401
+    from shmbroker.netbridge.paired import owner  # noqa: F401
+    from shmbroker.netbridge.plan.text import parse
+
+    parse("tcp://127.0.0.1:1")
     gc.collect()
     gc.freeze()
+    large_pages.collapse()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -14,9 +14,10 @@ from shmbroker.ipc.journal.place import Place
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.replica.action import Action, Apply, Became, Discard, GoOn, Say
 from shmbroker.netbridge.replica.applying import Applying
+from shmbroker.netbridge.replica.aside import set_aside
 from shmbroker.netbridge.replica.copying import Copying, State, Unexpected
 from shmbroker.netbridge.replica.terms import ReplicationTerms
-from shmbroker.netbridge.replica.warm import Warm, set_aside
+from shmbroker.netbridge.replica.warm import Warm
 from shmbroker.netbridge.wire.frame import Frame
 
 Tell = Callable[[Mapping[str, Any]], None]

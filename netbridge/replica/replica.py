@@ -19,9 +19,10 @@ from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.link.ending import Ending, Reason, State
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.link.times import LinkTimes
+from shmbroker.netbridge.replica.aside import keep_newest
 from shmbroker.netbridge.replica.following import Carrier, Following, remade
 from shmbroker.netbridge.replica.terms import ReplicationTerms
-from shmbroker.netbridge.replica.warm import Warm, keep_newest
+from shmbroker.netbridge.replica.warm import Warm
 from shmbroker.netbridge.security.credential import Credential
 from shmbroker.netbridge.wire.frame import Frame
 from shmbroker.netbridge.wire.words import Role

@@ -22,7 +22,7 @@ from shmbroker.ipc.journal.export import folder_bytes, line_of
 from shmbroker.ipc.journal.replay import Replay
 from shmbroker.netbridge.member.codec import written
 from shmbroker.netbridge.member.written import Written
-from shmbroker.netbridge.replica.warm import ASIDE, JOURNAL, keep_newest, saved
+from shmbroker.netbridge.replica.aside import ASIDE, JOURNAL, keep_newest, saved
 from shmbroker.netbridge.wire.malformed import Malformed
 
 NICE: Final = 10

@@ -18,10 +18,11 @@ from shmbroker.ipc.instance import moving, repairing
 from shmbroker.ipc.paging.pager import Pager
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.replica.aside import JOURNAL
 from shmbroker.netbridge.replica.feeding import Feeding
 from shmbroker.netbridge.replica.live import Consents, Replication
 from shmbroker.netbridge.replica.terms import ReplicationTerms
-from shmbroker.netbridge.replica.warm import JOURNAL, Warm
+from shmbroker.netbridge.replica.warm import Warm
 from shmbroker.netbridge.replicated.process import now
 from shmbroker.netbridge.replicated.store import OVER, Store
 from shmbroker.netbridge.wire.frame import Frame, Reached

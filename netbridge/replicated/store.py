@@ -23,8 +23,9 @@ from shmbroker.ipc.instance.whole import read_whole, write_whole
 from shmbroker.netbridge.member.codec import packed, written
 from shmbroker.netbridge.member.standing import Past, Position
 from shmbroker.netbridge.member.written import Written, number_of, position_of
+from shmbroker.netbridge.replica.aside import JOURNAL, begin_copy, end_copy, set_aside
 from shmbroker.netbridge.replica.terms import ReplicationTerms
-from shmbroker.netbridge.replica.warm import JOURNAL, Warm, begin_copy, end_copy, set_aside
+from shmbroker.netbridge.replica.warm import Warm
 from shmbroker.netbridge.replicated.own_rings import OwnRings
 
 FILE: Final = "member"

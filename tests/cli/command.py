@@ -73,12 +73,12 @@ class Shell:
 
 
 def eventually(what: Callable[[], Any]) -> Any:
-    """The first answer that is true; never a fixed sleep."""
+    """The first answer that is true.  It rests as long as a look takes: many are whole commands."""
     ends_at = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < ends_at:
+    while (began := time.monotonic()) < ends_at:
         if answer := what():
             return answer
-        time.sleep(0.02)
+        time.sleep(max(0.02, time.monotonic() - began))
     raise AssertionError("it did not happen")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from shmbroker.ipc.vhost import vhost as vhosts
 from tests.cli.command import Shell
 
 SHM = Path("/dev/shm")
@@ -27,12 +28,10 @@ def vhost_name() -> Iterator[str]:
 
 
 @pytest.fixture
-def shell(vhost_name: str) -> Iterator[Shell]:
+def shell(vhost_name: str) -> Shell:
     """A person in an empty vhost."""
-    person = Shell(vhost_name)
-    person.does("vhost", "create", vhost_name, "--arena", "4MiB")
-    yield person
-    person("vhost", "delete", vhost_name, "--force", "--yes")
+    vhosts.create(vhost_name, arena_bytes=4 << 20)
+    return Shell(vhost_name)
 
 
 @pytest.fixture

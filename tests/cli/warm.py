@@ -1,6 +1,6 @@
 """The command `shmbroker` without the start of an interpreter: a child of a process that has it.
 
-That process has imported what each verb imports before it does anything, and no module of a verb.
+That process has imported what many verbs share, and no module of a verb.
 For each command it forks, and the child goes on as the script `shmbroker` would, to the end of its
 interpreter.  Arguments, environment, folder and the three standard files come over a socket.
 """
@@ -111,8 +111,11 @@ def _all_of(files: Sequence[int], ends_at: float) -> dict[int, bytes]:
 
 def _serve(requests: socket.socket) -> int:
     """Fork for each request.  It comes back in the children, with the exit code of a command."""
-    from shmbroker.cli import connection, fields, main, output  # noqa: F401
+    from shmbroker import connecting  # noqa: F401
+    from shmbroker.cli import connection, fields, instance, main, names, output, units  # noqa: F401
     from shmbroker.ipc.connection import broker  # noqa: F401
+    from shmbroker.ipc.instance import status  # noqa: F401
+    from shmbroker.netbridge.config import config  # noqa: F401
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -14,8 +14,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-import pytest
-
 import shmbroker
 from shmbroker import Empty, Queue, Unconfirmed
 from shmbroker.ipc.base.errors import DiskFull, JournalDamaged, JournalFailed
@@ -26,6 +24,7 @@ from shmbroker.ipc.journal.replay import Replay
 from shmbroker.ipc.vhost import vhost as vhosts
 from tests.support.host import PATIENCE, after_the_host_died, journaling
 from tests.support.journal_mutants import without_guard
+from tests.support.refused import refused
 from tests.support.storage import (
     FALLOCATE,
     FDATASYNC,
@@ -71,18 +70,18 @@ def sync(folder: Path) -> None:
         fail(FDATASYNC, errno.EIO)
         journal.message(1, 1, BODY)
         for _ in range(2):
-            with pytest.raises(JournalFailed, match="Input/output error"):
+            with refused(JournalFailed, match="Input/output error"):
                 journal.commit()
-        with pytest.raises(JournalFailed, match="Input/output error"):
+        with refused(JournalFailed, match="Input/output error"):
             journal.message(1, 2, BODY)
-        with pytest.raises(JournalFailed):
+        with refused(JournalFailed):
             journal.clear()
     assert positions(folder)[0] == 0
     with Journal(folder, epoch=2, segment_bytes=SEGMENT_BYTES) as journal:
         journal.wait()  # else it may be a write of its thread that fails, to a spare segment
         fail(PWRITE, errno.EIO)
         journal.message(1, 5, BODY)
-        with pytest.raises(JournalFailed, match="Input/output error"):
+        with refused(JournalFailed, match="Input/output error"):
             journal.commit()
 
 
@@ -99,20 +98,20 @@ def full(folder: Path) -> None:
     """Nothing is lost when the disk is full, nothing is confirmed, and it goes on."""
     with Journal(folder, epoch=1, segment_bytes=SEGMENT_BYTES) as journal:
         room(5 * SEGMENT_BYTES + 1000)
-        with pytest.raises(DiskFull):
+        with refused(DiskFull):
             fill(journal, 0)
         unconfirmed = max(positions(folder)) + 1
-        with pytest.raises(DiskFull):
+        with refused(DiskFull):
             journal.commit()
         journal.message(1, unconfirmed + 1, BODY)
-        with pytest.raises(DiskFull):
+        with refused(DiskFull):
             journal.commit()
         assert positions(folder) == list(range(unconfirmed))
         room(3 * SEGMENT_BYTES)
         journal.commit()
         assert positions(folder) == list(range(unconfirmed + 2))
         room(0)
-        with pytest.raises(DiskFull):
+        with refused(DiskFull):
             fill(journal, unconfirmed + 2)
         room(1 << 30)
         journal.stage(records.RETIRED, 1, 7)
@@ -127,7 +126,7 @@ def retired_room(folder: Path) -> None:
     """On a full disk, what is retired makes room, without a byte more."""
     with Journal(folder, epoch=1, segment_bytes=SEGMENT_BYTES) as journal:
         room(5 * SEGMENT_BYTES)
-        with pytest.raises(DiskFull):
+        with refused(DiskFull):
             fill(journal, 0)
         tail = max(positions(folder)) + 1
         journal.retire(1, tail)
@@ -165,9 +164,9 @@ def ahead(folder: Path) -> None:
         assert positions(folder)[-1] == tail - 1
         journal.wait()
         fail(PWRITE, errno.EIO)
-        with pytest.raises(JournalFailed, match="Input/output error"):
+        with refused(JournalFailed, match="Input/output error"):
             stage_ahead(journal, tail)
-        with pytest.raises(JournalFailed, match="Input/output error"):
+        with refused(JournalFailed, match="Input/output error"):
             journal.commit()
     assert positions(folder)[-1] == tail - 1
 
@@ -186,11 +185,11 @@ def read_only(folder: Path) -> None:
     for call in (OPENAT, PWRITE, LINKAT, UNLINKAT, RENAMEAT):
         fail(call, errno.EROFS, times=ALL_CALLS)
     journal.message(1, 1, BODY)
-    with pytest.raises(JournalFailed, match="Read-only file system"):
+    with refused(JournalFailed, match="Read-only file system"):
         journal.commit()
     journal.close()
     assert positions(folder) == [0]
-    with pytest.raises(JournalFailed, match="Read-only file system"):
+    with refused(JournalFailed, match="Read-only file system"):
         Journal(folder, epoch=2, segment_bytes=SEGMENT_BYTES)
     assert positions(folder) == [0]
 
@@ -205,10 +204,10 @@ def takeover(folder: Path) -> None:
     theirs.message(1, 1, BODY)
     theirs.commit()
     theirs.wait()
-    with pytest.raises(JournalFailed, match="epoch 2"):
+    with refused(JournalFailed, match="epoch 2"):
         Journal(folder, epoch=1, segment_bytes=SEGMENT_BYTES)
     written = 2
-    with pytest.raises(JournalFailed, match="another has begun"):
+    with refused(JournalFailed, match="another has begun"):
         while written < 200:
             ours.message(2, written, BODY)
             ours.commit()
@@ -243,7 +242,7 @@ def begin_again(folder: Path, epoch: int) -> None:
 
 
 def is_refused(folder: Path, name: str) -> None:
-    with pytest.raises(JournalDamaged, match=name):
+    with refused(JournalDamaged, match=name):
         positions(folder)
 
 
@@ -319,12 +318,12 @@ def scheduled(folder: Path) -> None:
             with journaling(vhost, folder, 1, SEGMENT_BYTES):
                 jobs.publish(BODY, deliver_after=HOUR)
                 room(2 * SEGMENT_BYTES)
-                with pytest.raises(Unconfirmed):
+                with refused(Unconfirmed):
                     while confirmed < 1000:
                         jobs.publish(BODY, deliver_after=HOUR, timeout=0.2)
                         confirmed += 1
                 jobs.publish(b"due", deliver_after=1e-9, confirm="shm")
-                with pytest.raises(Empty):
+                with refused(Empty):
                     jobs.get(timeout=0.1)
                 assert jobs.statistics().depth == 0
                 assert jobs.statistics().scheduled == confirmed + 3
@@ -422,7 +421,7 @@ def killed_while_naming(folder: Path) -> None:
         journal.wait()
     (folder / "0123456789abcdef.spare").hardlink_to(folder / "0000000000000001.journal")
     room(0)
-    with pytest.raises(DiskFull):
+    with refused(DiskFull):
         Journal(folder, epoch=2, segment_bytes=SEGMENT_BYTES)
     room(1 << 30)
     assert positions(folder) == [0]

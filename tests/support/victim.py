@@ -15,7 +15,6 @@ import shmbroker
 from shmbroker import Broker
 from shmbroker.perf.machine.process import Process
 
-KILLS = 50
 LIFE_MS_MAX = 4
 WORK_MAX = 64
 WORK_SECONDS = 0.1

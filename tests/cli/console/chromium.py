@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from playwright.sync_api import BrowserContext, Locator, LocatorAssertions, Page
+    from playwright.sync_api import Browser, BrowserContext, Locator, LocatorAssertions, Page
 
 PATIENCE_MS = 60_000
 PHONE = {"width": 390, "height": 844}
@@ -24,10 +24,20 @@ ARGUMENTS = [
 
 
 @contextmanager
-def chromium(profile: Path) -> Iterator[BrowserContext]:
-    """It fails the test if a page has an error, breaks its policy, or asks another host."""
+def chromium() -> Iterator[Browser]:
+    """It takes seconds of processor to start."""
     from playwright.sync_api import sync_playwright
 
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def profile(browser: Browser) -> Iterator[BrowserContext]:
+    """One that has seen nothing yet.  It fails the test if a page has an error, breaks its policy,
+    or asks another host."""
     wrong: list[str] = []
 
     def watch(page: Page) -> None:
@@ -41,15 +51,10 @@ def chromium(profile: Path) -> Iterator[BrowserContext]:
             lambda asked: None if "//127.0.0.1:" in asked.url else wrong.append(asked.url),
         )
 
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch_persistent_context(
-            profile, executable_path="/usr/bin/chromium", headless=True,
-            args=ARGUMENTS, viewport=SCREEN, color_scheme="light",
-        )  # fmt: skip
-        browser.set_default_timeout(PATIENCE_MS)
-        browser.on("page", watch)
-        yield browser
-        browser.close()
+    with browser.new_context(viewport=SCREEN, color_scheme="light") as made:
+        made.set_default_timeout(PATIENCE_MS)
+        made.on("page", watch)
+        yield made
     assert not wrong, wrong
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from shmbroker.cli.console.server import running
 from tests.cli.command import PATIENCE_SECONDS, Shell, eventually
 from tests.cli.console.visitor import Visitor
 from tests.support.stopped import stop
@@ -35,13 +36,16 @@ class Site:
 
     @property
     def url(self) -> str:
-        return str(self.shell.does("console", "status", str(self.folder), "--json").json["url"])
+        return self._running()[1]
 
     @property
     def pid(self) -> int:
-        return int(
-            self.shell.does("console", "status", str(self.folder), "--json").json["process"]
-        )
+        return self._running()[0]
+
+    def _running(self) -> tuple[int, str]:
+        found = running(self.folder)
+        assert found is not None, "there is no console"
+        return found[0].pid, found[1]
 
     def start(self, state: str = "live") -> None:
         self.process = self.shell.start("run", str(self.folder), stderr=subprocess.DEVNULL)
@@ -49,7 +53,7 @@ class Site:
         self.has_console()
 
     def has_console(self) -> None:
-        eventually(lambda: self.shell("console", "status", str(self.folder)).code == 0)
+        eventually(lambda: running(self.folder))
 
     def stop(self) -> None:
         self.shell.does("stop", str(self.folder), "--timeout", "60s")

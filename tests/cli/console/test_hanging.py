@@ -64,8 +64,9 @@ def test_the_next_start_takes_its_place_and_a_stop_ends_it(own_site: Site) -> No
     own_site.signal(signal.SIGKILL)
     assert own_site.pid == first
     own_site.start()
-    eventually(lambda: own_site.shell("console", "status", str(own_site.folder)).code == 0)
-    assert own_site.pid != first
+    eventually(lambda: own_site.pid != first)
+    told = own_site.shell.does("console", "status", str(own_site.folder), "--json").json
+    assert (told["process"], told["url"]) == (own_site.pid, own_site.url)
     eventually(lambda: not Path(f"/proc/{first}").exists())  # also for whoever waits for its end
     last = own_site.pid
     own_site.stop()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -12,22 +11,28 @@ import pytest
 
 import shmbroker
 from shmbroker.cli.console.events import STREAMS_MAX
-from tests.cli.console.chromium import PHONE, SCREEN, chromium, expect, seen
+from tests.cli.console.chromium import PHONE, SCREEN, chromium, expect, profile, seen
 from tests.cli.console.conftest import ADMIN, Site
 from tests.cli.console.visitor import Visitor
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page
 
 RIGHTMOST = """Math.max(...[...document.querySelectorAll("main button")].map(
   (each) => each.getBoundingClientRect().right))"""
 NASTY = '"><img src=x onerror="document.title=1">'
 
 
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as started:
+        yield started
+
+
 @pytest.fixture
-def page(tmp_path: Path) -> Iterator[Page]:
-    with chromium(tmp_path / "profile") as browser:
-        yield browser.new_page()
+def page(browser: Browser) -> Iterator[Page]:
+    with profile(browser) as empty:
+        yield empty.new_page()
 
 
 def test_an_operator_looks_at_a_queue_and_works_with_it(site: Site, page: Page) -> None:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from shmbroker.cli.console.server import running
 from shmbroker.netbridge.config.config import load
 from shmbroker.perf.machine.port import free_port
 from tests.cli.command import Shell, eventually
-from tests.cli.console.chromium import chromium, expect, seen
+from tests.cli.console.chromium import chromium, expect, profile, seen
 from tests.cli.test_create import refused
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Pair:
 
     def start(self, folder: Path) -> None:
         self.shell.does("start", str(folder))
-        eventually(lambda: self.shell("console", "status", str(folder)).code == 0)
+        eventually(lambda: running(folder))
 
     def is_in_sync(self) -> None:
         expected = ("ha", "status", str(self.backup), "--expect", "in sync")
@@ -119,7 +120,7 @@ def shows_cluster_alone(page: Page) -> None:
 
 def test_the_walk_of_a_replicated_pair(pair: Pair, tmp_path: Path) -> None:
     shell, live, backup = pair.shell, pair.live, pair.backup
-    with chromium(tmp_path / "profile") as browser:
+    with chromium() as started, profile(started) as browser:
         pair.start(live)
         pair.start(backup)
         joins_by_uri(shell, live, pair.url(live)[1], tmp_path / "third", *pair.ports)

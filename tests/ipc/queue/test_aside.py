@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from shmbroker import Broker, Empty, Queue
-from tests.support.victim import KILLS, Confirm, dying
+from tests.support.killed import KILLS
+from tests.support.victim import Confirm, dying
 
 PATIENCE = 60.0
 

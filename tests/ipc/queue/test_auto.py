@@ -18,8 +18,9 @@ from shmbroker.core import layout as at
 from tests.conftest import SHM
 from tests.crash.leaks import blocks, live_queues, names
 from tests.ipc.transaction.test_commit_stopped import series_held
+from tests.support.killed import KILLS
 from tests.support.tracer import Stepped
-from tests.support.victim import KILLS, Confirm, dying
+from tests.support.victim import Confirm, dying
 
 SOON = 0.01
 

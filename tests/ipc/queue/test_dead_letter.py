@@ -14,8 +14,9 @@ import pytest
 
 import shmbroker
 from shmbroker import Broker, Empty, InvalidArgument, Queue, QueueFull, aio
+from tests.support.killed import KILLS
 from tests.support.overwriting import BROKEN, ODD, overwrite
-from tests.support.victim import KILLS, Confirm, dying
+from tests.support.victim import Confirm, dying
 
 
 def told(queue: Queue) -> list[tuple[bytes, dict[str, object]]]:

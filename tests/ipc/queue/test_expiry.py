@@ -13,7 +13,8 @@ import pytest
 from shmbroker import Broker, Empty, InvalidArgument, Message, Queue, QueueFull, aio
 from shmbroker.ipc._native import lib
 from tests.support.host import PATIENCE, journaling
-from tests.support.victim import KILLS, Confirm, dying
+from tests.support.killed import KILLS
+from tests.support.victim import Confirm, dying
 
 SOON = 0.002
 LONG = 3600.0

@@ -14,7 +14,8 @@ import pytest
 
 import shmbroker
 from tests.support.host import PATIENCE
-from tests.support.victim import KILLS, Confirm, Victim, dying
+from tests.support.killed import KILLS
+from tests.support.victim import Confirm, Victim, dying
 
 MESSAGES = 24
 ENTRY = Struct("<cxxxiii")  # what; who, group, number

@@ -19,7 +19,8 @@ from shmbroker import Broker, Damaged, InvalidArgument, Queue, QueueFull, aio
 from shmbroker.core.layout import RING_SLOTS_START, SLOT_BYTES, SLOT_CHAIN_AT
 from shmbroker.perf.machine.process import Process
 from tests.cli.command import eventually
-from tests.support.victim import KILLS, Confirm, dying
+from tests.support.killed import KILLS
+from tests.support.victim import Confirm, dying
 
 
 @pytest.fixture

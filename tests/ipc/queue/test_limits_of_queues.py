@@ -13,7 +13,8 @@ import pytest
 
 import shmbroker
 from shmbroker import Broker, Empty, InvalidArgument, Queue, QueueFull, aio
-from tests.support.victim import KILLS, Confirm, dying
+from tests.support.killed import KILLS
+from tests.support.victim import Confirm, dying
 
 
 def bodies(queue: Queue) -> list[bytes]:

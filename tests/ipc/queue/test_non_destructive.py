@@ -16,7 +16,8 @@ import shmbroker
 from shmbroker import Broker, InvalidArgument, Queue, QueueFull, aio
 from shmbroker.perf.machine.process import Process
 from tests.support.host import PATIENCE
-from tests.support.victim import KILLS, Confirm, dying
+from tests.support.killed import KILLS
+from tests.support.victim import Confirm, dying
 
 
 @pytest.fixture

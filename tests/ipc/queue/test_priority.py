@@ -10,7 +10,8 @@ import pytest
 
 import shmbroker
 from shmbroker.core.layout import LEVELS
-from tests.support.victim import KILLS, Confirm, dying
+from tests.support.killed import KILLS
+from tests.support.victim import Confirm, dying
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ import pytest
 
 import shmbroker
 from shmbroker import Broker, InvalidArgument, MessageTooLarge, Queue, QueueFull
-from tests.support.victim import KILLS, Confirm, dying
+from tests.support.killed import KILLS
+from tests.support.victim import Confirm, dying
 
 SHARE = 1 << 20
 LATER = 0.2

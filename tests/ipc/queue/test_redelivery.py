@@ -14,7 +14,8 @@ import pytest
 import shmbroker
 from shmbroker import Broker, Empty, InvalidArgument, Message
 from shmbroker.perf.machine.process import Process
-from tests.support.victim import KILLS, Confirm, dying
+from tests.support.killed import KILLS
+from tests.support.victim import Confirm, dying
 
 DELAY = 0.02
 LATER = 0.3

@@ -16,8 +16,9 @@ from shmbroker import ArenaFull, Broker, Queue, aio
 from shmbroker.ipc.message.properties import Packed
 from tests.conftest import vhost_for_a_while
 from tests.support.host import PATIENCE, after_the_host_died, journaling
+from tests.support.killed import KILLS
 from tests.support.overwriting import BROKEN, ODD, overwrite
-from tests.support.victim import KILLS, Confirm, dying
+from tests.support.victim import Confirm, dying
 
 LARGER: Any = Packed(msgpack.Packer(use_single_float=True).pack({"a": [0.5] * 12_000}))
 """Of a program in C: Python would pack them as more than a message may have."""

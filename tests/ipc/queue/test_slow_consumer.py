@@ -13,7 +13,8 @@ import pytest
 import shmbroker
 from shmbroker import Broker, ConnectionClosed, DeliveryRevoked, InvalidArgument, Queue, aio
 from shmbroker.ipc.connection.disconnecting import disconnected
-from tests.support.victim import KILLS, Confirm, dying
+from tests.support.killed import KILLS
+from tests.support.victim import Confirm, dying
 
 ANY_TIME = 1e9
 """Messages a second: whoever has one in hand at two looks is slow."""

@@ -31,7 +31,7 @@ from tests.conftest import vhost_for_a_while
 from tests.support.host import PATIENCE, after_the_host_died, journaling
 from tests.support.tracer import Stepped
 
-STRIDE = int(os.environ.get("SHOWING_STRIDE", "3000"))
+STRIDE = int(os.environ.get("SHOWING_STRIDE", "6000"))
 """How many instructions from one stop to the next.  The second one is anywhere, so that many runs
 see them all; `make crash` has 200."""
 STRIDES = (40 * STRIDE, STRIDE, 40 * STRIDE)

@@ -23,8 +23,9 @@ from shmbroker.core.codes import OK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.schedule.scheduled import ring_of
 from shmbroker.perf.machine.process import Process
+from tests.support.killed import KILLS
 from tests.support.stopped import stop
-from tests.support.victim import KILLS, Confirm, dying
+from tests.support.victim import Confirm, dying
 
 SOON = 0.01
 LATER = 1.0
@@ -437,10 +438,9 @@ def test_it_is_delivered_whoever_is_killed(vhost: str, orders: Queue, tmp_path: 
             assert time.monotonic() < ends_at, sorted(set(confirmed) - seen.keys())
             take(PATIENCE)
         while orders.statistics().scheduled or orders.statistics().depth:
-            try:
+            with suppress(Empty):
                 take(0.01)
-            except Empty:
-                assert time.monotonic() < ends_at
+            assert time.monotonic() < ends_at
         first_number += 1 << 20  # one that is just being moved is seen in the next round
     assert set(seen.values()) == {1}
     assert len(seen) > 2 * KILLS, "they had no time to do anything"

@@ -16,7 +16,8 @@ from shmbroker import aio
 from shmbroker.perf.machine.process import Process
 from tests.ipc.aio.loop import run
 from tests.support.host import PATIENCE
-from tests.support.victim import KILLS, Confirm, dying
+from tests.support.killed import KILLS
+from tests.support.victim import Confirm, dying
 
 
 @pytest.fixture

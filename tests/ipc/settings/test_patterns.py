@@ -14,7 +14,8 @@ import shmbroker
 from shmbroker import Broker, DeclaredDifferently, InvalidArgument, NotFound, TooMany, aio
 from shmbroker.core import layout as at
 from tests.conftest import SHM
-from tests.support.victim import KILLS, Confirm, dying
+from tests.support.killed import KILLS
+from tests.support.victim import Confirm, dying
 
 
 def given(broker: Broker, queue: str, setting: str) -> tuple[object, str]:

@@ -21,11 +21,11 @@ from shmbroker.ipc.base.errors import InUse
 from shmbroker.ipc.paging.pager import Pager
 from shmbroker.ipc.sink.sink import Sink
 from shmbroker.perf.machine.process import Process
+from tests.support.killed import KILLS
 from tests.support.records import chunk, record
 from tests.support.repairing import in_repair
 
 ORIGIN = bytes(range(16))
-KILLS = int(os.environ.get("SINK_KILLS", "60"))
 LIFE_MS_MAX = 6
 COUNT = 4096
 """Records in the buffer that is poured again and again, at higher positions."""

@@ -23,12 +23,12 @@ from shmbroker.ipc.sink.sink import Sink
 from shmbroker.perf.machine.process import Process
 from tests.ipc.paging.test_paging import eventually
 from tests.support.host import PATIENCE, after_the_host_died, journaling
+from tests.support.killed import KILLS
 from tests.support.records import chunk, record, stream
 from tests.support.streams import forget_streams
 
 ORIGIN = bytes(range(16))
 SMALL = 64 << 10
-KILLS = int(os.environ.get("SINK_KILLS", "60"))
 FEW_KILLS = max(15, KILLS // 4)
 LIFE_MS_MAX = 30
 SHUFFLED = 8

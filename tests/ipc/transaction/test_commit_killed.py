@@ -1,12 +1,11 @@
 """Two programs transfer money between accounts and are killed at any moment: the sum stays.
 
 Each round kills both, one some time after the other, which repairs what the first has left while it
-goes on with its own transfers; then a third repairs, and counts.  COMMIT_KILLS says how often.
+goes on with its own transfers; then a third repairs, and counts.
 """
 
 from __future__ import annotations
 
-import os
 import random
 import subprocess
 import time
@@ -17,8 +16,8 @@ import pytest
 import shmbroker
 from tests.ipc.transaction.test_commit_stopped import series_held
 from tests.support.compiler import NATIVE, compile_program
+from tests.support.killed import KILLS
 
-KILLS = int(os.environ.get("COMMIT_KILLS", "50"))
 ACCOUNTS, PURSES, COINS, SLOTS = 4, 3, 1000, 8
 UP_SECONDS = 0.03
 

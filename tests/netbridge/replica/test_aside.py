@@ -14,7 +14,7 @@ from shmbroker.ipc.journal import divergence, records
 from shmbroker.ipc.journal.history import History
 from shmbroker.ipc.journal.journal import Journal
 from shmbroker.ipc.journal.replay import Replay
-from shmbroker.netbridge.replica.warm import (
+from shmbroker.netbridge.replica.aside import (
     HALF,
     JOURNAL,
     begin_copy,

@@ -19,7 +19,7 @@ from shmbroker import Queue, Unconfirmed
 from shmbroker.ipc.instance.whole import write_whole
 from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.replay import Replay
-from shmbroker.netbridge.replica.warm import ASIDE, JOURNAL, SAVED
+from shmbroker.netbridge.replica.aside import ASIDE, JOURNAL, SAVED
 from tests.cli.command import Shell, eventually
 from tests.netbridge.replicated.conftest import PATIENCE, Made, Node
 from tests.netbridge.replicated.test_losing import JOINS, MANY, filled

@@ -18,7 +18,8 @@ from shmbroker.ipc.instance.whole import read_whole
 from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.netbridge.member.standing import Position
 from shmbroker.netbridge.replica.applying import Applying
-from shmbroker.netbridge.replica.warm import Warm, saved
+from shmbroker.netbridge.replica.aside import saved
+from shmbroker.netbridge.replica.warm import Warm
 from shmbroker.netbridge.replicated.checking import Checking
 from shmbroker.netbridge.replicated.store import FILE
 from shmbroker.netbridge.wire.words import ReplicaAck

@@ -15,7 +15,7 @@ from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.replay import Replay
 from shmbroker.netbridge.election.question import Copy
 from shmbroker.netbridge.member.codec import written
-from shmbroker.netbridge.replica.warm import JOURNAL
+from shmbroker.netbridge.replica.aside import JOURNAL
 from tests.netbridge.replicated.conftest import PATIENCE, Made
 from tests.netbridge.replicated.test_losing import MANY, filled
 from tests.netbridge.replicated.test_starting import QUICK

@@ -13,8 +13,6 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
 
-import pytest
-
 from shmbroker.netbridge.link import heartbeat, inflow, machine, origin, outflow
 from shmbroker.netbridge.link.credit import Allowance, Window
 from tests.support import sources
@@ -40,6 +38,8 @@ class Mutant:
     @contextmanager
     def _applied(self) -> Iterator[None]:
         if not sources.ARE_IMPORTED:
+            import pytest  # takes longer than the programs that need no more of this
+
             pytest.skip("what is compiled has no source to be changed")
         whole = getattr(self.owner, self.function)
         is_property = isinstance(whole, property)
