@@ -468,6 +468,19 @@ class Owner:
             self._go_on()
             return
         self._network.reload(Given(self._wanted, credentials))
+        self.holds(self._is_held)  # also programs that no acceptor has admitted before
+        self._tell_address()
+
+    def _tell_address(self) -> None:
+        """By which others reach this broker: a connector may be another one."""
+        ours, network = self._ours, self._network
+        if ours is None or network is None:
+            return
+        if network.is_live:
+            self._tells(lambda: self._tell_group(ours))
+            self._tell_topology()
+        elif ours.standing is Standing.BACKUP and self._live is not None:
+            self._tells(lambda: self._group.waits(ours.epoch, self.uri))
 
     def _order(self, verb: str, name: str) -> None:
         network = self._network
