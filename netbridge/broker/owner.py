@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from contextlib import suppress
@@ -271,6 +272,9 @@ class Owner:
                 order()
             except (Error, OSError) as error:
                 self._lines.tell({"event": "network", "level": "error", "what": told(error)})
+            except Exception as error:  # noqa: BLE001  # ours; who ends the broker is answered yet
+                trace = traceback.format_exception(error)
+                self.fails(f"its network could not be changed: {''.join(trace[-2:])}")
 
     @property
     def _patience(self) -> float | None:
