@@ -23,6 +23,7 @@ from shmbroker.netbridge.security.credential import Credentials
 
 if TYPE_CHECKING:
     from shmbroker.netbridge.carrier.thread import NetworkThread
+    from shmbroker.netbridge.cluster.programs import Other
     from shmbroker.netbridge.clustered.members import Members
 
 Row = dict[str, Any]
@@ -142,6 +143,10 @@ class ClusterOwner(Owner):
             members.close()
             thread.close()
         super()._end(at_once)
+
+    def _others_are(self, others: tuple[Other, ...]) -> None:
+        if self._members is not None:  # else it was said while that ended
+            super()._others_are(others)
 
     def _reload(self, wanted: Wanted, credentials: Credentials) -> None:
         """What is said of the cluster needs a restart, but for how its members are found, and know
