@@ -23,9 +23,10 @@ LATER: dict[str, object] = {
 }
 
 
-def program(two: Two, port: int = 0) -> Broker:
-    """As it comes to `far`."""
-    url = f"tcp://127.0.0.1:{port or two.port}?prefer-shared-memory=false"
+def program(two: Two) -> Broker:
+    """As it comes to `far`, once that listens."""
+    more = "startup-max-reconnect-attempts=-1&prefer-shared-memory=false"
+    url = f"failover:(tcp://127.0.0.1:{two.port})?{more}"
     made: Any = two.opened.enter_context(shmbroker.connect(url, user="site", password=PASSWORD))
     return made  # type: ignore[no-any-return]
 
