@@ -260,17 +260,33 @@ class Network(Closable):
 
     # --- listening ----------------------------------------------------------------------------
 
+    @property
+    def _session_ttl(self) -> float | None:
+        """The longest of the acceptors that admit programs; None: there is none."""
+        acceptors = self.given.wanted.acceptors.values()
+        ttls = [each.session_ttl for each in acceptors if OF_PROGRAMS & set(each.roles)]
+        return max(ttls, default=None)
+
     def _serving(self) -> Service | None:
-        """The sessions of programs, if an acceptor admits any; with the longest of their ttls."""
-        wanted = self.given.wanted
-        ttls = [each.session_ttl for each in wanted.acceptors.values()
-                if OF_PROGRAMS & set(each.roles)]  # fmt: skip
-        if not ttls:
+        """The sessions of programs, if an acceptor admits any."""
+        ttl = self._session_ttl
+        if ttl is None:
             return None
         return Service(
-            self._thread, limits=SessionLimits(ttl=max(ttls)), carry_out=self.carry_out,
-            is_replicated=wanted.replication is not None,
+            self._thread, limits=SessionLimits(ttl=ttl), carry_out=self.carry_out,
+            is_replicated=self.given.wanted.replication is not None,
         )  # fmt: skip
+
+    def _serves_programs(self) -> None:
+        """As the acceptors say by now, before they admit any."""
+        ttl = self._session_ttl
+        if self._sessions is not None and ttl is not None:
+            self._sessions.keeps(ttl)
+        elif self._sessions is None and self.has_vhost:
+            self._sessions = self._serving()
+            for name, listener in self.listeners.items():
+                if self._sessions is not None and self.is_live:
+                    listener.serve(self.place.ours, self._audience(name))
 
     def listen(self) -> bool:
         """Where it does not yet.  False: an address is taken, as by a live that is just ending."""
@@ -454,8 +470,10 @@ class Network(Closable):
     def reload(self, given: Given) -> None:
         """What is not changed goes on.  Where it listens needs a restart."""
         former, self.given = self.given, given
+        self.unbound = {name: given.wanted.acceptors[name] for name in self.unbound}
         self._confirming.timeout = given.wanted.replica_timeout
         self._thread.learns(given.credentials)
+        self._serves_programs()
         for name, acceptor in given.wanted.acceptors.items():
             before = former.wanted.acceptors.get(name)
             listener = self.listeners.get(name)
@@ -466,6 +484,9 @@ class Network(Closable):
                 del self.listeners[name]
                 self.unbound[name] = acceptor
             else:
+                # of connections that come from now on; what its socket takes at most stays
+                most = listener.times.max_frame_size
+                listener.times = replace(acceptor.times, max_frame_size=most)
                 listener.admit(given.credentials, frozenset(acceptor.roles))
         for name, audience in self._audiences.items():
             self._tell(name, audience)

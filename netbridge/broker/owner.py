@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from contextlib import suppress
@@ -271,6 +272,9 @@ class Owner:
                 order()
             except (Error, OSError) as error:
                 self._lines.tell({"event": "network", "level": "error", "what": told(error)})
+            except Exception as error:  # noqa: BLE001  # ours; who ends the broker is answered yet
+                trace = traceback.format_exception(error)
+                self.fails(f"its network could not be changed: {''.join(trace[-2:])}")
 
     @property
     def _patience(self) -> float | None:
@@ -451,6 +455,7 @@ class Owner:
     def _end(self, at_once: bool) -> None:
         network, self._network, self._ours = self._network, None, None
         self._live = self._untold = None
+        self._is_held, self._others = False, ()  # as was said to what ends here
         self._bridges_before.waits.clear()
         self._stopped = set()  # whoever serves next makes all links, this one too if it is that
         self._broadcasts.close()
@@ -468,6 +473,19 @@ class Owner:
             self._go_on()
             return
         self._network.reload(Given(self._wanted, credentials))
+        self.holds(self._is_held)  # also programs that no acceptor has admitted before
+        self._tell_address()
+
+    def _tell_address(self) -> None:
+        """By which others reach this broker: a connector may be another one."""
+        ours, network = self._ours, self._network
+        if ours is None or network is None:
+            return
+        if network.is_live:
+            self._tells(lambda: self._tell_group(ours))
+            self._tell_topology()
+        elif ours.standing is Standing.BACKUP and self._live is not None:
+            self._tells(lambda: self._group.waits(ours.epoch, self.uri))
 
     def _order(self, verb: str, name: str) -> None:
         network = self._network

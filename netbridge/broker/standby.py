@@ -8,13 +8,17 @@ its file, and a program that tries it goes on to the next member.
 from __future__ import annotations
 
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
 from shmbroker.ipc.base import trust
+from shmbroker.ipc.instance.config.kind import is_name
 from shmbroker.ipc.instance.whole import read_whole, write_whole
 
 FOLDER: Final = "waiting"
+NAME_BYTES: Final = 200
+"""While a file is replaced there is another one beside it, with a longer name."""
 
 
 def folder_of(store: Path) -> Path:
@@ -23,17 +27,24 @@ def folder_of(store: Path) -> Path:
     return folder
 
 
+def file_of(store: Path, name: str) -> Path:
+    """Of the broker with this name, which may be none of a file."""
+    is_of_file = is_name(name) and name[0] != "." and len(name.encode()) <= NAME_BYTES
+    return store / FOLDER / (name if is_of_file else sha256(name.encode()).hexdigest())
+
+
 def write(store: Path, name: str, epoch: int, uri: str, *, is_original: bool = False) -> None:
     """`uri`: how others reach it, once it is live of a higher epoch than this one.
 
     `is_original`: it may ask for the role back."""
     told = {"epoch": epoch, "uri": uri, "original": is_original}
-    write_whole(folder_of(store) / name, told)
+    folder_of(store)
+    write_whole(file_of(store, name), told)
 
 
 def remove(store: Path, name: str) -> None:
     """It waits no more.  The file stays: whoever watches the folder sees what is put there."""
-    if (store / FOLDER / name).exists():
+    if file_of(store, name).exists():
         write(store, name, 0, "")
 
 

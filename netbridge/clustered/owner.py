@@ -23,6 +23,7 @@ from shmbroker.netbridge.security.credential import Credentials
 
 if TYPE_CHECKING:
     from shmbroker.netbridge.carrier.thread import NetworkThread
+    from shmbroker.netbridge.cluster.programs import Other
     from shmbroker.netbridge.clustered.members import Members
 
 Row = dict[str, Any]
@@ -37,6 +38,9 @@ VOTES: Final = "votes"
 class ClusterOwner(Owner):
     def __init__(self, config: Config, wanted: Wanted, credentials: Credentials, log: Log) -> None:
         self._whole = wanted
+        assert wanted.cluster is not None, "it is in one"
+        self._credential = credentials.named(wanted.cluster.credentials)
+        """By which it knows the others; it may have another name in the file by now."""
         self._members: Members | None = None
         self._thread: NetworkThread | None = None
         self._stays = False
@@ -120,7 +124,7 @@ class ClusterOwner(Owner):
         from shmbroker.netbridge.clustered.setup import setup, show
 
         given = Given(self._whole, self._credentials)
-        found = setup(self._config, given, self.uri)
+        found = setup(self._config, given, self.uri, self._credential)
         assert found is not None, "it is in a cluster"
         self._thread = NetworkThread()
         self._thread.admit(given.credentials.known_keys)
@@ -140,9 +144,16 @@ class ClusterOwner(Owner):
             thread.close()
         super()._end(at_once)
 
+    def _others_are(self, others: tuple[Other, ...]) -> None:
+        if self._members is not None:  # else it was said while that ended
+            super()._others_are(others)
+
     def _reload(self, wanted: Wanted, credentials: Credentials) -> None:
         """What is said of the cluster needs a restart, but for how its members are found, and know
         each other."""
+        assert wanted.cluster is not None, "that needs a restart"
+        self._whole = wanted.listening_as(self._whole)
+        self._credential = credentials.named(wanted.cluster.credentials) or self._credential
         if self._members is not None and self._thread is not None:
             given = Given(wanted, credentials)
             self._thread.learns(credentials)

@@ -72,13 +72,15 @@ class Setup:
     """None: nobody's backup runs here, and none of ours elsewhere."""
 
 
-def setup(config: Config, given: Given, programs: str) -> Setup | None:
-    """None: it is in no cluster."""
+def setup(
+    config: Config, given: Given, programs: str, former: Credential | None = None
+) -> Setup | None:
+    """`former`: its credential before the file had another one.  None: it is in no cluster."""
     network = given.wanted
     if network.cluster is None:
         return None
     admits_programs = any(OF_PROGRAMS & set(each.roles) for each in network.acceptors.values())
-    credential = given.credentials.named(network.cluster.credentials)
+    credential = given.credentials.named(network.cluster.credentials) or former
     assert credential is not None, "the configuration was checked"
     history = history_of(config.store)
     return Setup(

@@ -50,7 +50,8 @@ class PairOwner(Owner):
         )
         return self._paired
 
-    def _uri(self, epoch: int) -> str:
+    @property
+    def uri(self) -> str:
         """Programs keep to the list that they were given: the primary first."""
         return ""
 

@@ -30,6 +30,8 @@ REPLICAS: Final = "replicas"
 """The file in run/ with what `ha replicas` shows."""
 SAVED: Final = "saved"
 """The folder with what was in queues before they followed, or of an original made again."""
+SAVED_NAME_BYTES: Final = 200
+"""Of a file there: a queue may have a name as long as that of a file may be."""
 CONFIRM_NS: Final = 10_000_000_000
 """So long a queue that is detached is waited for until that is on disk."""
 
@@ -243,7 +245,8 @@ class QueueReplicas:
         _refuse_scheduled(queue)
         folder = self._folder / SAVED
         safe = "".join(each if each.isalnum() or each in "._-" else "_" for each in queue.name)
-        path = folder / f"{safe}.{time.time_ns()}.jsonl"
+        begins = safe.encode()[:SAVED_NAME_BYTES].decode(errors="ignore")
+        path = folder / f"{begins}.{time.time_ns()}.jsonl"
         try:
             folder.mkdir(exist_ok=True)
             with looking(queue), path.open("x") as file:

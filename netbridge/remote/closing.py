@@ -2,13 +2,15 @@
 
 Takes end at once.  What else waits at the broker, for room or for a reply, may wait for ever: it
 ends as unknown when nothing was answered for a while.  The broker carries out nothing more of it
-once it hears of the end, and has what was sent ahead for others.
+once it hears of the end, and has what was sent ahead for others.  If its broker is away for a
+while, a session of which nothing is open there ends without that.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from shmbroker.netbridge.remote.action import Event
 from shmbroker.netbridge.remote.call import NEVER, OF_DELIVERIES, Call
 from shmbroker.netbridge.remote.outcome import Why
 from shmbroker.netbridge.remote.phase import Phase
@@ -57,6 +59,9 @@ class Closing:
             return
         if client.phase is not Phase.UP:  # it is answered, or asked for, when that is over
             self.due = now + SILENT_SECONDS
+            if not (client.calls.is_awaited or client.in_hand or client.consumers):
+                client.gives_up(Event.CLOSED)
+                client.phase, self.due = Phase.CLOSED, NEVER
             return
         self.due = NEVER
         for call in (*client.calls.sent.values(), *client.calls.waiting):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import count
 from typing import Any, TypeVar
 
@@ -115,6 +116,10 @@ class Service(Closable):
         self._is_held = is_held
         if not is_held:
             self._thread.call(self._let_in)
+
+    def keeps(self, ttl: float) -> None:
+        """Sessions that begin from now on."""
+        self._sessions.limits = replace(self._sessions.limits, ttl=ttl)
 
     def close(self) -> None:
         """All sessions are over; those who go on make them again elsewhere."""

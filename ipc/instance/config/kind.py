@@ -80,6 +80,13 @@ def _text(given: object) -> str:
     return given
 
 
+def _name(given: object) -> str:
+    """Of a broker: others are told it."""
+    if not isinstance(given, str) or len(_text(given).encode()) > NAME_BYTES:
+        raise ValueError(f'text of up to {NAME_BYTES} bytes, as in "orders"')
+    return given
+
+
 def _folder(given: object) -> str:
     if not isinstance(given, str) or "\0" in given:
         raise ValueError('a folder, as in "latency", or "" for none')
@@ -246,6 +253,7 @@ def choice(*words: str) -> Kind:
 
 
 TEXT: Final = Kind("text", _text)
+NAME: Final = Kind("text", _name)
 FOLDER: Final = Kind("folder", _folder)
 GROUP: Final = Kind("group", _group)
 NETWORK_VHOST: Final = Kind("name", _network_vhost)

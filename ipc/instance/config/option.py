@@ -15,6 +15,7 @@ from shmbroker.ipc.instance.config.kind import (
     FOLDER,
     GROUP,
     MEMBERS,
+    NAME,
     NETWORK_VHOST,
     QUEUES,
     SECRET,
@@ -75,7 +76,7 @@ class Option:
 
 
 OPTIONS: Final = (
-    Option("instance", "name", TEXT, "shmbroker", "How people see it: in the log, in status."),
+    Option("instance", "name", NAME, "shmbroker", "How people see it: in the log, in status."),
     Option("instance", "vhost", TEXT, "default", "Programs connect to shm://VHOST."),
     Option("instance", "network-vhost", NETWORK_VHOST, "",
            "What programs and links of other hosts ask for; empty: / and the name in vhost."),

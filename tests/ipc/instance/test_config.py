@@ -111,6 +111,7 @@ def test_a_lease_may_be_renewed_three_times_before_it_runs_out(tmp_path: Path, r
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
+        (f"[instance]\nname = '{'x' * 256}'", "instance.name is text of up to 255 bytes"),
         ("[ha]\nfalover-on-shutdown = true", "did you mean ha.failover-on-shutdown?"),
         ("[ha]\nrole = 'slave'", 'ha.role is "live" or "backup" or "auto", not \'slave\''),
         ("[ha]\nallow-failback = 'maybe'", "ha.allow-failback is true or false"),

@@ -23,8 +23,8 @@ from shmbroker.netbridge.remote.action import Event
 from shmbroker.perf.machine.port import free_port
 from tests.cli.command import eventually
 from tests.conftest import vhost_for_a_while
-from tests.netbridge.broker.conftest import PASSWORD, PATIENT, SITE, TIMES
-from tests.support.fall import falls_when
+from tests.netbridge.broker.conftest import PASSWORD, PATIENT, SITE, TIMES, hup
+from tests.support.fall import falls_when, reload_falls
 from tests.support.link import PATIENCE
 from tests.support.runs import Run
 from tests.support.small_disk import empty, fill, small_disk
@@ -107,6 +107,18 @@ def test_a_live_without_its_network_thread_has_failed_and_its_backup_serves(grou
     file.touch()
     assert group.live.ends() == 1
     assert "the network thread has ended" in group.live.why("failed")
+    assert "RuntimeError: it fell" in group.live.why("failed")
+    group.backup.becomes("live")
+
+
+def test_a_live_whose_network_cannot_be_changed_has_failed_and_its_backup_serves(
+    group: Group,
+) -> None:
+    """It stood still, and so did all who waited for it."""
+    group.live.before = reload_falls
+    group.up()
+    hup(group.live)
+    assert group.live.ends() == 1
     assert "RuntimeError: it fell" in group.live.why("failed")
     group.backup.becomes("live")
 

@@ -17,9 +17,11 @@ from shmbroker.ipc.instance.log import Log
 from shmbroker.netbridge.broker.group import OfMembers
 from shmbroker.netbridge.broker.owner import Owner
 from shmbroker.netbridge.carrier import link as links
+from shmbroker.netbridge.cluster.programs import Other
 from shmbroker.netbridge.config.config import load
 from shmbroker.netbridge.config.logins import credentials
 from shmbroker.netbridge.link.ending import State
+from shmbroker.netbridge.remote.topology import Node
 from shmbroker.perf.machine.port import free_port
 from tests.cli.command import eventually
 from tests.conftest import vhost_for_a_while
@@ -32,7 +34,7 @@ FOR_EVER = "startup-max-reconnect-attempts=-1"
 
 
 @contextmanager
-def owned(folder: Path) -> Iterator[tuple[Owner, str, str]]:
+def owned(folder: Path, **more: object) -> Iterator[tuple[Owner, str, str]]:
     """It listens at the uri once it is told to, and is of the vhost."""
     uri = f"tcp://127.0.0.1:{free_port()}"
     with vhost_for_a_while() as name:
@@ -41,6 +43,7 @@ def owned(folder: Path) -> Iterator[tuple[Owner, str, str]]:
             "acceptors.site.uri": uri, "acceptors.site.roles": ["client"],
             **{f"link-defaults.{key}": each for key, each in TIMES.items()},
             "credentials.site.password": PASSWORD, "credentials.site.role": "client",
+            **more,
         })  # fmt: skip
         vhost.create(name, arena_bytes=ARENA_BYTES)
         config, network = load(folder)
@@ -89,6 +92,38 @@ def test_a_program_that_waits_shakes_hands_before_a_broker_serves_and_is_heard_t
         assert not network._sessions.sessions
         owner.begin(NODE, 2)
         program.result(PATIENCE).close()
+
+
+def test_programs_that_were_held_back_are_heard_by_a_broker_that_serves_again(
+    tmp_path: Path,
+) -> None:
+    """It has given back its role while another node left for it, whose programs waited."""
+    with owned(tmp_path / "first") as (owner, uri, _):
+        owner.begin(NODE, 2)
+        owner.settles()
+        owner.holds(True)
+        owner.end(at_once=True)
+        owner.begin(NODE, 4)
+        owner.settles()
+        shmbroker.connect(uri, user="site", password=PASSWORD).close()
+
+
+def test_programs_are_not_told_of_nodes_that_were_known_before_it_serves_again(
+    tmp_path: Path,
+) -> None:
+    other = Other(Node(bytes(16), 1, "other", "tcp://127.0.0.1:1"), is_there=True)
+    with owned(tmp_path / "first", **{"acceptors.site.update-cluster-clients": True}) as (
+        owner, uri, _
+    ):  # fmt: skip
+        for epoch, others in ((2, (other,)), (4, ())):
+            owner.begin(NODE, epoch)
+            if others:  # whoever joins a cluster anew and meets nobody says nothing
+                owner.others_are(others)
+            owner.settles()
+            with shmbroker.connect(uri, user="site", password=PASSWORD) as program:
+                program.declare_queue("orders")  # it has heard by then what is told
+                assert len(program.topology()) == 1 + len(others)
+            owner.end(at_once=True)
 
 
 def participants(name: str) -> list[str]:

@@ -48,3 +48,28 @@ def test_a_password_that_is_changed_at_all(cluster: Cluster, key: str) -> None:
     cluster["west"].start()
     cluster.sees("east", "west")
     cluster.sees("west", "east")
+
+
+def test_a_backup_that_gives_back_its_role_goes_by_what_was_reloaded(cluster: Cluster) -> None:
+    """It joins anew then.  Until a restart it goes by its former credentials, as by any other key
+    that needs one."""
+    former = {**OF_CREDENTIALS, "credentials__nodes__user": "town"}
+    for name in NAMES:
+        cluster.add(name, **former).start().becomes("live")
+    cluster.add("west2", "backup", shares="west", **former).start().becomes("passive")
+    cluster["west"].kill()
+    cluster["west2"].becomes("live")
+    cluster.sees("west2", "east")
+    for run in cluster.runs.values():
+        file = run.folder / FILE
+        file.write_text(file.read_text().replace("nodes", "members"))
+    answer = reloading.asked(cluster["west2"].folder, PATIENCE)
+    assert answer is not None
+    assert answer["ignored"] == ["cluster.town.credentials"]
+    cluster["west"].start().becomes("live")
+    cluster["west2"].becomes("passive")
+    cluster.sees("west", "east")
+    cluster["west"].kill()
+    cluster["west2"].becomes("live")
+    cluster.sees("west2", "east")
+    assert cluster["west2"].stop() == 0

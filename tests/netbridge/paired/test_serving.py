@@ -40,6 +40,15 @@ def test_they_start_in_any_order(duo: Made, order: tuple[str, str]) -> None:
         two.tries("two")
 
 
+def test_programs_keep_to_their_list(duo: Made) -> None:
+    """What a broker told of itself would stand before it, and a backup be asked first."""
+    elsewhere = {"connectors.outside.uri": "tcp://127.0.0.2:1"}
+    two = duo(elsewhere).up()
+    program = two.program()
+    program.declare_queue("orders")  # it has heard by then what is told
+    assert [each.uri for each in program.topology()] == [two.address(name) for name in NAMES]
+
+
 def test_a_takeover_needs_silence_and_a_client_and_there_is_no_failback(duo: Made) -> None:
     two = duo().up()
     right = two.program()

@@ -31,8 +31,8 @@ class Replacing:
             thread, own, folder, dial, self.told.append, feedings, is_of_node=False
         )
 
-    def replace(self) -> None:
-        declare(self.own, NAME, 0, b"something else")
+    def replace(self, name: str = NAME) -> None:
+        declare(self.own, name, 0, b"something else")
 
     def saved(self, before: Any = None) -> list[str]:
         """What is in the file; `before` the queue is replaced that is done."""
@@ -77,6 +77,16 @@ def test_what_comes_before_the_queue_is_replaced_is_saved(
 def test_a_queue_that_had_nothing_leaves_no_file(replacing: Replacing, tmp_path: Path) -> None:
     assert replacing.saved() == []
     assert list((tmp_path / "saved").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["o" * 255, "ö" * 127, "a b:*?"])
+def test_a_queue_of_any_name_is_saved(
+    replacing: Replacing, broker: shmbroker.Broker, tmp_path: Path, name: str
+) -> None:
+    broker.declare_queue(name).publish(b"before")
+    path = replacing.replicas._save(replacing.own.queue(name), lambda: replacing.replace(name))
+    [saved] = (tmp_path / "saved").iterdir()
+    assert (str(saved), json.loads(saved.read_text())["body"]) == (path, "before")
 
 
 def test_what_is_in_the_file_alone_stays_in_it(

@@ -104,6 +104,29 @@ def test_it_waits_for_the_next_broker_as_any_call_does() -> None:
     assert of.client.phase is Phase.CLOSED
 
 
+def test_of_which_nothing_is_open_it_does_not_wait_for_a_broker_that_is_away() -> None:
+    of = producing()
+    of.broker_dies()
+    close(of)
+    passes(of, 0.9 * SILENT_SECONDS)
+    assert of.client.phase is Phase.CONNECTING
+    passes(of, 0.1 * SILENT_SECONDS)
+    assert of.client.phase is Phase.CLOSED
+    assert of.client.deadline == float("inf")
+
+
+def test_what_it_has_in_hand_is_given_back_when_its_broker_is_there_again() -> None:
+    of = consuming()
+    of.deliver(2)
+    of.cut()
+    close(of)
+    passes(of, 2 * SILENT_SECONDS)
+    assert of.client.phase is Phase.CONNECTING
+    of.connect()
+    assert of.client.phase is Phase.CLOSED
+    assert of.given_back() == [0]
+
+
 @pytest.mark.parametrize("more", [[], [Verb.LEAVE], [Verb.PUBLISH, Verb.LEAVE]])
 def test_it_ends_beside_a_message_that_fills_all_windows(more: list[Verb]) -> None:
     of = producing()
