@@ -42,7 +42,7 @@ class Exchange(Face, of=sync.Exchange):
         except TypeError:
             check_names("publish", options, signature(sync.Exchange.publish).parameters)
             raise
-        attempt = partial(publication.go_on, 0)
+        attempt = publication.try_now
 
         def room() -> Bell:
             return Bell.of(self._broker._sleeper, publication.full_queue(), ROOM)

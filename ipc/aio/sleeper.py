@@ -73,7 +73,8 @@ class Sleeper:
         self.stop()
         self._ring(list(self._watched))
         if self._thread is not None and self._ended is not None:
-            await asyncio.shield(self._ended)
+            if self._thread.is_alive():  # in a child that was forked it never was
+                await asyncio.shield(self._ended)
             self._thread.join()
 
     def _ring(self, tickets: list[int]) -> None:

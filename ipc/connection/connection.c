@@ -53,7 +53,7 @@ static int64_t connect_as(const char *vhost, const char *name, bool joins, bool 
     connection->queues = calloc(L_QUEUE_ROWS, sizeof *connection->queues);
     int64_t code = connection->queues ? attach_segments(connection) : fail_system("memory");
     if (code == SB_OK)
-        code = open_locks(connection);
+        code = connections_add(connection);
     if (code == SB_OK && !restores)
         code = moved_code(connection);
     if (code == SB_OK && joins)
@@ -63,7 +63,6 @@ static int64_t connect_as(const char *vhost, const char *name, bool joins, bool 
         sb_connection_free(connection);
         return code;
     }
-    connections_add(connection);
     *made = connection;
     return SB_OK;
 }
@@ -137,7 +136,6 @@ int64_t sb_disconnect(sb_connection *connection)
         return open;
     if (atomic_exchange(&connection->left, 1))
         return SB_OK;
-    connections_remove(connection);
     mover_end(connection);
     pager_end(connection);
     pthread_mutex_lock(&connection->mutex);
@@ -156,7 +154,7 @@ int64_t sb_disconnect(sb_connection *connection)
     pthread_mutex_lock(&connection->repair);
     if (connection->id)
         participant_leave(connection);
-    close_locks(connection);
+    connections_remove(connection);
     pthread_mutex_unlock(&connection->repair);
     pthread_mutex_unlock(&connection->commit_mutex);
     return SB_OK;
@@ -186,7 +184,7 @@ void sb_connection_free(sb_connection *connection)
     }
     lanes_free(connection);
     if (!forked)
-        close_locks(connection);
+        connections_remove(connection); /* it could not be made */
     segment_detach(&connection->catalog);
     segment_detach(&connection->arena);
     segment_detach(&connection->participants);

@@ -10,7 +10,7 @@ from shmbroker.core.codes import DIFFERENT, FULL, INTERRUPTED, NOT_FOUND
 from shmbroker.core.layout import CONFIRM_SHM, FAIL
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.detail import detail_of
-from shmbroker.ipc.base.errors import Error, Unconfirmed, Unroutable, error_for
+from shmbroker.ipc.base.errors import Error, QueueFull, Unconfirmed, Unroutable, error_for
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.message.confirm import Confirm, level_of
 from shmbroker.ipc.message.group import grouped
@@ -51,8 +51,8 @@ class Publication:
     """
 
     __slots__ = (
-        "_exchange", "_generation", "_kept", "_lacking", "_lacking_from", "_message", "_outgoing",
-        "_progress", "_receipts", "_wishes", "is_delayed", "level",
+        "_exchange", "_full", "_generation", "_kept", "_lacking", "_lacking_from", "_message",
+        "_outgoing", "_progress", "_receipts", "_wishes", "is_delayed", "level",
     )  # fmt: skip
 
     def __init__(
@@ -92,6 +92,7 @@ class Publication:
         if self.is_to_confirm:
             self._receipts = exchange._broker._handles.receipts()
         self._progress = ffi.new("sb_progress *")
+        self._full: Any = ffi.NULL
         self._lacking: list[Any] | None = None
         """Queues that had no room, and those behind them, when the catalog had this generation."""
         self._generation = self._lacking_from = 0
@@ -117,6 +118,17 @@ class Publication:
             raise unroutable(self._exchange.name, key, self._wishes)
         return code
 
+    def try_now(self) -> int:
+        """go_on without a wait; after QueueFull it is known which queue is full."""
+        while True:
+            try:
+                return self.go_on(0)
+            except QueueFull:
+                self._full = self._queue_at(self._progress.done)
+                if self._full or not self._has_changed:
+                    raise
+                # its binding has gone, and nobody waits for it
+
     def _attempt(self, timeout_ns: int) -> int:
         self._catch_up()
         code = self._publish(timeout_ns)
@@ -137,13 +149,17 @@ class Publication:
         del self._lacking[: progress.done - self._lacking_from]
         self._lacking_from = progress.done
 
+    @property
+    def _has_changed(self) -> bool:
+        """The catalog, since it was noted which queues lack the message."""
+        generation = self._exchange._broker._catalog.generation
+        return self._lacking is not None and generation != self._generation
+
     def _catch_up(self) -> None:
         """Count anew if the catalog has changed."""
-        if (lacking := self._lacking) is None:
+        if (lacking := self._lacking) is None or not self._has_changed:
             return
         progress = self._progress
-        if self._exchange._broker._catalog.generation == self._generation:
-            return
         route = self.routed()
         done = next((at for at, queue in enumerate(route) if queue in lacking), len(route))
         progress.done = self._lacking_from = done
@@ -221,20 +237,19 @@ class Publication:
         return error
 
     def full_queue(self) -> Any:
-        """After QueueFull: the queue, as C knows it, that had no room; QueueFull if it fails then,
-        and nobody waits."""
+        """After QueueFull of try_now: the queue, as C knows it, that had no room; QueueFull if it
+        fails then, and nobody waits."""
+        if not self._full or lib.sb_when_full(self._full) == FAIL:
+            raise self._error(FULL, "")
+        return self._full
+
+    def _queue_at(self, place: int) -> Any:
+        """The queue at this place of its route, as C knows it; NULL if it is not so long."""
         queue = ffi.new("sb_queue **")
-        code = lib.sb_exchange_full(
-            self._exchange._exchange, *self._message[2:6], self._progress.done, queue
-        )
+        code = lib.sb_exchange_full(self._exchange._exchange, *self._message[2:6], place, queue)
         if code < 0:
             raise self._error(code, "")
-        if queue[0] == ffi.NULL:
-            raise self._error(FULL, ", whose bindings have changed meanwhile")
-        full = self._exchange._broker._handles.opened(queue[0])
-        if lib.sb_when_full(full) == FAIL:
-            raise self._error(FULL, "")
-        return full
+        return self._exchange._broker._handles.opened(queue[0]) if queue[0] else ffi.NULL
 
     def _error(self, code: int, had: str) -> Error:
         detail = detail_of(code)

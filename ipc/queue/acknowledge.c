@@ -6,8 +6,6 @@
 #include "queue/queue.h"
 #include "ring/ring.h"
 
-typedef int64_t (*verdict_kernel)(sb_port *port, sb_message *message);
-
 static inline __attribute__((always_inline)) lane *enter(sb_queue *queue, int64_t *code)
 {
     lane *in = lane_enter(queue, code);
@@ -38,7 +36,7 @@ int64_t sb_ack(sb_queue *queue, sb_message *message)
     return deal_with(sb_port_ack, queue, message);
 }
 
-static int64_t put_back(sb_port *port, sb_message *message, verdict_kernel kernel)
+int64_t message_put_back(sb_port *port, sb_message *message, verdict_kernel kernel)
 {
     sb_queue *queue = (sb_queue *)(intptr_t)*port_field(port, L_PORT_QUEUE_HANDLE);
     int64_t expiry = sb_chunk_expiry(message->chunk), code = kernel(port, message);
@@ -70,7 +68,7 @@ static int64_t give_back_or_dead_letter(sb_port *port, sb_message *message)
         if (code == SB_OK || code == SB_REVOKED)
             return code;
     }
-    return put_back(port, message, sb_port_give_back);
+    return message_put_back(port, message, sb_port_give_back);
 }
 
 int64_t sb_give_back(sb_queue *queue, sb_message *message)
@@ -82,7 +80,7 @@ static int64_t untake(sb_port *port, sb_message *message)
 {
     if (!message->chunk && sb_port_reread(port, message) != SB_OK)
         return sb_port_untake(port, message);
-    return put_back(port, message, sb_port_untake);
+    return message_put_back(port, message, sb_port_untake);
 }
 
 int64_t sb_untake(sb_queue *queue, sb_message *message)
@@ -96,7 +94,7 @@ static int64_t dead_letter_rejected(sb_port *port, sb_message *message)
     int64_t code = dead_letter(queue, port, message, REJECTED, sb_message_deliveries(message) + 1);
     if (code != SB_FULL)
         return code;
-    put_back(port, message, sb_port_give_back); /* nothing is lost: it will be rejected again */
+    message_put_back(port, message, sb_port_give_back); /* it will be rejected again */
     return fail(code, "the dead-letter queue of '%s' is full: the message was given back",
                 queue->name);
 }

@@ -48,7 +48,7 @@ static void retire(sb_queue *queue, sb_port *port, sb_message *message, death re
         return;
     }
     if (reason == ALIVE)
-        sb_port_untake(port, message); /* it was taken for one that was set aside */
+        message_put_back(port, message, sb_port_untake); /* it was taken for one set aside */
     else if (dead_letter(queue, port, message, reason, deliveries) != SB_FULL)
         of->dead_lettered++;
     else {

@@ -14,6 +14,7 @@
 #include "base/base.h"
 #include "commit/commit.h"
 #include "paging/paging.h"
+#include "queue/queue.h"
 #include "ring/ring.h"
 #include "vhost/vhost.h"
 
@@ -230,7 +231,7 @@ static int64_t try_to_move(passage *over, int64_t position)
     }
     code = over->is_whole ? commit_there(over, &message, chunk) : publish_and_ack(over, &message);
     if (code != SB_OK && code != SB_CLOSED)
-        sb_port_untake(port, &message);
+        message_put_back(port, &message, sb_port_untake);
     return code;
 }
 

@@ -34,6 +34,13 @@ int64_t queue_expire(sb_queue *queue, sb_port *port);
  * SB_OK, and it is no longer ours.  SB_REVOKED: it was not; any other code: it still is. */
 int64_t delay_redelivery(sb_queue *queue, sb_port *port, sb_message *message, int64_t deliveries);
 
+/* --- acknowledge.c ---------------------------------------------------------------------------- */
+
+typedef int64_t (*verdict_kernel)(sb_port *port, sb_message *message);
+/* By this kernel a message of ours is for others again; who looks for what is expired has passed
+ * over it meanwhile, and is told when it expires. */
+int64_t message_put_back(sb_port *port, sb_message *message, verdict_kernel kernel);
+
 /* --- take.c ----------------------------------------------------------------------------------- */
 
 /* SB_EMPTY, or why there is never anything to take. */

@@ -310,8 +310,18 @@ static void revoke_late(sb_port *port)
     sb_port_repair(port, alive, sb_system_clock() / 1000000, LEASE_MS);
 }
 
+/* A commit of our connection is decided and waits for room, perhaps for long, and before that none
+ * of it is decided. */
+static bool is_held_up(sb_connection *connection)
+{
+    pthread_mutex_lock(&connection->commit_mutex);
+    bool is = connection->finished < connection->commits;
+    pthread_mutex_unlock(&connection->commit_mutex);
+    return is;
+}
+
 /* All that is due: 0, or when to try again because there was no room; SB_REVOKED if another
- * serves. */
+ * serves, or is to. */
 static int64_t move_all(service *at, lane *out, lane *in)
 {
     batch *made = &at->queue->connection->mover->batch;
@@ -325,6 +335,8 @@ static int64_t move_all(service *at, lane *out, lane *in)
             at->retry_ns = RETRY_NS / 2;
             continue;
         }
+        if (moved == SB_FULL && is_held_up(at->queue->connection))
+            return SB_REVOKED; /* our claim runs out, and others find that */
         if (moved != SB_FULL && moved != SB_ARENA_FULL && moved != SB_NO_MEMORY &&
             moved != SB_UNCONFIRMED)
             log_note(at->queue->connection, "what is scheduled for queue '%s' cannot be moved: %s",

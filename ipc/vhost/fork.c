@@ -27,8 +27,8 @@ static void after_fork_child(void)
 {
     for (sb_connection *each = connections; each; each = each->next) {
         atomic_store(&each->closed, SB_FORKED);
-        /* our copies of the descriptors would keep the parent alive after its death; who has left
-         * has none any more, and is not in the list */
+        /* our copies of the descriptors would keep the parent alive after its death, also of one
+         * that it is just making or closing in another thread */
         close(each->lock_file);
         close(each->repair_file);
         close(each->catalog_lock_file);
@@ -42,12 +42,14 @@ __attribute__((constructor)) static void watch_forks(void)
     pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 }
 
-void connections_add(sb_connection *connection)
+int64_t connections_add(sb_connection *connection)
 {
     pthread_mutex_lock(&connections_mutex);
+    int64_t code = open_locks(connection);
     connection->next = connections;
     connections = connection;
     pthread_mutex_unlock(&connections_mutex);
+    return code;
 }
 
 void connections_remove(sb_connection *connection)
@@ -58,5 +60,6 @@ void connections_remove(sb_connection *connection)
             *at = connection->next;
             break;
         }
+    close_locks(connection);
     pthread_mutex_unlock(&connections_mutex);
 }

@@ -267,8 +267,9 @@ void schedule_ring(sb_connection *connection, int64_t reference, bool others);
 
 /* --- fork.c ----------------------------------------------------------------------------------- */
 
-/* All connections of the process are known, for fork. */
-void connections_add(sb_connection *connection);
+/* All connections of the process are known, for fork, for as long as their locks are open: these
+ * are opened, and closed. */
+int64_t connections_add(sb_connection *connection);
 void connections_remove(sb_connection *connection);
 
 /* --- attach.c --------------------------------------------------------------------------------- */

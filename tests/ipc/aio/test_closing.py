@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
+import signal
 
 import pytest
 
@@ -89,3 +91,26 @@ def test_who_forgets_to_close_leaves_no_thread(url: str) -> None:
     for each in sleepers():
         each.join(10)
     assert not sleepers()
+
+
+def test_a_child_that_is_forked_closes_its_copy(url: str) -> None:
+    """It has no sleeper, and does not wait for the end of one."""
+
+    async def main() -> None:
+        async with aio.connect(url) as broker:
+            queue = await broker.declare_queue("q")
+            waiting = asyncio.create_task(queue.get())
+            await asyncio.sleep(0)
+            child = os.fork()
+            if child == 0:
+                signal.alarm(10)
+                try:
+                    await broker.close()
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+            assert os.waitpid(child, 0)[1] == 0
+            await queue.publish(b"to the parent")
+            assert (await waiting).body == b"to the parent"
+
+    run(main())

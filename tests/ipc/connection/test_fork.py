@@ -5,13 +5,17 @@ from __future__ import annotations
 import multiprocessing
 import os
 import subprocess
+import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 import shmbroker
 from tests.support.compiler import compile_program
+from tests.support.repairing import in_change
 
 
 def in_child(call: Callable[[], None]) -> None:
@@ -153,6 +157,34 @@ def test_a_child_that_lives_on_does_not_keep_its_dead_parent_alive(vhost: str) -
             assert (message.body, message.deliveries) == (b"a", 1)
         for file in (*started, end[1]):
             os.close(file)
+
+
+def has_locked_participant(pid: int, vhost: str) -> bool:
+    """It has a description of the file by which a byte of it is locked: an id is somebody's."""
+    for file in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):  # closed since
+            is_it = str(file.readlink()).endswith(f"{vhost}.participants")
+            if is_it and "lock:" in Path(f"/proc/{pid}/fdinfo/{file.name}").read_text():
+                return True
+    return False
+
+
+def test_a_child_that_is_forked_while_a_thread_connects_keeps_nobody_alive(vhost: str) -> None:
+    """Who joins has its lock before it is connected: first it repairs what a dead one has left, for
+    which it waits here until the catalog's lock is free."""
+
+    def publish_and_die() -> None:
+        shmbroker.connect(f"shm://{vhost}").declare_queue("q").publish(b"a")
+        os._exit(0)
+
+    in_child(publish_and_die)
+    connecting = threading.Thread(target=lambda: shmbroker.connect(f"shm://{vhost}").close())
+    with in_change(vhost):
+        connecting.start()
+        while not has_locked_participant(os.getpid(), vhost):
+            time.sleep(0.001)
+        in_child(lambda: os._exit(has_locked_participant(os.getpid(), vhost)))
+    connecting.join()
 
 
 def publish_from(vhost: str, count: int) -> None:

@@ -213,3 +213,26 @@ def test_asyncio(x: Broker, vhost: str) -> None:
 
     asyncio.run(session())
     assert has(x) == {"a": 1, "b": 1, "c": 1, "d": 1}
+
+
+def test_asyncio_when_the_binding_of_the_full_queue_goes(
+    x: Broker, vhost: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Just before it waits for that one: the others have the message, so there is nothing to wait
+    for, and nothing is full."""
+    x.unbind("x", "d")
+    note = Publication._note_lacking
+
+    def note_and_unbind(publication: Publication) -> None:
+        note(publication)
+        x.unbind("x", "c")
+
+    monkeypatch.setattr(Publication, "_note_lacking", note_and_unbind)
+
+    async def session() -> int:
+        async with aio.connect(f"shm://{vhost}") as broker:
+            exchange = await broker.exchange("x")
+            return await exchange.publish(b"x", timeout=PATIENCE)
+
+    assert asyncio.run(session()) == 2
+    assert has(x) == {"a": 1, "b": 1, "c": 0, "d": 0}

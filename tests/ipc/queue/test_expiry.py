@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import platform
+import signal
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -10,10 +13,14 @@ from random import Random
 
 import pytest
 
+import shmbroker
 from shmbroker import Broker, Empty, InvalidArgument, Message, Queue, QueueFull, aio
+from shmbroker.core import layout
 from shmbroker.ipc._native import lib
+from tests.conftest import SHM
 from tests.support.host import PATIENCE, journaling
 from tests.support.killed import KILLS
+from tests.support.tracer import Stepped
 from tests.support.victim import Confirm, dying
 
 SOON = 0.002
@@ -313,3 +320,52 @@ def test_what_expires_before_it_is_confirmed_is_looked_for_again(
             assert time.monotonic() < ends_at
             broker.repair_for(0.01)
     assert bodies(broker.queue("due")) == [b"0", b"1", b"2", b"3"]
+
+
+class Ring:
+    """What the ring of a queue says, without a look at it by a call."""
+
+    def __init__(self, queue: Queue) -> None:
+        reference: int = lib.sb_queue_reference(queue._queue)
+        row = reference & layout.REFERENCE_INDEX_MASK
+        name = f"queue-{row}-{reference >> layout.REFERENCE_INDEX_BITS}"
+        self._file = SHM / f"shmbroker.{queue._broker.vhost}.{name}"
+
+    def _word(self, at: int) -> int:
+        with self._file.open("rb", buffering=0) as file:
+            return int.from_bytes(os.pread(file.fileno(), 8, at), "little", signed=True)
+
+    @property
+    def state(self) -> int:
+        """Of the first message."""
+        return self._word(layout.RING_SLOTS_START) >> layout.STATE_SHIFT & layout.STATE_MASK
+
+    @property
+    def next_expiry(self) -> int:
+        return self._word(layout.RING_NEXT_EXPIRY_AT)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="instructions are counted on x86-64")
+def test_what_was_taken_and_could_not_be_moved_expires(broker: Broker, url: str) -> None:
+    """Just while it was taken, somebody has looked for what is expired, and left it out."""
+    source, target = broker.declare_queue("source"), broker.declare_queue("target", slots=2)
+    source.publish(b"x", ttl=LONG)
+    ring = Ring(source)
+    expiry = ring.next_expiry
+
+    def moving() -> None:
+        with shmbroker.connect(url) as program:
+            ours, theirs = program.queue("source"), program.queue("target")
+            os.kill(os.getpid(), signal.SIGSTOP)
+            ours.move_to(theirs, timeout=0)
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    with Stepped(moving) as move:
+        while ring.state != layout.LEASED:
+            assert move.step(50), "it was moved before"
+        target.publish_many([b"others were faster"] * 2)
+        source.expire()
+        assert ring.next_expiry == 0
+        move.run_to_stop()
+        assert ring.state == layout.READY
+        assert ring.next_expiry == expiry

@@ -166,3 +166,24 @@ def test_who_retries_waits_for_no_room(
             broker.repair()
     os.close(told)
     os.close(tell)
+
+
+def test_others_move_what_is_due_in_other_queues(broker: Broker, url: str, vhost: str) -> None:
+    """Nothing of its connection is decided meanwhile, so nothing is moved by it."""
+    queue, later = broker.declare_queue("q", slots=SLOTS), broker.declare_queue("later")
+
+    def interrupted() -> None:
+        with shmbroker.connect(url) as program:
+            transaction = program.transaction()
+            transaction.publish(program.queue("q"), b"decided")
+            stop()
+            assert transaction._commit(0) == UNFINISHED
+            program.queue("later").publish(b"due", deliver_after=SOON)
+            stop()  # but for its mover
+
+    with Stepped(interrupted) as commit:
+        step_until_it_is_decided(commit, vhost)
+        fill(queue)
+        commit.run_to_stop()
+        assert later.receive(timeout=PATIENCE) == b"due"
+        assert drained(broker, "q", SLOTS) == [b"other"] * SLOTS
