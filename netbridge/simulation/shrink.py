@@ -8,7 +8,7 @@ from shmbroker.netbridge.simulation.cluster import run as cluster
 from shmbroker.netbridge.simulation.networks import run as networks
 from shmbroker.netbridge.simulation.pair import run as pair
 from shmbroker.netbridge.simulation.queue_replicas import run as queue_replicas
-from shmbroker.netbridge.simulation.replication import drains, lives, one_host
+from shmbroker.netbridge.simulation.replication import drains, lives, one_host, ordered
 from shmbroker.netbridge.simulation.replication import run as replication
 from shmbroker.netbridge.simulation.run import Outcome
 from shmbroker.netbridge.simulation.sessions import run as sessions
@@ -20,6 +20,7 @@ WORLDS = {
     "lives": lives,
     "drains": drains,
     "one_host": one_host,
+    "ordered": ordered,
     "pair": pair,
     "queue_replicas": queue_replicas,
     "cluster": cluster,

@@ -112,6 +112,7 @@ class Scene(Stage):
         """Whose hosts were replaced: they found no node, or one of their own."""
         self.boots = dict.fromkeys(self.names, 1)
         self.members: dict[str, MemberProcess] = {}
+        self.watch.leases = self._leases
         self.voters: dict[str, VoterProcess] = {}
         self.history = History()
         self.aside: set[str] = set()
@@ -214,7 +215,8 @@ class Scene(Stage):
     def _ended(self, host: Host) -> None:
         self.ends(host, loses_power=False)
 
-    def ends(self, host: Host, loses_power: bool) -> None:
+    def ends(self, host: Host, loses_power: bool, down: float | None = None) -> None:
+        """`down`: for so many seconds; None: some."""
         if not host.is_up:
             return
         if not loses_power:
@@ -230,7 +232,8 @@ class Scene(Stage):
         else:
             disk.flush()
             self._tells_of_the_death(host)
-        self.world.later(self.world.between(*DOWN_SECONDS), lambda: self._again(host))
+        seconds = self.world.between(*DOWN_SECONDS) if down is None else down
+        self.world.later(seconds, lambda: self._again(host))
 
     def _tells_of_the_death(self, host: Host) -> None:
         for member in self.members.values() if self.cast.is_one_host else ():
@@ -303,6 +306,10 @@ class Scene(Stage):
             host = self.hosts[fault.host]
             self.disks[fault.host].slow_until = until
             host.stands_until = max(host.stands_until, self.world.now + 1.0 + fault.seconds)
+        elif kind in ("kill-for", "power-for"):
+            self.world.tell(f"fault: {fault}")
+            loses_power = kind == "power-for"
+            self.ends(self.hosts[fault.host], loses_power=loses_power, down=fault.seconds)
         elif kind == "no-voters":
             self.world.tell(f"fault: {fault}")
             self._block(fault.host, self.names_of_voters, until)
@@ -371,6 +378,16 @@ class Scene(Stage):
     @property
     def lives(self) -> list[MemberProcess]:
         return [each for each in self.members.values() if each.serves]
+
+    def _leases(self) -> list[tuple[str, int]]:
+        """Who hands over has given its own away."""
+        return [
+            (name, each.machine.epoch)
+            for name, each in self.members.items()
+            if each.serves
+            and each.machine.state is not State.HANDING_OVER
+            and each.machine.lease.is_valid(each.host.clock)
+        ]
 
     @property
     def is_whole(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from shmbroker.netbridge.election.ledger import Ledger
 from shmbroker.netbridge.election.question import Answer, Ballot, Grant, Question, Step, Verdict
@@ -28,6 +28,8 @@ class Watch:
         self.newest: Frame | None = None
         """The last frame that was confirmed and has to last."""
         self.logs: Mapping[str, Log] = {}
+        self.leases: Callable[[], Iterable[tuple[str, int]]] = tuple
+        """Who has one that is valid now by its clock, and of which epoch."""
         self.takeovers = 0
         self.handovers = 0
         self.votes = 0
@@ -46,9 +48,21 @@ class Watch:
             raise Wrong(f"ballot {ballot} of epoch {grant.epoch} is for two grants")
         voters[voter] = grant
         if len(voters) >= self.needed:
-            former = self.decided.setdefault(grant.epoch, grant)
+            if grant.epoch not in self.decided:
+                self._decides(grant)
+            former = self.decided[grant.epoch]
             if former != grant:
                 raise Wrong(f"epoch {grant.epoch} is decided twice: {former}, {grant}")
+
+    def _decides(self, grant: Grant) -> None:
+        """A lease says that this cannot be."""
+        self.decided[grant.epoch] = grant
+        for member, epoch in self.leases():
+            if member != grant.holder and epoch < grant.epoch:
+                raise Wrong(
+                    f"{grant.holder} is granted epoch {grant.epoch}, and {member} has a lease of "
+                    f"epoch {epoch}"
+                )
 
     def answers(self, voter: str, to: str, what: Message) -> None:
         if isinstance(what, Answer) and what.step is Step.WOULD and what.verdict is Verdict.YES:

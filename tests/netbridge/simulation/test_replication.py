@@ -8,7 +8,7 @@ import pytest
 
 from shmbroker.netbridge.election.threshold import of_lives
 from shmbroker.netbridge.member.draining import Draining
-from shmbroker.netbridge.simulation.replication import drains, lives, one_host
+from shmbroker.netbridge.simulation.replication import drains, lives, one_host, ordered
 from shmbroker.netbridge.simulation.replication.fault import KINDS
 from shmbroker.netbridge.simulation.replication.in_cluster import ClusterMember
 from shmbroker.netbridge.simulation.replication.run import faults_of, simulate
@@ -22,10 +22,8 @@ from tests.netbridge.simulation.replication_mutants import (
     SHOWN_BY,
 )
 from tests.netbridge.simulation.replication_worlds import (
-    CHECKED,
     WORLDS,
     SmallWorld,
-    isolated_host,
     struck,
 )
 
@@ -44,6 +42,7 @@ SHOWN_BY_A_STOP_OF_WHICH_NOT_ALL_HEARD = 220001239
 SEEDS_OF_LIVES = 200
 SEEDS_OF_DRAINS = 100
 SEEDS_OF_ONE_HOST = 200
+SEEDS_OF_ORDERS = 60
 SHOWN_BY_DRAINS = 30
 PARTS_OF_LIVES = 4
 ISOLATED_SEEDS = 40
@@ -69,6 +68,12 @@ def test_seeds_with_members_of_one_host() -> None:
     for seed in range(SEEDS_OF_ONE_HOST):
         outcome = one_host.simulate(seed)
         assert not outcome.wrong, explained(outcome, "one_host")
+
+
+def test_seeds_with_faults_in_one_order() -> None:
+    for seed in range(SEEDS_OF_ORDERS):
+        outcome = ordered.simulate(seed)
+        assert not outcome.wrong, explained(outcome, "ordered")
 
 
 def test_seeds_with_backups_that_give_all_to_another_node() -> None:
@@ -194,14 +199,16 @@ def test_each_guard_of_members_of_one_host_is_needed(mutant: Mutant) -> None:
 
 def test_a_network_check_decides_where_nobody_is_asked() -> None:
     for seed in range(ISOLATED_SEEDS):
-        assert not struck(seed, isolated_host, CHECKED), seed
+        assert not struck(seed, ordered.isolated_host), seed
 
 
 @pytest.mark.parametrize("world", WORLDS, ids=[each.mutant.name for each in WORLDS])
 def test_each_guard_of_a_small_world_is_needed(world: SmallWorld) -> None:
+    seeds = range(world.seed, world.seed + MUTANT_SEEDS)
     with world.mutant.applied():
-        assert world.wrong, "nothing objects"
+        failed = next((seed for seed in seeds if struck(seed, world.faults)), None)
+    assert failed is not None, "no seed objects"
     if world.mutant.behind is not None:
         with world.mutant.behind.applied():
-            assert not world.wrong, "one of both guards is enough"
-    assert not world.wrong, "with the guards it is right"
+            assert not struck(failed, world.faults), "one of both guards is enough"
+    assert not struck(failed, world.faults), "with the guards it is right"
