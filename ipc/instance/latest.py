@@ -1,5 +1,4 @@
-"""Writes for people what was said last of each of several things, a little later, in a thread of its
-own.
+"""Writes for people what was said last of each thing, a little later, in a thread of its own.
 
 Whoever says it waits for no disk.  While a live is lost and another one takes over, all states come
 within 20 ms: the last one is written, and neither the disk nor the interpreter is taken from what

@@ -108,6 +108,7 @@ class WitnessProcess(Closable):
         self._log.write("witness", level="info", state="listening", detail=self.address)
         self._showing.say(STATUS, self._write_status)
         self._showing.wait()
+        interpreter.keeps_what_is_there()
         self._thread.tell_failure(self._fails)
 
     def _listen(self, options: Options) -> Listener:
