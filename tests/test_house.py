@@ -153,7 +153,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/replicated/programs.py": set(),
     "netbridge/replicated/reaching.py": {"socket", "threading", "time"},
     "netbridge/replicated/served.py": {"threading", "time"},
-    "netbridge/replicated/showing.py": {"threading"},
+    "netbridge/replicated/showing.py": set(),
     "netbridge/replicated/store.py": {"threading"},
     "netbridge/replicated/in_cluster.py": set(),
     "netbridge/replicated/votes.py": set(),

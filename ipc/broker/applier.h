@@ -46,6 +46,7 @@ struct sb_applier {
     _Atomic int64_t synced;  /* and of the last that was synced */
     int64_t failed; /* SB_OK, or what has stopped it, and why */
     char why[512];
+    int64_t mapped; /* bytes that were applied since connections_unmap */
     int64_t lists;
     int64_t rows, spare_count, marked_count;
     int32_t spare[L_QUEUE_ROWS];           /* rows of queues that are gone */

@@ -214,6 +214,14 @@ static int64_t follows(const sb_applier *to, const sb_end_frame *frame)
     return SB_OK;
 }
 
+static void unmap_what_was_applied(sb_applier *to, int64_t bytes)
+{
+    if ((to->mapped += bytes) < MAPPED_BYTES)
+        return;
+    connections_unmap();
+    to->mapped = 0;
+}
+
 /* What is left of it. */
 static int64_t rest(sb_applier *to, sb_journal_record *record)
 {
@@ -229,6 +237,7 @@ static int64_t rest(sb_applier *to, sb_journal_record *record)
         applier_reached(to, &to->next);
     if (code != SB_OK)
         applier_failed(to, code); /* half of it may be there */
+    unmap_what_was_applied(to, bytes);
     to->frame.bytes = 0;
     to->batch = NULL;
     to->reads = false;

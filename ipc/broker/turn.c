@@ -7,7 +7,6 @@
  * that may say that this end counts no more, and there are few such records, all of them small. */
 
 #define _GNU_SOURCE
-#include <sys/mman.h>
 
 #include "base/base.h"
 #include "broker/broker.h"
@@ -16,17 +15,12 @@
 #include "journal/end.h"
 #include "journal/journal.h"
 
-#define MAPPED_BYTES (INT64_C(16) << 20)
-
-/* What was read is in our page tables, and if we are killed without an exit helper the kernel takes
- * it out before it lets go of our locks: 70 ms a GiB, in which nobody is live.  With one, it takes
- * the processor from who takes over.  So we do it bit by bit; the memory stays. */
+/* Programs on other hosts have put it there by a connection of their own. */
 static void unmap_what_was_read(sb_journaler *journaler)
 {
-    segment *arena = &journaler->connection->arena;
     if (journaler->bytes - journaler->mapped < MAPPED_BYTES)
         return;
-    madvise(arena->memory, (size_t)arena->bytes, MADV_DONTNEED);
+    connections_unmap();
     journaler->mapped = journaler->bytes;
 }
 

@@ -1,13 +1,12 @@
-/* After fork: the child's copies of connections answer SB_FORKED, and it closes its copies of the
- * locks. */
+/* All connections of this process.  After fork the child's copies answer SB_FORKED, and it closes
+ * its copies of the locks. */
 
 #define _GNU_SOURCE
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "vhost/vhost.h"
-
-/* --- all connections of this process, for fork ------------------------------------------------ */
 
 static pthread_mutex_t connections_mutex = PTHREAD_MUTEX_INITIALIZER;
 
@@ -61,5 +60,13 @@ void connections_remove(sb_connection *connection)
             break;
         }
     close_locks(connection);
+    pthread_mutex_unlock(&connections_mutex);
+}
+
+void connections_unmap(void)
+{
+    pthread_mutex_lock(&connections_mutex);
+    for (sb_connection *each = connections; each; each = each->next)
+        madvise(each->arena.memory, (size_t)each->arena.bytes, MADV_DONTNEED);
     pthread_mutex_unlock(&connections_mutex);
 }

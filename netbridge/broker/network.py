@@ -145,6 +145,12 @@ class Network(Closable):
     def has_vhost(self) -> bool:
         return self._broker is not None
 
+    @property
+    def broker(self) -> Broker:
+        """Of a live, or of one that is about to be."""
+        assert self._broker is not None, "it has a vhost"
+        return self._broker
+
     def prepare(self, ours: Identity) -> None:
         """Its vhost is there, and the broker is about to be live: programs that wait for that shake
         hands, and are heard when it serves and does not `hold` them."""

@@ -372,6 +372,10 @@ class Owner:
     def _forget_cluster(self) -> None:
         """Of a former file.  They come also if it fails."""
         try:
+            network = self._network
+            if network is not None and network.has_vhost:  # another one takes a millisecond
+                forget(network.broker)
+                return
             with connect(f"shm://{self._config.vhost}", name="former cluster") as broker:
                 forget(broker)
         except Error as error:

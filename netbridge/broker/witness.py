@@ -11,7 +11,6 @@ from __future__ import annotations
 import difflib
 import os
 import secrets
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,13 +24,13 @@ from shmbroker.ipc.base.errors import SystemRefused
 from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.instance import interpreter
 from shmbroker.ipc.instance.config.config import FILE, ConfigError
+from shmbroker.ipc.instance.latest import Latest
 from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.whole import read_whole, write_whole
 from shmbroker.netbridge.broker.given import Given
 from shmbroker.netbridge.broker.lines import Lines
 from shmbroker.netbridge.carrier.listener import Listener
 from shmbroker.netbridge.carrier.thread import NetworkThread
-from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.config.config import Network, layers, network
 from shmbroker.netbridge.config.logins import credentials
 from shmbroker.netbridge.election.ledger import Ledger
@@ -91,7 +90,7 @@ class WitnessProcess(Closable):
         self._log = Log(self.folder / LOG, "witness")
         self._lines = Lines(self._log.write, time.monotonic)
         self._thread = NetworkThread()
-        self._showing = Worker(lambda told: told())
+        self._showing = Latest("shows")
         """To replace a file may wait for the disk, and a live that is lost shows itself there."""
         self._links: list[tuple[Node, str]] = []
         self.address = ""
@@ -107,9 +106,9 @@ class WitnessProcess(Closable):
             raise
         self.address = self._listener.address
         self._log.write("witness", level="info", state="listening", detail=self.address)
-        shown = threading.Event()
-        self._showing.do(self._write_status, lambda _: shown.set())
-        shown.wait()
+        self._showing.say(STATUS, self._write_status)
+        self._showing.wait()
+        interpreter.keeps_what_is_there()
         self._thread.tell_failure(self._fails)
 
     def _listen(self, options: Options) -> Listener:
@@ -148,17 +147,13 @@ class WitnessProcess(Closable):
         """In the network thread, which answers meanwhile."""
         self._links = links
         if self.address:
-            self._showing.do(self._write_status, lambda _: None)
+            self._showing.say(STATUS, self._write_status)
 
     def _write_status(self) -> None:
-        """For people only: a disk that is full does not end it."""
-        try:
-            write_whole(self.folder / STATUS, {
-                "listen": self.address,
-                "links": [[node.hex(), member] for node, member in self._links],
-            })  # fmt: skip
-        except OSError:
-            return
+        write_whole(self.folder / STATUS, {
+            "listen": self.address,
+            "links": [[node.hex(), member] for node, member in self._links],
+        })  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

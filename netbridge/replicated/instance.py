@@ -305,7 +305,7 @@ class ReplicatedInstance:
         if self._in_cluster is not None:
             self._in_cluster.members.close()
         self.owner.end(at_once=True)  # of one that was passive; a live's has ended before
-        if self._acting.served is None:  # nobody sees its rings, or nobody serves them
+        if is_failure or self._acting.served is None:  # nobody serves its rings, or sees them
             with suppress(Error, OSError):
                 self._store.retire()
         return 1 if is_failure else 0

@@ -1,0 +1,56 @@
+"""What a broker has in its page tables, and the kernel takes out when it is killed: not all that is
+queued."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import shmbroker
+from shmbroker.ipc.broker.applier import Applier
+from shmbroker.ipc.broker.journaler import begin_restoring
+from shmbroker.ipc.journal.replay import Replay
+from shmbroker.ipc.vhost import vhost as vhosts
+from tests.conftest import vhost_for_a_while
+from tests.support.host import PATIENCE, journaling
+
+MIB = 1 << 20
+SEGMENT = 8 * MIB
+COUNT = 64
+ARENA = 2 * COUNT * MIB
+MOST = 40 * MIB
+"""Two steps of 16 MiB, and what is there besides."""
+
+
+def mapped() -> int:
+    """Of shared memory, by this process."""
+    status = Path("/proc/self/status").read_text()
+    return int(re.findall(r"RssShmem:\s+(\d+) kB", status)[0]) << 10
+
+
+def filled(name: str, folder: Path) -> None:
+    """As by programs on other hosts: by a connection that the journaler has not."""
+    vhosts.create(name, arena_bytes=ARENA)
+    before = mapped()
+    with journaling(name, folder, segment=SEGMENT), shmbroker.connect(f"shm://{name}") as broker:
+        orders = broker.declare_queue("orders", durable=True)
+        for number in range(COUNT):
+            orders.publish(bytes([number]) * MIB, timeout=PATIENCE)
+        assert mapped() - before < MOST
+        assert [each.body[0] for each in orders.browse()] == list(range(COUNT))
+
+
+def test_what_is_queued_leaves_the_page_tables_bit_by_bit(tmp_path: Path) -> None:
+    with vhost_for_a_while() as name:
+        filled(name, tmp_path / "journal")
+    before = mapped()
+    with (
+        vhost_for_a_while() as name,
+        begin_restoring(name, name="replica", arena_bytes=ARENA) as replica,
+        Applier(replica) as applier,
+        Replay(tmp_path / "journal") as replay,
+    ):
+        applier.read(replay)
+        assert mapped() - before < MOST
+        applier.finish()
+        assert len(list(replica.queue("orders").browse())) == COUNT
