@@ -37,6 +37,8 @@ class Owner:
 
     def wakes(self, end: End) -> None: ...
 
+    def heard(self, end: End, frame: object) -> None: ...
+
     def ended(self, end: End, how: object) -> None:
         self.ends += 1
 
