@@ -45,13 +45,12 @@ class Applier(Closable):
         """First: all that its own journal has."""
         self._restoring.replay(replay)
 
-    def frames(self, shipped: bytes | bytearray | memoryview, eventfd: int = -1) -> None:
+    def frames(self, shipped: bytes | bytearray | memoryview, eventfd: int = -1) -> bool:
         """Apply what was shipped; frames that it has are passed over.
 
-        `eventfd`: is counted up when `written` is further.
+        `eventfd`: is counted up when `written` is further.  True: `standing` may be another one.
         """
-        memory = ffi.from_buffer(shipped)
-        self._check(self._restoring.frames(memory, eventfd))
+        return self._restoring.frames(ffi.from_buffer(shipped), eventfd)
 
     def place(self) -> Place | None:
         """The last frame of the original that it has."""

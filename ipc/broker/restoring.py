@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from shmbroker.core.codes import JOURNAL_DAMAGED, UNDECIDED
+from shmbroker.core.codes import JOURNAL_DAMAGED, OK, UNDECIDED
 from shmbroker.core.layout import (
     QUEUE_INBOX,
     QUEUE_SCHEDULE,
@@ -67,9 +67,14 @@ class Restoring(Closable):
     def apply(self, frame: Any) -> int:
         return self._rest(lib.sb_applier_apply(self.applier, frame, self._record))
 
-    def frames(self, memory: Any, eventfd: int) -> int:
+    def frames(self, memory: Any, eventfd: int) -> bool:
+        """Whether something was noted."""
         code = lib.sb_applier_frames(self.applier, memory, len(memory), eventfd, self._record)
-        return self._rest(code)
+        if code == OK:
+            return False
+        is_noted: bool = code == UNDECIDED
+        checked(self._rest(code), self._what)
+        return is_noted
 
     def _rest(self, code: int) -> int:
         while code == UNDECIDED:

@@ -113,7 +113,9 @@ class End(Closable):
 
     def done(self, number: int) -> None:
         """All frames up to this one are done with."""
-        self._check(lib.sb_end_done(self._attached(), number))
+        code: int = lib.sb_end_done(self._end or self._attached(), number)
+        if code < 0:
+            self._check(code)
 
     def count(self) -> int:
         """It is in sync: from now on a replica, which has a gate of its name in each durable queue.

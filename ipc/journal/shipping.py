@@ -38,26 +38,23 @@ def shipped(frames: memoryview) -> Iterator[tuple[Place, memoryview]]:
 
 class Buffer:
     def __init__(self) -> None:
-        self.memory = ffi.new("char[]", ROOM)
+        self.grow(ROOM)
 
     @property
     def address(self) -> int:
         return int(ffi.cast("intptr_t", self.memory))
 
-    @property
-    def room(self) -> int:
-        return len(self.memory)
-
     def grow(self, wanted: int) -> None:
-        self.memory = ffi.new("char[]", wanted)
+        self.memory, self.room = ffi.new("char[]", wanted), wanted
+        self.whole = memoryview(ffi.buffer(self.memory))
 
     def view(self, length: int) -> memoryview:
         """What is there, until it is filled again."""
-        return memoryview(ffi.buffer(self.memory, length))
+        return self.whole[:length]
 
     def shrink(self) -> None:
         if self.room > ROOM:
-            self.memory = ffi.new("char[]", ROOM)
+            self.grow(ROOM)
 
 
 class Tail:
@@ -69,23 +66,22 @@ class Tail:
         self._buffer = Buffer()
         self._tail = ffi.new("sb_tail *")
         self._tail.end, self._tail.chain = end._attached(), chain
+        self.last = 0
+        """The number of the frame that was read last."""
 
     def read(self) -> memoryview:
         """Frames, empty if there are none, until the next call; ConnectionClosed as `End.read`."""
-        self._buffer.shrink()
-        code = self._read()
+        buffer = self._buffer
+        if buffer.room > ROOM:
+            buffer.shrink()
+        code: int = lib.sb_tail_read(self._tail, buffer.memory, buffer.room)
         if code == TOO_LARGE:
-            self._buffer.grow(self._tail.held.bytes + ffi.sizeof("sb_shipped"))
-            code = self._read()
-        return self._buffer.view(self._end._check(code))
-
-    def _read(self) -> int:
-        return int(lib.sb_tail_read(self._tail, self._buffer.memory, self._buffer.room))
-
-    @property
-    def last(self) -> int:
-        """The number of the frame that was read last."""
-        return int(self._tail.last)
+            buffer.grow(self._tail.held.bytes + ffi.sizeof("sb_shipped"))
+            code = lib.sb_tail_read(self._tail, buffer.memory, buffer.room)
+        if code < 0:
+            self._end._check(code)
+        self.last = self._tail.last
+        return buffer.whole[:code]
 
     def close(self) -> None:
         lib.sb_tail_close(self._tail)

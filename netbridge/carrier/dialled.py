@@ -21,6 +21,7 @@ class Dialled(Link):
     def became(self, end: End, state: State) -> None:
         super().became(end, state)
         if state is State.UP:
+            end.hears = self._serves.heard
             self._serves.came(end)
 
     def heard(self, end: End, frame: Frame) -> None:

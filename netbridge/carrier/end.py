@@ -52,7 +52,7 @@ class Owner(Protocol):
     """A link or a listener."""
 
     def wakes(self, end: End) -> None:
-        """When the end wants to be woken may have changed."""
+        """The end wants to be woken earlier than it has said."""
 
     def send(self, end: End, message: bytes) -> bool:
         """False: the connection is gone."""
@@ -116,7 +116,10 @@ class End:
         self._naps: dict[int, float] = {}
         """Targets that lack memory, and when they are poured into again."""
         self.due = machine.deadline
-        """When it wants to be woken."""
+        """When it wants to be woken.  The owner looks itself when it has made the end, and when it
+        has woken it: a time that became later is found then."""
+        self.hears: Callable[[End, Frame], None] = owner.heard
+        """What comes of its session: the owner, or whom the owner has named."""
         self.address = ""
         """Of the other end, if that has connected."""
         self.began_at = time.time_ns()
@@ -151,8 +154,17 @@ class End:
         self.does(self.machine.disconnected(time.monotonic()))
 
     def say(self, frame: Frame) -> None:
-        """Of the session that is attached to it."""
-        self.does(self.machine.say(frame, time.monotonic()))
+        """Of the session that is attached to it.
+
+        If nothing waits that comes before it, it goes at once: a time of the machine becomes later
+        by that, and nothing else.
+        """
+        said = self.machine.say(frame, time.monotonic())
+        if self._waiting:
+            self.does(said)
+        else:
+            for each in said:
+                self._send(each)
 
     def news(self, target: int) -> None:
         self.machine.news(target)
@@ -193,8 +205,10 @@ class End:
         due = 0.0 if has_work else machine.deadline
         if self._aside or self._naps:
             due = min((due, *self._aside.values(), *self._naps.values()))
+        is_earlier = due < self.due
         self.due = due
-        self.owner.wakes(self)
+        if is_earlier:
+            self.owner.wakes(self)
 
     # --- of a source --------------------------------------------------------------------------
 
@@ -310,7 +324,7 @@ class End:
     # --- of its life --------------------------------------------------------------------------
 
     def _heard(self, action: Heard) -> None:
-        self.owner.heard(self, action.frame)
+        self.hears(self, action.frame)
 
     def _became(self, action: Became) -> None:
         self.owner.became(self, action.state)

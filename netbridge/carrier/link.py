@@ -20,7 +20,7 @@ from shmbroker.netbridge.carrier.end import End, Meter
 from shmbroker.netbridge.carrier.greeting import greets
 from shmbroker.netbridge.carrier.listed import Listed
 from shmbroker.netbridge.carrier.monitor import LOST, Event, Monitor
-from shmbroker.netbridge.carrier.socket import Received, dealer, send, whole
+from shmbroker.netbridge.carrier.socket import LAST, Received, dealer, send, whole
 from shmbroker.netbridge.carrier.source import Shipped, Source
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.link.ending import Ending, Reason, State, ending
@@ -547,31 +547,32 @@ class _Connection:
 
     def _drain(self) -> None:
         """What came before it was closed counts: that it closes, say, and where to go."""
-        while self._socket is not None and self._take():
+        while not self._take():
             pass
 
     def _readable(self) -> None:
         self.is_drained = False
-        for number in range(FRAMES_MAX):
-            if not self._take(is_signalled=number == 0):
-                self.is_drained = True
-                self._thread.is_empty(self._socket)
-                return
+        if self._take():
+            self.is_drained = True
+            self._thread.is_empty(self._socket)
 
-    def _take(self, *, is_signalled: bool = False) -> bool:
-        if self._received is None:
-            return False
-        parts = self._received.next(is_signalled=is_signalled)
-        if parts:
-            self.end.arrived(whole(parts))
-        return parts is not None
+    def _take(self) -> bool:
+        """As much as may be taken in a turn; True: there is no more."""
+        for number in range(FRAMES_MAX):
+            received = self._received
+            parts = None if received is None else received.next(is_signalled=number == 0)
+            if parts is None:
+                return True
+            if parts:
+                self.end.arrived(whole(parts))
+        return False
 
     def send(self, message: bytes) -> bool:
         if self._socket is None:
             return True
         self._thread.used(self._socket)
         try:
-            send(self._socket, message)
+            send(self._socket, message, LAST)
         except zmq.Again:  # as much waits to be sent as may
             return False
         return True

@@ -19,6 +19,8 @@ from shmbroker.netbridge.carrier.authenticator import DOMAIN, key_of
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.monitor import STRANGE, Event, Monitor
 from shmbroker.netbridge.carrier.socket import (
+    LAST,
+    MORE,
     RECEIVED_MAX,
     Received,
     is_readable,
@@ -280,10 +282,12 @@ class Listener(Closable):
         self.due = min(self._accepted.due, self._deadlines.first)
 
     def _readable(self) -> None:
-        is_behind = self._take_some()
-        self._unread.looked(time.monotonic(), len(self._accepted), is_behind=is_behind)
-        for peer in self._unread.gone():
-            self._gone(peer)
+        is_behind, unread = self._take_some(), self._unread
+        connections = len(self._accepted) if is_behind else 0
+        unread.looked(time.monotonic(), connections, is_behind=is_behind)
+        if unread.leaving:
+            for peer in unread.gone():
+                self._gone(peer)
 
     def _take_some(self) -> bool:
         """Whether there is more."""
@@ -310,7 +314,7 @@ class Listener(Closable):
 
     def _happened(self) -> None:
         self._look()
-        if self._unread.is_awaited:
+        if self._unread.leaving:
             self._readable()
 
     def _look(self) -> None:
@@ -358,6 +362,7 @@ class Listener(Closable):
         end = End(self._thread, Machine(self.times, far, time.monotonic()), self)
         end.address = part.get("Peer-Address")
         self._peers[peer], self._ids[end] = end, peer
+        self.wakes(end)
         end.connected()
 
     def _over(self, peer: bytes) -> None:
@@ -395,7 +400,8 @@ class Listener(Closable):
     def send(self, end: End, message: bytes) -> bool:
         self._thread.used(self._socket)
         try:
-            send(self._socket, self._ids[end], message)
+            send(self._socket, self._ids[end], MORE)
+            send(self._socket, message, LAST)
         except zmq.ZMQError:  # ROUTER_MANDATORY: it is gone
             return False
         return True
@@ -405,6 +411,7 @@ class Listener(Closable):
             self._supersede(end)
             serving = self._serving(end)
             if serving is not None:
+                end.hears = serving.heard
                 serving.came(end)
         elif state is State.UP:
             self._log(end, "up", "")
@@ -446,9 +453,7 @@ class Listener(Closable):
         return self._serves if role in OF_PROGRAMS else None
 
     def heard(self, end: End, frame: Frame) -> None:
-        serving = self._serving(end)
-        if serving is not None:
-            serving.heard(end, frame)
+        """Nobody serves it."""
 
     def ended(self, end: End, how: Ending) -> None:
         serving = self._serving(end)

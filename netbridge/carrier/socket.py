@@ -35,8 +35,12 @@ READABLE, EVENTS = int(zmq.POLLIN), int(zmq.EVENTS)
 MORE, LAST = int(zmq.NOBLOCK | zmq.SNDMORE), int(zmq.NOBLOCK)
 """As integers: a flag of an enum would be made anew for each frame."""
 _Compiled: Any = zmq.backend.Socket
-_get, _recv, _send = _Compiled.get, _Compiled.recv, _Compiled.send
-"""Of pyzmq: what its classes for people put around these takes longer than they do."""
+_get, _recv, send = _Compiled.get, _Compiled.recv, _Compiled.send
+"""Of pyzmq: what its classes for people put around these takes longer than they do.
+
+`send`: a part of a message, to be followed by `MORE` or the `LAST` one; zmq.Again: as much waits to
+be sent as may.
+"""
 
 
 def _common(socket: Any, times: LinkTimes, address: str) -> None:
@@ -98,13 +102,6 @@ class Received:
 def whole(parts: Sequence[Any]) -> Body:
     """What a peer has sent; nothing, which is no frame, if that has several parts."""
     return parts[0].buffer if len(parts) == 1 else b""
-
-
-def send(socket: Any, *parts: bytes) -> None:
-    """zmq.Again: as much waits to be sent as may."""
-    for part in parts[:-1]:
-        _send(socket, part, MORE)
-    _send(socket, parts[-1], LAST)
 
 
 def dealer(

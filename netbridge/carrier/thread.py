@@ -325,8 +325,9 @@ class NetworkThread(Closable):
 
     def _turn(self) -> None:
         ready = self._unsignalled() if self._used else []
-        wait = 0.0 if ready else max(0.0, self._due - monotonic())
-        ready += [each for each, _ in self._epoll.poll(None if wait == math.inf else wait)]
+        wait = 0.0 if ready else self._due - monotonic()
+        for descriptor, _ in self._epoll.poll(None if wait == math.inf else max(wait, 0.0)):
+            ready.append(descriptor)
         for descriptor in ready:
             if descriptor == self._eventfd:
                 self._nudged()
@@ -348,7 +349,11 @@ class NetworkThread(Closable):
     def _unsignalled(self) -> list[int]:
         """Descriptors of sockets that have something to read, and were used."""
         used, self._used = self._used, {}
-        return [each for each in used if is_readable(self._readable[each][0])]
+        ready = []
+        for descriptor in used:
+            if is_readable(self._readable[descriptor][0]):
+                ready.append(descriptor)
+        return ready
 
     def _nudged(self) -> None:
         with suppress(BlockingIOError):

@@ -21,28 +21,26 @@ class Unread:
         self.heard = self._since = now
         """All that had come by then was taken; by the second, when `_enough` are taken."""
         self._enough = 0
-        self._leaving: deque[tuple[bytes, int]] = deque()
+        self.leaving: deque[tuple[bytes, int]] = deque()
         """Peers whose connection was closed, and how many are to be taken before they go."""
 
-    @property
-    def is_awaited(self) -> bool:
-        """Somebody goes when enough is read."""
-        return bool(self._leaving)
-
     def leaves(self, peer: bytes, connections: int) -> None:
-        self._leaving.append((peer, self._all(connections)))
+        self.leaving.append((peer, self._all(connections)))
 
     def looked(self, now: float, connections: int, *, is_behind: bool) -> None:
-        """As much was read as one turn has."""
+        """As much was read as one turn has.  `connections`: if it is behind."""
         self.is_behind = is_behind
-        if not is_behind or self.taken >= self._enough:
-            self.heard, self._since = self._since if is_behind else now, now
+        if not is_behind:
+            self.heard = self._since = now
+            self._enough = 0
+        elif self.taken >= self._enough:
+            self.heard, self._since = self._since, now
             self._enough = self._all(connections)
 
     def gone(self) -> Iterator[bytes]:
         """Those of whom nothing is unread."""
-        while self._leaving and (not self.is_behind or self.taken >= self._leaving[0][1]):
-            yield self._leaving.popleft()[0]
+        while self.leaving and (not self.is_behind or self.taken >= self.leaving[0][1]):
+            yield self.leaving.popleft()[0]
 
     def _all(self, connections: int) -> int:
-        return self.taken + self._most * (connections + len(self._leaving) + 1)
+        return self.taken + self._most * (connections + len(self.leaving) + 1)

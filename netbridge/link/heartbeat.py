@@ -38,6 +38,12 @@ class Heartbeat:
             self.heard_at += late
 
     @property
+    def due(self) -> float:
+        """The first of both: when a beat is due, or silence means that the link is lost."""
+        beat, silent = self.beat_at, self.heard_at + self._bears
+        return beat if beat < silent else silent
+
+    @property
     def silent_at(self) -> float:
         return self.heard_at + self._bears
 

@@ -75,6 +75,8 @@ class Machine:
         self.owing: dict[int, float] = {}
         """Targets, and when their confirms are told."""
         self.has_drained = self.peer_has_drained = False
+        self._of_role: frozenset[type[Frame]] = frozenset()
+        """Frames that are not the link's own, from the handshake on."""
 
     # --- its life -----------------------------------------------------------------------------
 
@@ -111,9 +113,7 @@ class Machine:
             return NEVER
         if self.state in BEFORE:
             return self.until
-        due, silent = self.heartbeat.beat_at, self.heartbeat.silent_at
-        if silent < due:
-            due = silent
+        due = self.heartbeat.due
         if self.owing:
             due = min(due, next(iter(self.owing.values())))
         return due if self.closing is None else min(due, self.until)
@@ -144,10 +144,10 @@ class Machine:
 
     # --- of a session -------------------------------------------------------------------------
 
-    def say(self, frame: Frame, now: float) -> list[Action]:
+    def say(self, frame: Frame, now: float) -> list[Send]:
         """What the session of a program says, if the link is there still."""
         goes = self.state in OPEN and self.closing is None
-        return self._run((frame,), now) if goes else []
+        return [self._send(frame, now)] if goes else []
 
     # --- of a source --------------------------------------------------------------------------
 
@@ -335,6 +335,7 @@ class Machine:
         """The handshake is over."""
         self.heartbeat.agree(self.handshake.beat_seconds)
         self.state = State.SYNCING
+        self._of_role = of_role(self.handshake.role, self.handshake.link)
         yield Became(self.state)
         for outlet in self.outlets:
             yield from self._open(outlet)
@@ -365,23 +366,6 @@ class Machine:
         flow = self.inflows[frame.target] = Inflow(frame, self.times, later)
         yield from flow.begin()
 
-    @property
-    def _of_role(self) -> frozenset[type[Frame]]:
-        """Frames that are not the link's own."""
-        role = self.handshake.role
-        if role is Role.REPLICA:
-            return OF_REPLICATION
-        if role is Role.WITNESS:
-            return OF_VOTES
-        if role is Role.CLUSTER:
-            return OF_CLUSTERS
-        if role is Role.PEERING and self.handshake.link == PAIR_LINK:
-            return OF_PAIRS
-        link = self.handshake.link
-        if is_of_network(role, link) or is_of_agent(role, link):
-            return OF_NETWORKS
-        return OF_SESSIONS if role in OF_PROGRAMS else frozenset()
-
     def _beat(self, frame: Beat) -> None:
         peer = self.handshake.peer
         if peer is not None and frame.epoch != peer.epoch:
@@ -402,12 +386,14 @@ class Machine:
         else:
             raise unexpected(frame, "of a link that is up")
 
-    def _of_flow(self, frame: Frame) -> Steps | None:
+    def _of_flow(self, frame: Frame) -> Iterable[Frame | Action] | None:
         """Of a flow that is open, or of a session; None: it is another frame."""
         kind = type(frame)
+        if kind in self._of_role:
+            return (Heard(frame),)
         step = STEPS.get(kind)
         if step is None:
-            return iter((Heard(frame),)) if kind in self._of_role else None
+            return None
         flows: Any = self.outflows if kind in ANSWERS else self.inflows
         flow = flows.get(getattr(frame, "target", None))
         steps: Steps | None = None if flow is None else getattr(flow, step)(frame)
@@ -440,6 +426,21 @@ class Machine:
             yield Drained()
         if self.has_drained and self.peer_has_drained and self.closing is not None:
             raise Broken(self.closing)
+
+
+def of_role(role: Role | None, link: str) -> frozenset[type[Frame]]:
+    """Frames of who uses such a link."""
+    if role is Role.REPLICA:
+        return OF_REPLICATION
+    if role is Role.WITNESS:
+        return OF_VOTES
+    if role is Role.CLUSTER:
+        return OF_CLUSTERS
+    if role is Role.PEERING and link == PAIR_LINK:
+        return OF_PAIRS
+    if is_of_network(role, link) or is_of_agent(role, link):
+        return OF_NETWORKS
+    return OF_SESSIONS if role in OF_PROGRAMS else frozenset()
 
 
 INFLOWS_MAX = 10_000

@@ -16,7 +16,7 @@ from dataclasses import replace
 from shmbroker.netbridge.election.candidate import Electorate
 from shmbroker.netbridge.member.action import Action, Alert
 from shmbroker.netbridge.member.core import NEVER, NOT_SINCE
-from shmbroker.netbridge.member.draining import Draining
+from shmbroker.netbridge.member.draining import Draining, Phase
 from shmbroker.netbridge.member.options import CONTINUE_ALONE
 from shmbroker.netbridge.member.said import Dropped, Hello, Said
 from shmbroker.netbridge.member.standing import (
@@ -97,6 +97,16 @@ class Member(Draining):
     def replica_has(self, member: str, stream: int, number: int, now: float) -> list[Action]:
         self.has(member, stream, number, now)
         return self.done()
+
+    def awaits(self, member: str) -> bool:
+        """Whether what this replica confirms next may change more than how far it is: each frame is
+        confirmed, and almost none of them is waited for here."""
+        follower = self.followers.get(member)
+        if follower is None or self.state is not State.LIVE or self.phase is not Phase.NONE:
+            return True
+        is_steady = self.granted is None and not self.lists and not self.is_broken
+        has_all = follower.is_announced and follower.has >= self.end
+        return not (is_steady and has_all)
 
     def replica_can_count(self, member: str, stream: int, now: float) -> list[Action]:
         """Confirms wait for it as soon as it is counted."""

@@ -156,9 +156,9 @@ class Applying:
     def _apply(self, frames: bytes | bytearray, eventfd: int) -> None:
         if self._has_failed or self._warm is None:
             return  # all comes anew
-        self._warm.applier.frames(frames, eventfd)
+        is_noted = self._warm.applier.frames(frames, eventfd)
         self._has_applied = True
-        if (standing := self._warm.standing) != self._standing:
+        if is_noted and (standing := self._warm.standing) != self._standing:
             self._standing = standing
             self._news()
         if not self._unsynced.is_set():

@@ -10,8 +10,9 @@ It decides nothing of messages: what is retired, replaced or moved comes as reco
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
+from itertools import chain
 
 from shmbroker.ipc.journal.place import Place
 from shmbroker.netbridge.replica.action import Action, Apply, Became, Discard, GoOn, Say
@@ -85,19 +86,18 @@ class Copying:
 
     # --- what the live says -------------------------------------------------------------------
 
-    def heard(self, frame: Frame) -> Steps:
+    def heard(self, frame: Frame) -> Iterable[Action]:
         if isinstance(frame, Shipment) and self.state in FLOWING:
-            yield from self._shipped(frame)
-        elif isinstance(frame, Joined) and self.state is State.JOINING:
-            yield from self._joined(frame)
-        elif isinstance(frame, Unjoined) and self.state is State.JOINING:
+            return self._shipped(frame)
+        if isinstance(frame, Joined) and self.state is State.JOINING:
+            return self._joined(frame)
+        if isinstance(frame, Unjoined) and self.state is State.JOINING:
             self.state, self.why = State.WAITING, frame.reason
-            yield Became(self.state.value)
-        elif isinstance(frame, InSync) and self.state is State.SYNCING:
+            return (Became(self.state.value),)
+        if isinstance(frame, InSync) and self.state is State.SYNCING:
             self.counts_from = frame.number
-            yield from self._in_sync()
-        else:
-            raise Unexpected(f"{type(frame).__name__} while {self.state.value}")
+            return self._in_sync()
+        raise Unexpected(f"{type(frame).__name__} while {self.state.value}")
 
     def _joined(self, said: Joined) -> Steps:
         self.state = State.SYNCING
@@ -111,26 +111,27 @@ class Copying:
             yield Discard()
         yield Became(self.state.value)
 
-    def _shipped(self, said: Shipment) -> Steps:
+    def _shipped(self, said: Shipment) -> Iterable[Action]:
         if len(self._parts) + len(said.body) > SHIPMENT_MAX:
             raise Unexpected("a shipment is too large")
         self.came += len(said.body)
         if not said.more and not self._parts:
-            yield Apply(bytes(said.body))
-            return
+            return (Apply(bytes(said.body)),)
         self._parts += said.body
-        if not said.more:
-            whole, self._parts = self._parts, bytearray()
-            yield Apply(whole)
+        if said.more:
+            return ()
+        whole, self._parts = self._parts, bytearray()
+        return (Apply(whole),)
 
     # --- how far it is ------------------------------------------------------------------------
 
-    def reached(self, number: int) -> Steps:
+    def reached(self, number: int) -> Iterable[Action]:
         """All frames up to this one are where they must be for its word."""
-        if self.state in FLOWING and number > self.has:
-            self.has = number
-            yield Say(Reached(number))
-            yield from self._in_sync()
+        if self.state not in FLOWING or number <= self.has:
+            return ()
+        self.has = number
+        said = Say(Reached(number))
+        return (said,) if self.state is State.IN_SYNC else chain((said,), self._in_sync())
 
     def _in_sync(self) -> Steps:
         """It was told that confirms wait for it, and has what was there before."""

@@ -14,7 +14,7 @@ the end is to be attached: then there is that frame to be copied.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 
 from shmbroker.ipc.journal.place import Place
@@ -88,23 +88,20 @@ class Feed:
         )
         yield Look(tuple(each for each in places if each.number > 0))
 
-    def reached(self, said: Reached, now: float) -> Steps:
+    def reached(self, said: Reached, now: float) -> Iterable[Action]:
         number = min(said.number, self.sent)  # it may have more, of a former connection
         if self.state not in FLOWING or number < self.has:
-            yield from self.over(f"it says that it has frame {said.number}, out of turn")
-            return
+            return self.over(f"it says that it has frame {said.number}, out of turn")
         if number == self.has:
-            return
+            return ()
         self.has = number
         self.progress_at = now
         while self._on_way and self._on_way[0][0] <= number:
             self._on_way_bytes -= self._on_way.popleft()[1]
-        if self.state in (State.FOLLOWING, State.IN_SYNC):
-            if number > self._attached_at:
-                yield Done(number)
-            yield from self._count()
-        else:
-            yield from self._copy()
+        if self.state is State.COPYING:
+            return self._copy()
+        done: tuple[Action, ...] = (Done(number),) if number > self._attached_at else ()
+        return done if self.state is State.IN_SYNC else (*done, *self._count())
 
     # --- copying ------------------------------------------------------------------------------
 
@@ -132,7 +129,7 @@ class Feed:
             return
         if size:
             self.copied_bytes += size
-            self._went(last, size, now)
+            self.told(last, size, now)
             yield from self._copy()
         elif self.sent:
             yield Attach(self.sent)
@@ -167,10 +164,7 @@ class Feed:
     # --- following ----------------------------------------------------------------------------
 
     def told(self, last: int, size: int, now: float) -> None:
-        """New frames were sent."""
-        self._went(last, size, now)
-
-    def _went(self, last: int, size: int, now: float) -> None:
+        """Frames were sent."""
         if not self._on_way:
             self.progress_at = now
         self.sent = last

@@ -135,7 +135,8 @@ class Feeding:
                 self._carry_out(self._waiting.popleft())
         finally:
             self._is_busy = False
-        self.live.due = min(self.live.due, self.feed.deadline)
+        if (deadline := self.feed.deadline) < self.live.due:
+            self.live.due = deadline
 
     def _carry_out(self, action: Action) -> None:
         if isinstance(action, Done):
@@ -261,7 +262,8 @@ class Feeding:
         self._ship(told)
         if self._tail is tail:  # else the link was lost in saying it
             self.feed.told(tail.last, len(told), time.monotonic())
-            self.live.due = min(self.live.due, self.feed.deadline)
+            if (deadline := self.feed.deadline) < self.live.due:
+                self.live.due = deadline
 
     def _fell_behind(self) -> None:
         self.detach()

@@ -45,7 +45,7 @@ class ReplicaLink(Link):
 
     def heard(self, end: End, frame: Frame) -> None:
         if end is self.attached:
-            self._replica.heard(frame)
+            self._replica.hears(frame)
 
     def ended(self, end: End, how: Ending) -> None:
         was_attached = end is self.attached
@@ -97,6 +97,7 @@ class Replica(Carrier, Closable):
         self._following = Following(
             thread, store, ours.name, boot, self.terms, self._opened(make), make, self, tell
         )
+        self.hears: Callable[[Frame], None] = self._following.heard
         self.link: ReplicaLink
         ReplicaLink(
             self, thread, f"replica {ours.name}"[:255], uri, credential, ours, (),
@@ -167,9 +168,6 @@ class Replica(Carrier, Closable):
 
     def link_is_lost(self) -> None:
         self._following.lost()
-
-    def heard(self, frame: Frame) -> None:
-        self._following.heard(frame)
 
     def say(self, frame: Frame) -> None:
         if self.link.attached is not None:

@@ -65,7 +65,10 @@ class Backups:
         stream = self._admission.stream(member)
         if stream and number:
             has = self._live.frames.position(number).number
-            self._live.does(machine.replica_has(member, stream, has, now()))
+            is_awaited = machine.awaits(member)
+            actions = machine.replica_has(member, stream, has, now())
+            if is_awaited:
+                self._live.does(actions)
 
     def replica_over(self, member: str, why: str) -> None:
         self._live.does(self._live.machine.replica_failed(member, why, now()))

@@ -29,6 +29,8 @@ HEAD_BYTES_MAX = 8192
 VALUES_MAX = 64
 LENGTH: Final = struct.Struct("<I")
 """Of the head, in front of it."""
+LENGTH_BYTES: Final = LENGTH.size
+_length_at: Final = LENGTH.unpack_from
 
 _pack: Final = msgpack.Packer().pack
 _NOT_MESSAGEPACK: Final = (
@@ -72,10 +74,11 @@ class _Shape:
     def write(self, frame: Frame) -> list[Any]:
         """The values of its fields for the wire; Malformed."""
         values = list(self._fields(frame)[:-2])
-        if self._is_plain and tuple(map(type, values)) == self._types and self._in_range(values):
-            for at, _ in self._words:
-                values[at] = values[at]._value_
-            return values
+        if self._is_plain and tuple(map(type, values)) == self._types:
+            if not self._numbers or self._in_range(values):
+                for at, _ in self._words:
+                    values[at] = values[at]._value_
+                return values
         for at, (name, bound) in enumerate(self.bounds):
             try:
                 values[at] = bound.write(values[at])
@@ -86,7 +89,8 @@ class _Shape:
     def read(self, values: list[Any]) -> None:
         """In place, from the wire to those of a frame; Malformed."""
         if self._is_plain and list(map(type, values)) == self._wire_types:
-            if self._in_range(values) and self._in_words(values):
+            is_good = not self._numbers or self._in_range(values)
+            if is_good and (not self._words or self._in_words(values)):
                 return
         for at, (name, bound) in enumerate(self.bounds):
             try:
@@ -138,25 +142,14 @@ def encode(frame: Frame, number: int) -> bytes:
 def decode(message: Body, frame_bytes: int) -> tuple[int, Frame]:
     """The number of a frame and the frame; Malformed, and no other error, says what is wrong."""
     whole = memoryview(message)
-    size = len(whole) - LENGTH.size
-    length = LENGTH.unpack_from(whole)[0] if size >= 0 else 0
+    size = len(whole) - LENGTH_BYTES
+    length = _length_at(whole)[0] if size >= 0 else 0
     if not 0 < length <= min(HEAD_BYTES_MAX, size) or size > frame_bytes:
         raise Malformed(f"a frame with a head of {length} bytes and {size} bytes in all")
-    values = _values(whole[LENGTH.size : LENGTH.size + length])
-    body = whole[LENGTH.size + length :]
-    shape = _shape(values[0])
-    number = values[1]
-    if type(number) is not int or not 0 <= number <= COUNT_MAX:
-        raise Malformed(f"{named(shape.kind)}: the number of the frame is no number")
-    if len(body) and not shape.carries:
-        raise Malformed(f"{named(shape.kind)}: {len(body)} bytes behind the head")
-    return number, _made(shape, values[2:], body)
-
-
-def _values(head: Body) -> list[Any]:
+    end = LENGTH_BYTES + length
     try:
         values = msgpack.unpackb(
-            head,
+            whole[LENGTH_BYTES:end],
             max_array_len=VALUES_MAX,
             max_map_len=0,
             max_ext_len=0,
@@ -167,28 +160,36 @@ def _values(head: Body) -> list[Any]:
         raise Malformed(f"the head of a frame is not MessagePack: {error}") from None
     if type(values) is not list or len(values) < 2:
         raise Malformed("the head of a frame is no list of kind, number and fields")
-    return values
-
-
-def _shape(number: object) -> _Shape:
-    if type(number) is not int or not 0 <= number < len(KINDS):
-        raise Malformed(f"there is no kind of frames {shown(number)}")
-    return _SHAPES[number]
-
-
-def _made(shape: _Shape, values: list[Any], body: memoryview) -> Frame:
-    many = len(shape.bounds)
-    if len(values) != many:
-        if len(values) < many or not shape.grows:
-            raise Malformed(f"{named(shape.kind)}: {len(values)} fields, not {many}")
-        del values[many:]
+    kind, number = values[0], values[1]
+    if type(kind) is not int or not 0 <= kind < len(_SHAPES):
+        raise Malformed(f"there is no kind of frames {shown(kind)}")
+    shape = _SHAPES[kind]
+    if type(number) is not int or not 0 <= number <= COUNT_MAX:
+        raise Malformed(f"{named(shape.kind)}: the number of the frame is no number")
+    if length < size and not shape.carries:
+        raise Malformed(f"{named(shape.kind)}: {size - length} bytes behind the head")
+    del values[:2]
+    if len(values) != len(shape.bounds):
+        _grown(shape, values)
     shape.read(values)
     if shape.carries:
-        values.append(body)  # it is the last field
+        values.append(whole[end:])  # it is the last field
     frame: Frame = shape.make(*values)
     if shape.checks:
-        try:
-            frame.check()
-        except Malformed as error:
-            raise Malformed(f"{named(shape.kind)}: {error}") from None
-    return frame
+        _check(shape, frame)
+    return number, frame
+
+
+def _grown(shape: _Shape, values: list[Any]) -> None:
+    """A newer version may have more fields."""
+    many = len(shape.bounds)
+    if len(values) < many or not shape.grows:
+        raise Malformed(f"{named(shape.kind)}: {len(values)} fields, not {many}")
+    del values[many:]
+
+
+def _check(shape: _Shape, frame: Frame) -> None:
+    try:
+        frame.check()
+    except Malformed as error:
+        raise Malformed(f"{named(shape.kind)}: {error}") from None

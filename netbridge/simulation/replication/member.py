@@ -464,7 +464,10 @@ class MemberProcess(Process):
         if self.ends is not None and self.ends.has(member, said.stream, number, last, clock):
             self.ends.count([member] if member in machine.counted else [])
             self.does(machine.replica_can_count(member, said.stream, clock))
-        self.does(machine.replica_has(member, said.stream, number, clock))
+        is_awaited = machine.awaits(member)
+        actions = machine.replica_has(member, said.stream, number, clock)
+        assert is_awaited or not actions, "a live that is told of each frame would miss them"
+        self.does(actions)
 
     def _send_on(self) -> None:
         for member, number in self.shipped.items():

@@ -504,3 +504,14 @@ def test_a_replica_that_confirms_cannot_wait_for_yet_is_not_counted(
     assert not live.counted, "that was an older stream"
     group.members["a"].does(can_count(*told[-1]))
     group.reaches("b", State.IN_SYNC)
+
+
+def test_of_a_replica_that_has_all_records_no_frame_is_waited_for() -> None:
+    """Each frame is confirmed: a live that looked at all that it is each time would do little
+    else."""
+    group = pair()
+    group.rests()
+    live = group.machine("a")
+    assert not live.awaits("b")
+    live.wrote(replace(live.last, number=live.last.number + 1), None, 0.0)
+    assert live.awaits("b")

@@ -34,12 +34,13 @@ class FakeApplier:
         self.may_go_on.set()
         self.fails: Error | None = None
 
-    def frames(self, shipped: bytes, eventfd: int) -> None:
+    def frames(self, shipped: bytes, eventfd: int) -> bool:
         self.may_go_on.wait(PATIENCE)
         if self.fails:
             raise self.fails
         self.done.append((len(shipped), get_ident()))
         self.written += 1
+        return True
 
     def sync(self) -> None:
         number = self.written

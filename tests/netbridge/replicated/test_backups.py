@@ -73,7 +73,8 @@ def test_what_a_replica_has_is_of_the_epoch_before_until_the_next_one_has_begun(
     acting.frames = OwnFrames("a")
     acting.frames.begin(6, 100)
     acting.machine = SimpleNamespace(
-        replica_has=lambda _member, _stream, number, _now: told.append(number)
+        replica_has=lambda _member, _stream, number, _now: told.append(number),
+        awaits=lambda _: True,
     )
     acting.served = SimpleNamespace(
         asks_ahead=False, followers=None, journaler=SimpleNamespace(standing=lambda _: 1)
@@ -91,3 +92,25 @@ def test_what_a_replica_has_is_of_the_epoch_before_until_the_next_one_has_begun(
     assert told.pop() > last_of_the_former
     backups.replica_has("b", 259)
     assert told == [in_epoch(told[0])]
+
+
+@pytest.mark.parametrize("is_awaited", [True, False])
+def test_a_live_looks_at_all_that_it_is_only_with_a_frame_that_it_waits_for(
+    is_awaited: bool,
+) -> None:
+    told: list[int] = []
+    looked: list[object] = []
+    machine = SimpleNamespace(
+        awaits=lambda _: is_awaited,
+        replica_has=lambda _member, _stream, number, _now: told.append(number) or [],
+    )
+    frames = OwnFrames("a")
+    frames.begin(1, 1)
+    live = SimpleNamespace(
+        machine=machine, served=SimpleNamespace(asks_ahead=False), frames=frames, does=looked.append
+    )
+    backups = Backups(cast("Any", live))
+    backups._admission = cast("Any", SimpleNamespace(stream=lambda _: 1))
+    backups.replica_has("b", 7)
+    assert len(told) == 1
+    assert bool(looked) is is_awaited
