@@ -2,8 +2,6 @@
  * locks. */
 
 #define _GNU_SOURCE
-#include <unistd.h>
-
 #include "base/base.h"
 #include "vhost/vhost.h"
 
@@ -29,9 +27,7 @@ static void after_fork_child(void)
         atomic_store(&each->closed, SB_FORKED);
         /* our copies of the descriptors would keep the parent alive after its death, also of one
          * that it is just making or closing in another thread */
-        close(each->lock_file);
-        close(each->repair_file);
-        close(each->catalog_lock_file);
+        close_locks(each);
     }
     connections = NULL;
     pthread_mutex_unlock(&connections_mutex);
