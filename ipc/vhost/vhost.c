@@ -178,8 +178,7 @@ int64_t vhosts_lock(int *directory)
     return code;
 }
 
-/* Another thread may have forked meanwhile, and the child has a copy of the descriptor: so it is not
- * only closed. */
+/* Not only closed: another thread may have forked meanwhile, and the child has a copy. */
 void vhosts_unlock(int directory)
 {
     flock(directory, LOCK_UN);

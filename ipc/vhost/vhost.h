@@ -19,7 +19,7 @@ int64_t vhost_name_refusal(void);
 int64_t vhost_create(const char *vhost, int64_t arena_bytes, const char *group, bool restoring);
 /* Which boot of the machine this is. */
 int64_t boot_hash(void);
-/* One at a time makes or deletes a vhost: a descriptor to unlock, SB_LOCKED if somebody keeps it. */
+/* One at a time makes or deletes a vhost: a descriptor to unlock; SB_LOCKED if another keeps it. */
 int64_t vhosts_lock(int *folder);
 void vhosts_unlock(int folder);
 #define ADDRESSEES 256
