@@ -84,7 +84,9 @@ int64_t sb_node_set(sb_connection *connection, const char *node)
 
 int64_t sb_node_end(sb_connection *connection, char *end)
 {
-    int64_t code = connection_lock(connection);
+    int64_t code = usable_code(connection); /* first: see enter in transaction.c */
+    if (code == SB_OK)
+        code = connection_lock(connection);
     if (code != SB_OK)
         return code;
     memcpy(end, node_at(connection), L_CATALOG_NODE_BYTES);

@@ -14,6 +14,8 @@ int64_t sb_queue_port(sb_queue *queue, sb_port **port)
                     queue->name);
     int64_t code;
     sb_connection *connection = queue->connection;
+    if (!queue_is_usable(queue, &code)) /* first: see enter in transaction.c */
+        return code;
     pthread_mutex_lock(&connection->mutex);
     lane *lent = lane_open(queue, queue->ports < LANES, &code);
     if (lent) {

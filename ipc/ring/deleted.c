@@ -98,6 +98,8 @@ static bool is_in_our_hand(const sb_queue *queue, int64_t position, int64_t word
 int64_t sb_in_hand(sb_connection *connection)
 {
     int64_t count = 0;
+    if (atomic_load(&connection->closed) == SB_FORKED)
+        return 0; /* first: see enter in transaction.c */
     pthread_mutex_lock(&connection->mutex);
     for (int64_t row = 0; row < L_QUEUE_ROWS; row++) {
         sb_queue *queue = connection->queues[row];

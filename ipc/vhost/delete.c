@@ -155,6 +155,6 @@ int64_t sb_vhost_delete(const char *vhost, int64_t force)
     if (code != SB_OK)
         return code;
     code = delete_locked(vhost, force);
-    close(folder);
+    vhosts_unlock(folder);
     return code;
 }

@@ -2,9 +2,12 @@
  * its copies of the locks. */
 
 #define _GNU_SOURCE
+<<<<<<< HEAD
 #include <sys/mman.h>
 #include <unistd.h>
 
+=======
+>>>>>>> xR1
 #include "base/base.h"
 #include "vhost/vhost.h"
 
@@ -28,9 +31,7 @@ static void after_fork_child(void)
         atomic_store(&each->closed, SB_FORKED);
         /* our copies of the descriptors would keep the parent alive after its death, also of one
          * that it is just making or closing in another thread */
-        close(each->lock_file);
-        close(each->repair_file);
-        close(each->catalog_lock_file);
+        close_locks(each);
     }
     connections = NULL;
     pthread_mutex_unlock(&connections_mutex);

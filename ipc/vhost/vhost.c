@@ -178,6 +178,13 @@ int64_t vhosts_lock(int *directory)
     return code;
 }
 
+/* Not only closed: another thread may have forked meanwhile, and the child has a copy. */
+void vhosts_unlock(int directory)
+{
+    flock(directory, LOCK_UN);
+    close(directory);
+}
+
 int64_t vhost_create(const char *vhost, int64_t arena_bytes, const char *group, bool restoring)
 {
     int64_t number = NOBODY;
@@ -194,7 +201,7 @@ int64_t vhost_create(const char *vhost, int64_t arena_bytes, const char *group, 
     if (code != SB_OK)
         return code;
     code = make_all(vhost, arena_bytes, number, restoring);
-    close(directory);
+    vhosts_unlock(directory);
     return code;
 }
 

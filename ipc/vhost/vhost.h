@@ -19,8 +19,9 @@ int64_t vhost_name_refusal(void);
 int64_t vhost_create(const char *vhost, int64_t arena_bytes, const char *group, bool restoring);
 /* Which boot of the machine this is. */
 int64_t boot_hash(void);
-/* One at a time makes or deletes a vhost: a descriptor to close, SB_LOCKED if somebody keeps it. */
+/* One at a time makes or deletes a vhost: a descriptor to unlock; SB_LOCKED if another keeps it. */
 int64_t vhosts_lock(int *folder);
+void vhosts_unlock(int folder);
 #define ADDRESSEES 256
 
 /* What has to be done now and then, whatever is called, by whoever comes along: rooms below the one

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import subprocess
 import threading
 import time
@@ -14,6 +15,8 @@ from pathlib import Path
 import pytest
 
 import shmbroker
+from shmbroker.ipc.vhost import vhost as vhosts
+from tests.conftest import SHM, vhost_for_a_while
 from tests.support.compiler import compile_program
 from tests.support.repairing import in_change
 
@@ -45,6 +48,7 @@ def every_verb_says(error: type[shmbroker.Error], broker: shmbroker.Broker) -> N
         lambda: broker.delete_queue("q"),
         lambda: broker.delete_exchange("x"),
         lambda: broker.subscribe("q"),
+        broker.temporary_queue,
         broker.queues,
         broker.exchanges,
         broker.bindings,
@@ -64,6 +68,7 @@ def every_verb_says(error: type[shmbroker.Error], broker: shmbroker.Broker) -> N
         lambda: list(queue.consume()),
         lambda: list(queue.browse()),
         lambda: queue.loan(1),
+        lambda: queue.request(b"x"),
         queue.purge,
         queue.pause,
         queue.resume,
@@ -159,14 +164,14 @@ def test_a_child_that_lives_on_does_not_keep_its_dead_parent_alive(vhost: str) -
             os.close(file)
 
 
-def has_locked_participant(pid: int, vhost: str) -> bool:
-    """It has a description of the file by which a byte of it is locked: an id is somebody's."""
+def locks_of(pid: int, path: Path) -> list[bool]:
+    """Of each descriptor that it has of this file, whether it is locked by it."""
+    found = []
     for file in Path(f"/proc/{pid}/fd").iterdir():
         with suppress(OSError):  # closed since
-            is_it = str(file.readlink()).endswith(f"{vhost}.participants")
-            if is_it and "lock:" in Path(f"/proc/{pid}/fdinfo/{file.name}").read_text():
-                return True
-    return False
+            if file.readlink() == path:
+                found.append("lock:" in Path(f"/proc/{pid}/fdinfo/{file.name}").read_text())
+    return found
 
 
 def test_a_child_that_is_forked_while_a_thread_connects_keeps_nobody_alive(vhost: str) -> None:
@@ -178,13 +183,35 @@ def test_a_child_that_is_forked_while_a_thread_connects_keeps_nobody_alive(vhost
         os._exit(0)
 
     in_child(publish_and_die)
+    participants = SHM / f"shmbroker.{vhost}.participants"
     connecting = threading.Thread(target=lambda: shmbroker.connect(f"shm://{vhost}").close())
     with in_change(vhost):
         connecting.start()
-        while not has_locked_participant(os.getpid(), vhost):
+        while not any(locks_of(os.getpid(), participants)):
             time.sleep(0.001)
-        in_child(lambda: os._exit(has_locked_participant(os.getpid(), vhost)))
+        in_child(lambda: os._exit(any(locks_of(os.getpid(), participants))))
     connecting.join()
+
+
+def test_a_child_that_is_forked_while_a_thread_makes_a_vhost_keeps_nobody_from_that() -> None:
+    """All who make or delete one take turns, by a lock that is let go of also where the child has a
+    copy of its descriptor."""
+    copies: list[bool] = []
+    with vhost_for_a_while() as name:
+        while not copies:
+            making = threading.Thread(target=lambda: vhosts.create(name, arena_bytes=1 << 20))
+            making.start()
+            while making.is_alive() and not any(locks_of(os.getpid(), SHM)):
+                pass
+            child = os.fork()
+            if child == 0:
+                signal.pause()
+            making.join()
+            copies = locks_of(child, SHM)
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            vhosts.delete(name)
+    assert not any(copies)
 
 
 def publish_from(vhost: str, count: int) -> None:
