@@ -2,12 +2,8 @@
  * its copies of the locks. */
 
 #define _GNU_SOURCE
-<<<<<<< HEAD
 #include <sys/mman.h>
-#include <unistd.h>
 
-=======
->>>>>>> xR1
 #include "base/base.h"
 #include "vhost/vhost.h"
 
