@@ -97,7 +97,8 @@ def test_a_part_that_misses_its_target_is_told(
 def test_the_conditions_have_all_limits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     name = "raw_cacheline_ns"
     peer, plan, of = conditions.LIMITS[name]
-    short = replace(plan, groups=5)  # two that spin take long where others want the processor
+    # two that spin take long where others want the processor
+    short = replace(plan, warmup=10, groups=1)
     monkeypatch.setitem(conditions.LIMITS, name, (peer, short, of))
     told = conditions_now(tmp_path)
     assert told.limits.keys() == {*conditions.LIMITS, "fdatasync_ns"}
