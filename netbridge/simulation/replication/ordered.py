@@ -139,6 +139,16 @@ def lease_begins_anew(random: Random) -> list[Fault]:
     ]
 
 
+def cut_from_one_that_stands_still(random: Random) -> list[Fault]:
+    """Who was linked to the live asks the voter at once, and the live has not heard of the loss."""
+    dial = dial_after(random.uniform(1.0, 2.4))
+    still = dial - random.uniform(0.01, 0.05)
+    return [
+        Fault(still, "stand-still", "a", random.uniform(0.2, 0.5)),
+        Fault(dial - 0.005, "cut", "a", 0.0),
+    ]
+
+
 def restarted_voter(random: Random) -> list[Fault]:
     """Of a lease that is not over: the live hears nothing of that, and the backup asks at once."""
     dial = dial_after(random.uniform(1.4, 2.4))  # of the live; the backup dials at the next one
@@ -205,6 +215,7 @@ ORDERS: Final[tuple[tuple[Faults, Cast], ...]] = (
     (new_disk, NEW_DISK),
     (grant_of_another_boot, PAIR),
     (lease_begins_anew, PAIR),
+    (cut_from_one_that_stands_still, PAIR),
     (restarted_voter, PAIR),
     (voter_restarted_after_its_vote, PAIR),
     (voter_without_power, PAIR),

@@ -182,7 +182,7 @@ class Scene(Stage):
         process: Process
         if name in self.ledgers:
             ledgers = self.ledgers[name]
-            process = VoterProcess(host, self.disks[name], ledgers, LEASE_SECONDS, self.watch)
+            process = VoterProcess(host, self.disks[name], ledgers, self.watch)
             self.voters[name] = process
         else:
             made = (

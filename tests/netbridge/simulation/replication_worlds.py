@@ -54,6 +54,11 @@ WORLDS: Final = (
         seed=0,
     ),
     SmallWorld(
+        Mutant("a-lost-link-taken-for-a-release", Voter, "unlinked", "if is_closed:", "if True:"),
+        ordered.cut_from_one_that_stands_still,
+        seed=0,
+    ),
+    SmallWorld(
         Mutant(
             "no-lease-after-a-restart",
             Voter,
@@ -75,6 +80,17 @@ WORLDS: Final = (
         ),
         ordered.list_is_lost,
         seed=9,
+    ),
+    SmallWorld(
+        Mutant(
+            "voter-forgets-how-long-a-lease-is",
+            Voter,
+            "__init__",
+            "self.ledgers = dict(ledgers)",
+            "self.ledgers = {n: replace(each, lease_ms=0) for n, each in ledgers.items()}",
+        ),
+        ordered.restarted_voter,
+        seed=0,
     ),
     SmallWorld(
         Mutant(
