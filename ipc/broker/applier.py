@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shmbroker.core.codes import DUPLICATE
+from shmbroker.core.codes import DUPLICATE, OK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.detail import checked
@@ -50,7 +50,9 @@ class Applier(Closable):
 
         `eventfd`: is counted up when `written` is further.  True: `standing` may be another one.
         """
-        return self._restoring.frames(ffi.from_buffer(shipped), eventfd)
+        memory, of = ffi.from_buffer(shipped), self._restoring
+        code = lib.sb_applier_frames(of.applier, memory, len(memory), eventfd, of.record)
+        return code != OK and of.goes_on(code)
 
     def place(self) -> Place | None:
         """The last frame of the original that it has."""

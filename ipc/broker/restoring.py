@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from shmbroker.core.codes import JOURNAL_DAMAGED, OK, UNDECIDED
+from shmbroker.core.codes import JOURNAL_DAMAGED, UNDECIDED
 from shmbroker.core.layout import (
     QUEUE_INBOX,
     QUEUE_SCHEDULE,
@@ -54,7 +54,7 @@ class Restoring(Closable):
         self._unpublished: dict[int, tuple[int, bytes]] = {}
         """Of committed transactions, and not published by the end: by the id of its records, the
         number of its queue, and its chunk."""
-        self._record = ffi.new("sb_journal_record *")
+        self.record = ffi.new("sb_journal_record *")
 
     def close(self) -> None:
         """What has no name is removed."""
@@ -65,28 +65,24 @@ class Restoring(Closable):
     # --- what it reads ------------------------------------------------------------------------
 
     def apply(self, frame: Any) -> int:
-        return self._rest(lib.sb_applier_apply(self.applier, frame, self._record))
+        return self._rest(lib.sb_applier_apply(self.applier, frame, self.record))
 
-    def frames(self, memory: Any, eventfd: int) -> bool:
-        """Whether something was noted."""
-        code = lib.sb_applier_frames(self.applier, memory, len(memory), eventfd, self._record)
-        if code == OK:
-            return False
-        is_noted: bool = code == UNDECIDED
+    def goes_on(self, code: int) -> bool:
+        """With what has said that.  Whether something was noted."""
         checked(self._rest(code), self._what)
-        return is_noted
+        return code == UNDECIDED
 
     def _rest(self, code: int) -> int:
         while code == UNDECIDED:
             self._note()
-            code = lib.sb_applier_more(self.applier, self._record)
+            code = lib.sb_applier_more(self.applier, self.record)
         return code
 
     def replay(self, replay: Replay, progress: Progress | None = None) -> None:
         """All that a journal has."""
         told = 0
         for batch in replay.batches():
-            code = self._rest(lib.sb_applier_records(self.applier, batch, self._record))
+            code = self._rest(lib.sb_applier_records(self.applier, batch, self.record))
             checked(code, self._what)
             done, of = replay.progress()
             if progress is not None and done >= told:
@@ -95,7 +91,7 @@ class Restoring(Closable):
 
     def _note(self) -> None:
         """What the record at hand says."""
-        record = self._record
+        record = self.record
         kind, position = record.kind, record.position
         body: bytes = ffi.buffer(record.body, record.length)[:]
         if kind == records.QUEUES:

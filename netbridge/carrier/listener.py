@@ -282,21 +282,19 @@ class Listener(Closable):
         self.due = min(self._accepted.due, self._deadlines.first)
 
     def _readable(self) -> None:
-        is_behind, unread = self._take_some(), self._unread
+        is_behind, unread = False, self._unread
+        for number in range(FRAMES_MAX):
+            if not self._take(is_signalled=number == 0):
+                self._thread.is_empty(self._socket)
+                break
+        else:
+            self._thread.used(self._socket)
+            is_behind = is_readable(self._socket)
         connections = len(self._accepted) if is_behind else 0
         unread.looked(time.monotonic(), connections, is_behind=is_behind)
         if unread.leaving:
             for peer in unread.gone():
                 self._gone(peer)
-
-    def _take_some(self) -> bool:
-        """Whether there is more."""
-        for number in range(FRAMES_MAX):
-            if not self._take(is_signalled=number == 0):
-                self._thread.is_empty(self._socket)
-                return False
-        self._thread.used(self._socket)
-        return is_readable(self._socket)
 
     def _take(self, *, is_signalled: bool = False) -> bool:
         parts = self._received.next(is_signalled=is_signalled)

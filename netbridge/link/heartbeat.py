@@ -17,13 +17,17 @@ class Heartbeat:
         """`in_slots`: a beat goes out a little early, with those of other links."""
         self.times = times
         self._in_slots = in_slots
-        self.sends_each = times.heartbeat_interval
+        self._beats_each(times.heartbeat_interval)
         self.heard_at = self.sent_at = now
         self._bears = times.silence
 
+    def _beats_each(self, seconds: float) -> None:
+        self.sends_each = seconds
+        self._slot = seconds / SLOTS if self._in_slots else 0.0
+
     def agree(self, peer_seconds: float) -> None:
         """The peer wants to hear something this often."""
-        self.sends_each = min(self.sends_each, peer_seconds)
+        self._beats_each(min(self.sends_each, peer_seconds))
 
     def idle(self, peer_seconds: float) -> None:
         """We are passive: the peer beats this often, and knows nothing of what we would like."""
@@ -40,8 +44,10 @@ class Heartbeat:
     @property
     def due(self) -> float:
         """The first of both: when a beat is due, or silence means that the link is lost."""
-        beat, silent = self.beat_at, self.heard_at + self._bears
-        return beat if beat < silent else silent
+        at, silent = self.sent_at + self.sends_each, self.heard_at + self._bears
+        if self._slot:
+            at -= at % self._slot
+        return at if at < silent else silent
 
     @property
     def silent_at(self) -> float:
@@ -50,7 +56,7 @@ class Heartbeat:
     @property
     def beat_at(self) -> float:
         at = self.sent_at + self.sends_each
-        return at - at % (self.sends_each / SLOTS) if self._in_slots else at
+        return at - at % self._slot if self._slot else at
 
     def is_silent(self, now: float) -> bool:
         return now >= self.silent_at
