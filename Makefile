@@ -52,7 +52,7 @@ crash: $(VENV)/installed  ## Kill producers, consumers and brokers; account for 
 	$(BIN)/python -m tests.crash links --kills 500
 	$(BIN)/python -m tests.crash frames --frames 1000000
 	COMMIT_STRIDE=500 $(BIN)/python -m pytest tests/ipc/transaction
-	SHMBROKER_KILLS=200 $(BIN)/python -m pytest tests/ipc -k kill
+	SHMBROKER_KILLS=200 $(BIN)/python -m pytest tests/ipc -k "kill or of_the_dead or the_dead_have or tries_again"
 	$(BIN)/python -m tests.crash replicas --kills 150
 	$(BIN)/python -m tests.crash queue_replicas --kills 200
 	SHOWING_STRIDE=200 $(BIN)/python -m pytest tests/ipc/queue_replica/test_killed_showing.py

@@ -75,11 +75,12 @@ class Shell:
 def eventually(what: Callable[[], Any]) -> Any:
     """The first answer that is true.  It rests as long as a look takes: many are whole commands."""
     ends_at = time.monotonic() + PATIENCE_SECONDS
-    while (began := time.monotonic()) < ends_at:
+    while True:
+        began = time.monotonic()
         if answer := what():
             return answer
+        assert began < ends_at, "it did not happen"
         time.sleep(max(0.02, time.monotonic() - began))
-    raise AssertionError("it did not happen")
 
 
 def line_of(pipe: IO[bytes] | None) -> bytes:

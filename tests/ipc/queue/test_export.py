@@ -15,7 +15,7 @@ from shmbroker import ArenaFull, Broker, InvalidArgument, MessageTooLarge, Queue
 from shmbroker.ipc.message.properties import Packed
 from shmbroker.ipc.queue.export import exported, imported, message_of
 from tests.conftest import vhost_for_a_while
-from tests.support.killed import victims
+from tests.support.killed import KILLS, victims
 from tests.support.overwriting import BROKEN, ODD, overwrite
 
 
@@ -199,4 +199,4 @@ def test_whoever_is_killed_each_message_is_whole_and_in_order(
         whole += len(found) // len(bodies)
         there.purge()
         before += len(found) + 1
-    assert whole >= 50, "they had no time to do anything"
+    assert whole >= KILLS, "they had no time to do anything"

@@ -12,7 +12,7 @@ import pytest
 
 import shmbroker
 from shmbroker import Broker, Queue, aio
-from tests.support.killed import victims
+from tests.support.killed import KILLS, victims
 
 
 @pytest.fixture
@@ -236,7 +236,7 @@ def test_whoever_is_killed_no_message_is_lost(
                 seen.add(message.body)
         source.publish_many(sorted(seen))
     assert set(bodies(source)) == expected
-    assert doubled < 50
+    assert doubled < KILLS
 
 
 def test_what_finds_no_memory_is_not_touched(broker: Broker) -> None:
