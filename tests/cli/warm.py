@@ -1,7 +1,8 @@
 """The command `shmbroker` without the start of an interpreter: a child of a process that has it.
 
 That process has imported what many verbs share.  For each command it forks, and the child goes on
-as the script `shmbroker` would, to the end of its interpreter.  Arguments, environment, folder and the three standard files come over a socket.
+as the script `shmbroker` would, to the end of its interpreter.  Arguments, environment, folder and
+the three standard files come over a socket.
 """
 
 from __future__ import annotations
