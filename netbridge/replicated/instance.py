@@ -123,6 +123,7 @@ class ReplicatedInstance:
             }
         )  # from then on there are orders: they wait until it has begun
         self._showing.status(Status("starting", process=self._process))
+        self._showing.wait()  # who wants it to stop reads there whom to signal
         try:
             self._begin()
         except (Error, OSError) as error:
@@ -272,7 +273,12 @@ class ReplicatedInstance:
         if not self._is_ready and status.state != "starting":
             if status.state == "live" or not waits:
                 self._is_ready = True
-                threading.Thread(target=notify.ready, args=(status.state,), daemon=True).start()
+                threading.Thread(target=self._is_shown, args=(status.state,), daemon=True).start()
+
+    def _is_shown(self, state: str) -> None:
+        """Units that start behind this one read the status."""
+        self._showing.wait()
+        notify.ready(state)
 
     def _say(self, replication: str, epoch: int) -> None:
         """In the log, without the progress of a sync."""
