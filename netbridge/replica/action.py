@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from shmbroker.ipc.journal.place import Place
 from shmbroker.netbridge.wire.frame import Frame
+from shmbroker.netbridge.wire.value import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Say:
     frame: Frame
 
@@ -17,38 +17,38 @@ class Say:
 # --- of the live ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Look:
     """Find one of these places in the files; answer by `found`."""
 
     places: tuple[Place, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ReadFiles:
     """The next frames out of the files; answer by `read` or `gone`."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Attach:
     """An end of the journal behind this frame; answer by `attached`."""
 
     after: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Count:
     """Its end counts from now on; answer by `counts`."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Done:
     """Its end is done with all frames up to this one."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Drop:
     """It does not count any more; the connection ends."""
 
@@ -58,26 +58,26 @@ class Drop:
 # --- of a replica -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Discard:
     """What it has is set aside: all comes anew."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class GoOn:
     """Behind what it has, whose last frame the live calls so."""
 
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Apply:
     """These frames, which nobody else has; tell by `reached` how far it is."""
 
     frames: bytes | bytearray
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Became:
     state: str
 

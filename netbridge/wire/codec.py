@@ -141,7 +141,7 @@ def encode(frame: Frame, number: int) -> bytes:
 
 def decode(message: Body, frame_bytes: int) -> tuple[int, Frame]:
     """The number of a frame and the frame; Malformed, and no other error, says what is wrong."""
-    whole = memoryview(message)
+    whole = message if type(message) is memoryview else memoryview(message)
     size = len(whole) - LENGTH_BYTES
     length = _length_at(whole)[0] if size >= 0 else 0
     if not 0 < length <= min(HEAD_BYTES_MAX, size) or size > frame_bytes:
