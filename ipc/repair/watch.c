@@ -90,13 +90,18 @@ static void expire_and_look(sb_queue *queue, sb_port *port)
 static void repair_all(sb_connection *connection)
 {
     int64_t row = 0;
+    bool searched = false;
     while ((row = sb_row_next(connection->catalog.memory, L_QUEUES, row)) >= 0) {
         int64_t reference = sb_row_reference(connection->catalog.memory, L_QUEUES, row);
         int64_t flags = word_load(connection->catalog.memory,
                                   sb_catalog_entry_at(L_QUEUES, row++) + L_QUEUE_FLAGS_AT);
-        if (reference >= 0 && (flags & L_QUEUE_SLOW || queue_needs_repair(connection, reference)))
+        bool searches = reference >= 0 && queue_needs_repair(connection, reference);
+        if (searches || (reference >= 0 && flags & L_QUEUE_SLOW))
             visit(connection, reference, expire_and_look);
+        searched |= searches;
     }
+    if (searched)
+        connections_unmap(); /* each message was looked at */
     mover_repair(connection);
     auto_delete(connection, 0);
     deleted_forget(connection, true);

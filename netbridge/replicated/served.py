@@ -28,9 +28,10 @@ from shmbroker.netbridge.replicated.store import OVER, Store
 from shmbroker.netbridge.wire.frame import Frame, Reached
 
 Tell = Callable[[Mapping[str, Any]], None]
-SOON_SECONDS = 0.02
-"""When what programs do not wait for begins: paging, which syncs a folder, and repairs.  Who waits
-at a takeover has been confirmed by then, and each of these would take the interpreter from that."""
+SOON_SECONDS = 0.05
+"""When that begins for which no program waits: paging, which syncs a folder, and repairs, which
+look at each message that is queued.  Who waits at a takeover has been confirmed by then, and these
+would take interpreter and processor from that."""
 LATER_SECONDS = 1.0
 """When it lets go of what a replica had to know: programs come at first, and that takes a processor
 for ten milliseconds and more."""
