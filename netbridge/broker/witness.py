@@ -102,6 +102,7 @@ class WitnessProcess(Closable):
         except BaseException:
             self._witness.close()
             self._thread.close()
+            self._showing.close()
             self._state.close()
             raise
         self.address = self._listener.address

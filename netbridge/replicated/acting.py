@@ -324,7 +324,6 @@ class Acting(Carrier):
 
         def begun(served: Served) -> None:
             self.served = served
-            served.go_on()
             if not self._waiting.has(StopServing):  # else somebody has a higher epoch by now
                 self._notes = deque([(served.count, record)])
                 self.journal_told()

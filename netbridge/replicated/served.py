@@ -29,9 +29,8 @@ from shmbroker.netbridge.wire.frame import Frame, Reached
 
 Tell = Callable[[Mapping[str, Any]], None]
 SOON_SECONDS = 0.05
-"""When that begins for which no program waits: paging, which syncs a folder, and repairs, which
-look at each message that is queued.  Who waits at a takeover has been confirmed by then, and these
-would take interpreter and processor from that."""
+"""When repairs begin: they look at each message that is queued.  Who waits at a takeover is mostly
+confirmed by then, and they would take the processor from that."""
 LATER_SECONDS = 1.0
 """When it lets go of what a replica had to know: programs come at first, and that takes a processor
 for ten milliseconds and more."""
@@ -186,18 +185,24 @@ class Served:
         self.broker, self.journaler = warm.take_over(
             epoch, begins, visible, of_another=of_another
         )
-        if is_closed:
-            self._departs()
+        self._pager = self._paged(epoch, is_closed=is_closed)
+        self._threads = [
+            threading.Thread(target=self._follow, args=(each,), daemon=True)
+            for each in (self.journaler, self._pager)
+        ]
+        self._beside = threading.Thread(target=self._after, args=(warm,), daemon=True)
+        self._beside.start()
         thread.call(lambda: thread.watch(self._event, self._told))
-        self._pager: Pager | None = None
-        self._threads: list[threading.Thread] = []
-        self._beside = threading.Thread(target=self._after, args=(warm, epoch), daemon=True)
 
-    def _departs(self) -> None:
+    def _paged(self, epoch: int, *, is_closed: bool) -> Pager:
+        """Before programs are heard: they may declare what pages."""
+        store = self._store
         try:
-            moving.departs(self._store.config.vhost, "", self.broker)
+            if is_closed:
+                moving.departs(store.config.vhost, "", self.broker)
+            return Pager(self.broker, store.pages, epoch=epoch, fence=store.fence)
         except BaseException:
-            self._store.allow(OVER)  # first: it writes nothing more
+            store.allow(OVER)  # first: it writes nothing more
             self.journaler.stop()
             raise
 
@@ -210,29 +215,14 @@ class Served:
             if not self.is_over:
                 self._watches.journal_is(failure)
 
-    def go_on(self) -> None:
-        """In the network thread: whoever watches the journal is told of what fails."""
-        self._beside.start()
-
-    def _after(self, warm: Warm, epoch: int) -> None:
+    def _after(self, warm: Warm) -> None:
         """What may come after programs are served."""
+        for each in self._threads:
+            each.start()
         if not self._ends.wait(SOON_SECONDS):
-            self._begin_rest(epoch)
+            threading.Thread(target=self._repair, daemon=True).start()
         self._ends.wait(LATER_SECONDS)
         warm.let_go()
-
-    def _begin_rest(self, epoch: int) -> None:
-        self._threads.append(threading.Thread(target=self._follow, args=(self.journaler,)))
-        try:
-            self._pager = Pager(
-                self.broker, self._store.pages, epoch=epoch, fence=self._store.fence
-            )
-            self._threads.append(threading.Thread(target=self._follow, args=(self._pager,)))
-        except Error as error:
-            self._watches.journal_is(error)
-        for each in (*self._threads, threading.Thread(target=self._repair)):
-            each.daemon = True
-            each.start()
 
     def _repair(self) -> None:
         def repair() -> None:
@@ -283,15 +273,12 @@ class Served:
         self.is_over = True
         self._ends.set()
         self.journaler.stop()
-        self._beside.join()  # it makes the pager and the threads
-        if self._pager is not None:
-            self._pager.stop()
-        for each in self._threads:
+        self._pager.stop()
+        for each in (self._beside, *self._threads):
             each.join()
         self._thread.ask(lambda: self._thread.unwatch(self._event))
         self.followers.close()
-        if self._pager is not None:
-            self._pager.close()
+        self._pager.close()
         self.broker.close()
         self.journaler.close()
         os.close(self._event)
