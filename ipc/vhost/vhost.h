@@ -273,7 +273,7 @@ void schedule_ring(sb_connection *connection, int64_t reference, bool others);
 int64_t connections_add(sb_connection *connection);
 void connections_remove(sb_connection *connection);
 
-/* For a broker, once so many bytes were read or written by it. */
+/* Once a broker has read or written so many bytes, or somebody has looked at all messages. */
 #define MAPPED_BYTES (INT64_C(16) << 20)
 
 /* What was used of their arenas is in our page tables, and if we are killed without an exit helper
