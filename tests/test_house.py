@@ -193,6 +193,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/simulation/replication/fault.py": {"random"},
     "netbridge/simulation/replication/lives.py": {"random"},
     "netbridge/simulation/replication/one_host.py": {"random"},
+    "netbridge/simulation/replication/ordered.py": {"random"},
     "netbridge/simulation/replication/scene.py": {"random"},
     "netbridge/simulation/__main__.py": {"time"},  # how long it took
 }
