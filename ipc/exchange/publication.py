@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _publish = lib.sb_exchange_publish_with
 MANDATORY: Final = 0x4000
 IMMEDIATE: Final = 0x2000
+TRIES: Final = 64
+"""If the catalog changes during each of them, the last one counts."""
 
 
 def wishes(*, mandatory: bool, immediate: bool = False) -> int:
@@ -119,15 +121,20 @@ class Publication:
         return code
 
     def try_now(self) -> int:
-        """go_on without a wait; after QueueFull it is known which queue is full."""
+        """go_on without a wait; after QueueFull it is known which queue is full.
+
+        By now there may be another in its place, or none, if the catalog has changed since before
+        the attempt: then it tries again.
+        """
+        catalog, tries = self._exchange._broker._catalog, 0
         while True:
+            generation, tries = catalog.generation, tries + 1
             try:
                 return self.go_on(0)
             except QueueFull:
                 self._full = self._queue_at(self._progress.done)
-                if self._full or not self._has_changed:
+                if catalog.generation == generation or tries == TRIES:
                     raise
-                # its binding has gone, and nobody waits for it
 
     def _attempt(self, timeout_ns: int) -> int:
         self._catch_up()
@@ -149,17 +156,13 @@ class Publication:
         del self._lacking[: progress.done - self._lacking_from]
         self._lacking_from = progress.done
 
-    @property
-    def _has_changed(self) -> bool:
-        """The catalog, since it was noted which queues lack the message."""
-        generation = self._exchange._broker._catalog.generation
-        return self._lacking is not None and generation != self._generation
-
     def _catch_up(self) -> None:
         """Count anew if the catalog has changed."""
-        if (lacking := self._lacking) is None or not self._has_changed:
+        if (lacking := self._lacking) is None:
             return
         progress = self._progress
+        if self._exchange._broker._catalog.generation == self._generation:
+            return
         route = self.routed()
         done = next((at for at, queue in enumerate(route) if queue in lacking), len(route))
         progress.done = self._lacking_from = done

@@ -8,16 +8,18 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 import shmbroker
 from shmbroker.ipc.vhost import vhost as vhosts
+from shmbroker.perf.machine.process import Process
 from tests.conftest import SHM, vhost_for_a_while
 from tests.support.compiler import compile_program
+from tests.support.host import PATIENCE
 from tests.support.repairing import in_change
 
 
@@ -164,6 +166,21 @@ def test_a_child_that_lives_on_does_not_keep_its_dead_parent_alive(vhost: str) -
             os.close(file)
 
 
+@contextmanager
+def paused_child(errors: Path) -> Iterator[int]:
+    """It has copies of all that is open, and does nothing."""
+
+    def pause() -> int:
+        signal.pause()
+        return 0
+
+    child = Process(pause, errors)
+    try:
+        yield child.pid
+    finally:
+        child.kill()
+
+
 def locks_of(pid: int, path: Path) -> list[bool]:
     """Of each descriptor that it has of this file, whether it is locked by it."""
     found = []
@@ -193,23 +210,23 @@ def test_a_child_that_is_forked_while_a_thread_connects_keeps_nobody_alive(vhost
     connecting.join()
 
 
-def test_a_child_that_is_forked_while_a_thread_makes_a_vhost_keeps_nobody_from_that() -> None:
+def test_a_child_that_is_forked_while_a_thread_makes_a_vhost_keeps_nobody_from_that(
+    tmp_path: Path,
+) -> None:
     """All who make or delete one take turns, by a lock that is let go of also where the child has a
     copy of its descriptor."""
     copies: list[bool] = []
+    ends_at = time.monotonic() + PATIENCE
     with vhost_for_a_while() as name:
         while not copies:
+            assert time.monotonic() < ends_at, "no child has a copy"
             making = threading.Thread(target=lambda: vhosts.create(name, arena_bytes=1 << 20))
             making.start()
             while making.is_alive() and not any(locks_of(os.getpid(), SHM)):
                 pass
-            child = os.fork()
-            if child == 0:
-                signal.pause()
-            making.join()
-            copies = locks_of(child, SHM)
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
+            with paused_child(tmp_path / "errors") as child:
+                making.join()
+                copies = locks_of(child, SHM)
             vhosts.delete(name)
     assert not any(copies)
 

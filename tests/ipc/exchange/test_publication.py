@@ -15,6 +15,7 @@ from shmbroker.core.codes import DIFFERENT, FULL
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.catalog.catalog import Catalog
 from shmbroker.ipc.exchange.publication import Publication
+from shmbroker.ipc.settings.setting import WhenFull
 from tests.support.host import PATIENCE
 
 NAMES = ("a", "b", "c", "d")
@@ -86,10 +87,9 @@ def test_c_programs_are_told_of_another_route(x: Broker) -> None:
         assert progress.done == 2
 
 
-def test_it_goes_on_whatever_else_changes_meanwhile(
-    x: Broker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As where clients come and go all the time."""
+@pytest.fixture
+def changing(x: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The catalog, whenever somebody looks, as where clients come and go all the time."""
     catalog = lib.sb_catalog(x._connection)
     changes = iter(range(1000))
 
@@ -98,6 +98,10 @@ def test_it_goes_on_whatever_else_changes_meanwhile(
         return int(lib.sb_catalog_changed(catalog))
 
     monkeypatch.setattr(Catalog, "generation", property(generation))
+
+
+@pytest.mark.usefixtures("changing")
+def test_it_goes_on_whatever_else_changes_meanwhile(x: Broker) -> None:
     publication = stuck(x)
     x.unbind("x", "a")
     x.queue("c").purge()
@@ -215,24 +219,129 @@ def test_asyncio(x: Broker, vhost: str) -> None:
     assert has(x) == {"a": 1, "b": 1, "c": 1, "d": 1}
 
 
-def test_asyncio_when_the_binding_of_the_full_queue_goes(
-    x: Broker, vhost: str, monkeypatch: pytest.MonkeyPatch
+def just_after_noting(patch: pytest.MonkeyPatch, does: Callable[[], None]) -> None:
+    """It is done once, when a publication has noted which queues lack the message."""
+    real = Publication._note_lacking
+
+    def first(publication: Publication) -> None:
+        patch.setattr(Publication, "_note_lacking", real)
+        real(publication)
+        does()
+
+    patch.setattr(Publication, "_note_lacking", first)
+
+
+def bind_another(broker: Broker, when_full: WhenFull) -> None:
+    """Behind those that are bound."""
+    broker.declare_queue("e", slots=ROOM, when_full=when_full)
+    broker.bind("x", "e")
+
+
+def full_queue(publication: Publication) -> str:
+    """That for which it waits."""
+    with pytest.raises(QueueFull):
+        publication.try_now()
+    return str(ffi.string(lib.sb_queue_name(publication.full_queue())).decode())
+
+
+def test_without_a_wait_when_the_only_binding_goes_just_before_noting(
+    x: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Just before it waits for that one: the others have the message, so there is nothing to wait
-    for, and nothing is full."""
+    for name in "abd":
+        x.unbind("x", name)
+    just_before(monkeypatch, "_note_lacking", lambda: x.unbind("x", "c"))
+    assert Publication(x.exchange("x"), b"x").try_now() == 0
+
+
+def test_without_a_wait_when_the_full_queue_is_the_last_and_goes(
+    x: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is full by now."""
     x.unbind("x", "d")
-    note = Publication._note_lacking
+    just_after_noting(monkeypatch, lambda: x.unbind("x", "c"))
+    assert Publication(x.exchange("x"), b"x").try_now() == 2
 
-    def note_and_unbind(publication: Publication) -> None:
-        note(publication)
-        x.unbind("x", "c")
 
-    monkeypatch.setattr(Publication, "_note_lacking", note_and_unbind)
+@pytest.mark.parametrize(("when_full", "before"), [("fail", 0), ("drop-oldest", ROOM)])
+def test_without_a_wait_when_another_takes_the_place_of_the_full_queue(
+    x: Broker, monkeypatch: pytest.MonkeyPatch, when_full: WhenFull, before: int
+) -> None:
+    """Else that one would be taken for it: no publish would wait for a queue that fails, and all
+    of them would wait for one that drops its oldest message when the next comes."""
+    x.unbind("x", "d")
+    bind_another(x, when_full)
+    x.queue("e").publish_many([b"before"] * before)
+    just_after_noting(monkeypatch, lambda: x.unbind("x", "c"))
+    assert Publication(x.exchange("x"), b"x").try_now() == 3
+    assert has(x) == {"a": 1, "b": 1, "c": 0, "d": 0}
+    assert b"x" in [each.body for each in x.queue("e").browse()]
 
+
+def test_it_waits_for_the_full_queue_when_one_before_goes(
+    x: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    just_after_noting(monkeypatch, lambda: x.unbind("x", "a"))
+    assert full_queue(Publication(x.exchange("x"), b"x")) == "c"
+
+
+def test_it_waits_for_the_full_queue_when_one_before_comes(
+    x: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x.unbind("x", "a")
+    just_after_noting(monkeypatch, lambda: x.bind("x", "a"))  # in the row that was free
+    assert full_queue(Publication(x.exchange("x"), b"x")) == "c"
+
+
+@pytest.mark.usefixtures("changing")
+def test_it_waits_for_the_full_queue_whatever_else_changes_meanwhile(x: Broker) -> None:
+    assert full_queue(Publication(x.exchange("x"), b"x")) == "c"
+
+
+def published(vhost: str) -> int:
     async def session() -> int:
         async with aio.connect(f"shm://{vhost}") as broker:
             exchange = await broker.exchange("x")
             return await exchange.publish(b"x", timeout=PATIENCE)
 
-    assert asyncio.run(session()) == 2
-    assert has(x) == {"a": 1, "b": 1, "c": 0, "d": 0}
+    return asyncio.run(session())
+
+
+def test_asyncio_when_the_only_binding_goes(
+    x: Broker, vhost: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "abd":
+        x.unbind("x", name)
+    just_before(monkeypatch, "_note_lacking", lambda: x.unbind("x", "c"))
+    assert published(vhost) == 0
+
+
+def test_asyncio_when_one_that_fails_takes_the_place_of_the_full_queue(
+    x: Broker, vhost: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x.unbind("x", "d")
+    bind_another(x, "fail")
+    just_after_noting(monkeypatch, lambda: x.unbind("x", "c"))
+    assert published(vhost) == 3
+
+
+def test_asyncio_when_one_that_fails_takes_the_place_because_one_before_goes(
+    x: Broker, vhost: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x.unbind("x", "d")
+    bind_another(x, "fail")
+
+    def change() -> None:
+        x.unbind("x", "a")
+        x.queue("c").purge()
+
+    just_after_noting(monkeypatch, change)
+    assert published(vhost) == 3
+
+
+def test_asyncio_fails_for_a_full_queue_that_fails(x: Broker, vhost: str) -> None:
+    """As it is, however often it tries."""
+    x.unbind("x", "c")
+    bind_another(x, "fail")
+    x.queue("e").publish_many([b"before"] * ROOM)
+    with pytest.raises(QueueFull):
+        published(vhost)
