@@ -459,7 +459,6 @@ class Owner:
     def _end(self, at_once: bool) -> None:
         network, self._network, self._ours = self._network, None, None
         self._live = self._untold = None
-        self._is_held, self._others = False, ()  # as was said to what ends here
         self._bridges_before.waits.clear()
         self._stopped = set()  # whoever serves next makes all links, this one too if it is that
         self._broadcasts.close()
