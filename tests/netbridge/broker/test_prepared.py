@@ -3,10 +3,12 @@ it shake hands by then, and nobody is heard before it serves."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -15,6 +17,7 @@ from shmbroker import ConnectionClosed, vhost
 from shmbroker.ipc.instance.creation import create
 from shmbroker.ipc.instance.log import Log
 from shmbroker.netbridge.broker.group import OfMembers
+from shmbroker.netbridge.broker.network import Network
 from shmbroker.netbridge.broker.owner import Owner
 from shmbroker.netbridge.carrier import link as links
 from shmbroker.netbridge.cluster.programs import Other
@@ -165,6 +168,33 @@ def test_what_members_that_live_on_have_said_counts_when_it_serves_again(tmp_pat
         assert network._sessions._is_held
         owner.holds(False)
         assert known(uri) == 2
+
+
+def test_programs_that_are_to_wait_from_a_reload_on_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is said from another thread, as the network that was reloaded is told how it is."""
+    with owned(tmp_path / "first") as (owner, _, _):
+        owner.begin(NODE, 2)
+        owner.settles()
+        beside = Thread(target=owner.holds, args=(True,))
+        hold = Network.hold
+
+        def late(network: Network, is_held: bool) -> None:
+            if threading.current_thread() is not beside:
+                beside.start()
+                beside.join(0.2)  # until it has said so, or waits
+            hold(network, is_held)
+
+        monkeypatch.setattr(Network, "hold", late)
+        owner.reload(owner._wanted, owner._credentials)
+        owner.settles()
+        beside.join(PATIENCE)
+        network = owner._network
+        assert network is not None
+        assert network._sessions is not None
+        assert network._sessions._is_held
+        assert owner._is_held
 
 
 def participants(name: str) -> list[str]:
