@@ -121,7 +121,8 @@ class Link(Closable):
         )
         self._connection: _Connection | None = None
         self._passive: dict[Single, _Connection] = {}
-        self._attempts = time.time_ns()
+        self._attempts = time.monotonic_ns()
+        """It rises with each link of this process; the far end compares them within one."""
         self._key = 0
         self._suspect: Counter[Single] = Counter()
         """How often in a row a member that was never met, and greets, has ended the handshake."""
