@@ -482,9 +482,16 @@ class _Connection:
         wish = Wish(self.member.vhost, link.name, link.role, link.credential.user, attempt)
         near = Near(link.ours, wish, proofs, proofs, link.epochs)
         self.end = End(thread, Machine(self._times, near, time.monotonic()), link, link.meter)
-        self._socket = dealer(thread.context, self._times, self.member.peer, pair, far)
-        self._received = Received(self._socket)
-        self._monitor = Monitor(self._socket)
+        try:
+            self._socket = dealer(thread.context, self._times, self.member.peer, pair, far)
+            self._received = Received(self._socket)
+            self._monitor = Monitor(self._socket)
+        except zmq.ZMQError as error:  # no descriptor is free
+            if self._socket is not None:
+                self._socket.close()
+                self._socket = self._received = None
+            self._is_without(error)
+            return
         thread.add(self._monitor.socket, self._happened)
         thread.add(self._socket, self._readable)
         if self._ships():
