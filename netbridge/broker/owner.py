@@ -87,6 +87,8 @@ class Owner:
         """Of the live, while this broker is passive."""
         self._others: tuple[Other, ...] = ()
         self._is_held = False
+        self._holding = threading.Lock()
+        """What is said last of that counts."""
         self.drains = False
         self.fails: Callable[[str], None] = lambda why: None
         """Told from another thread when this broker has no network any more, and was to have it."""
@@ -106,7 +108,7 @@ class Owner:
     def begin(self, node: bytes, epoch: int) -> None:
         """The broker is live."""
         if (network := self._network) is not None and network.has_vhost:
-            network.hold(self._is_held)  # who has shaken hands by now waits for nothing else
+            self._hold(network)  # who has shaken hands by now waits for nothing else
         ours = self._identity(node, Standing.LIVE, epoch)
         self._orders.put(lambda: self._begin(ours))
 
@@ -389,8 +391,9 @@ class Owner:
                 self._bridges_before.drop(broker, ())
 
     def _serve(self, ours: Identity) -> None:
-        self._made(ours).serve(ours)
-        self.holds(self._is_held)
+        network = self._made(ours)
+        network.serve(ours)
+        self._hold(network)
         self._tells(lambda: self._tell_group(ours))
         self._tell_topology()
         self._show_programs()
@@ -438,10 +441,15 @@ class Owner:
 
     def holds(self, is_held: bool) -> None:
         """Programs that come wait, or do so no more; from any thread, and at once."""
-        self._is_held = is_held
-        network = self._network
-        if network is not None and network.is_live:  # before that they wait anyway
-            network.hold(is_held)
+        with self._holding:
+            self._is_held = is_held
+            network = self._network
+            if network is not None and network.is_live:  # before that they wait anyway
+                network.hold(is_held)
+
+    def _hold(self, network: Network) -> None:
+        with self._holding:
+            network.hold(self._is_held)
 
     def _others_are(self, others: tuple[Other, ...]) -> None:
         self._others = others
@@ -459,7 +467,6 @@ class Owner:
     def _end(self, at_once: bool) -> None:
         network, self._network, self._ours = self._network, None, None
         self._live = self._untold = None
-        self._is_held, self._others = False, ()  # as was said to what ends here
         self._bridges_before.waits.clear()
         self._stopped = set()  # whoever serves next makes all links, this one too if it is that
         self._broadcasts.close()
@@ -477,7 +484,8 @@ class Owner:
             self._go_on()
             return
         self._network.reload(Given(self._wanted, credentials))
-        self.holds(self._is_held)  # also programs that no acceptor has admitted before
+        if self._network.is_live:
+            self._hold(self._network)  # also programs that no acceptor has admitted before
         self._tell_address()
 
     def _tell_address(self) -> None:

@@ -121,7 +121,8 @@ class Link(Closable):
         )
         self._connection: _Connection | None = None
         self._passive: dict[Single, _Connection] = {}
-        self._attempts = time.time_ns()
+        self._attempts = time.monotonic_ns()
+        """It rises with each link of this process; the far end compares them within one."""
         self._key = 0
         self._suspect: Counter[Single] = Counter()
         """How often in a row a member that was never met, and greets, has ended the handshake."""
@@ -481,9 +482,16 @@ class _Connection:
         wish = Wish(self.member.vhost, link.name, link.role, link.credential.user, attempt)
         near = Near(link.ours, wish, proofs, proofs, link.epochs)
         self.end = End(thread, Machine(self._times, near, time.monotonic()), link, link.meter)
-        self._socket = dealer(thread.context, self._times, self.member.peer, pair, far)
-        self._received = Received(self._socket)
-        self._monitor = Monitor(self._socket)
+        try:
+            self._socket = dealer(thread.context, self._times, self.member.peer, pair, far)
+            self._received = Received(self._socket)
+            self._monitor = Monitor(self._socket)
+        except zmq.ZMQError as error:  # no descriptor is free
+            if self._socket is not None:
+                self._socket.close()
+                self._socket = self._received = None
+            self._is_without(error)
+            return
         thread.add(self._monitor.socket, self._happened)
         thread.add(self._socket, self._readable)
         if self._ships():

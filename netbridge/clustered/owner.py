@@ -142,6 +142,7 @@ class ClusterOwner(Owner):
         if members is not None and thread is not None:
             members.close()
             thread.close()
+        self._is_held, self._others = False, ()  # as these members have said
         super()._end(at_once)
 
     def _others_are(self, others: tuple[Other, ...]) -> None:

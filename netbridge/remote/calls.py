@@ -7,11 +7,13 @@ from collections.abc import Callable
 from typing import Final
 
 from shmbroker.netbridge.link.deadlines import Deadlines
-from shmbroker.netbridge.remote.call import OF_DELIVERIES, UNSENT, Call
+from shmbroker.netbridge.remote.call import OF_DELIVERIES, TAKES, UNSENT, Call
 from shmbroker.netbridge.remote.options import NO_LIMIT
 from shmbroker.netbridge.wire.words import Verb
 
 TOGETHER: Final = 16 << 20
+OF_MESSAGES: Final = OF_DELIVERIES | TAKES | {Verb.LEAVE}
+"""Until one is answered the broker may have messages that nobody else gets."""
 
 
 class Calls:
@@ -125,6 +127,14 @@ class Calls:
         sent = self.sent.values()
         is_asked = any(not each.is_abandoned or each.verb in OF_DELIVERIES for each in sent)
         return is_asked or any(not each.is_internal for each in self.waiting)
+
+    @property
+    def are_open(self) -> bool:
+        """A session that is not ended in good order leaves something at its broker, or undone."""
+        return any(
+            each.verb in OF_MESSAGES or not (each.is_internal or each.is_abandoned)
+            for each in (*self.sent.values(), *self.waiting)
+        )
 
     def of(self, verb: Verb) -> list[Call]:
         return [call for call in (*self.waiting, *self.sent.values()) if call.verb is verb]

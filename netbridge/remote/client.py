@@ -114,6 +114,7 @@ class Client:
             return self._done()
         if kind is Event.MOVED:
             self.did.append(Tell(Event.MOVING, detail))
+        self.closing.loses(now)
         self.recovers(now)
         return self._done()
 

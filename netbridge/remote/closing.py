@@ -3,7 +3,7 @@
 Takes end at once.  What else waits at the broker, for room or for a reply, may wait for ever: it
 ends as unknown when nothing was answered for a while.  The broker carries out nothing more of it
 once it hears of the end, and has what was sent ahead for others.  If its broker is away for a
-while, a session of which nothing is open there ends without that.
+while, a session of which nothing is open there ends without that, also if the end was said.
 """
 
 from __future__ import annotations
@@ -53,13 +53,18 @@ class Closing:
         if self.due != NEVER and not is_of_loop:
             self.due = now + SILENT_SECONDS
 
+    def loses(self, now: float) -> None:
+        """Its broker, which may have been asked for the end."""
+        if self._has_begun and self.due == NEVER:
+            self.due = now + SILENT_SECONDS
+
     def look(self, now: float) -> None:
         client = self._client
         if now < self.due:
             return
         if client.phase is not Phase.UP:  # it is answered, or asked for, when that is over
             self.due = now + SILENT_SECONDS
-            if not (client.calls.is_awaited or client.in_hand or client.consumers):
+            if not (client.calls.are_open or client.in_hand or client.consumers):
                 client.gives_up(Event.CLOSED)
                 client.phase, self.due = Phase.CLOSED, NEVER
             return

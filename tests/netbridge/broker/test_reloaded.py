@@ -95,5 +95,7 @@ def test_what_a_killed_program_had_comes_back_as_soon_as_was_reloaded(
         os._exit(0)
 
     queue.publish(b"once more")
-    assert Process(takes, tmp_path / "errors").has_ended(PATIENCE)
+    taken = Process(takes, tmp_path / "errors")
+    assert taken.has_ended(PATIENCE)
+    assert taken.status == 0, "it has taken it"
     assert queue.receive(timeout=PATIENCE) == b"once more"

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+import zmq
 
 import shmbroker
 from shmbroker import Broker, Queue
+from shmbroker.netbridge.carrier import link as links
+from shmbroker.netbridge.carrier.link import Link
 from shmbroker.netbridge.carrier.source import Shipped
+from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.link.times import LinkTimes
-from shmbroker.netbridge.wire.words import TargetKind
+from shmbroker.netbridge.wire.words import Standing, TargetKind
 from shmbroker.perf.machine.port import free_port
 from tests.conftest import vhost_for_a_while
 from tests.support.host import journaling
@@ -346,3 +353,53 @@ def test_a_graceful_stop_confirms_what_is_on_its_way(world: World) -> None:
     while world.far.queue(TARGET).origins() and time.monotonic() < until:
         time.sleep(0.01)
     assert world.far.queue(TARGET).origins() == ()
+
+
+@pytest.fixture
+def dialling(world: World) -> Iterator[Callable[[], Link]]:
+    """Links of this process, to the far end."""
+    world.near.declare_queue(SOURCE)
+    world.far.declare_queue(TARGET)
+    world.begin("far")
+    keys, uri = world.pair.credential, f"failover:(tcp://{world.pair.address})"
+    ours = Identity(b"n" * 16, os.urandom(16), "near", Standing.LIVE, 0)
+    with (
+        shmbroker.connect(f"shm://{world.near.vhost}", name="near") as own,
+        NetworkThread(own) as thread,
+    ):
+        yield lambda: Link(thread, "link", uri, keys, ours, world.pair.ships)
+
+
+def is_up(link: Link) -> None:
+    until = time.monotonic() + PATIENCE
+    while link.state != "up":
+        assert time.monotonic() < until, link.why
+        time.sleep(0.01)
+
+
+def test_a_link_that_is_made_again_counts_also_when_the_clock_was_set_back(
+    dialling: Callable[[], Link], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    then = time.time_ns()
+    for ahead in (3600, 0):
+        monkeypatch.setattr(time, "time_ns", lambda ahead=ahead: then + ahead * 10**9)
+        with dialling() as link:
+            is_up(link)
+
+
+@pytest.mark.parametrize("what", ["dealer", "Monitor"])
+def test_an_attempt_without_a_free_descriptor_has_failed_and_no_more(
+    dialling: Callable[[], Link], monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    make, tried = getattr(links, what), []
+
+    def made(*given: object) -> object:
+        tried.append(what)
+        if len(tried) <= 2:
+            raise zmq.ZMQError(errno.EMFILE)
+        return make(*given)
+
+    monkeypatch.setattr(links, what, made)
+    with dialling() as link:
+        is_up(link)
+    assert len(tried) == 3

@@ -115,6 +115,41 @@ def test_of_which_nothing_is_open_it_does_not_wait_for_a_broker_that_is_away() -
     assert of.client.deadline == float("inf")
 
 
+@pytest.mark.parametrize("seconds", [0.5, 3 * SILENT_SECONDS])
+def test_a_broker_that_goes_away_once_the_end_was_said_is_not_waited_for_longer(
+    seconds: float,
+) -> None:
+    """It is found at once that it has, or by silence."""
+    of = producing()
+    of.loses_to_broker = True
+    close(of)
+    passes(of, seconds)
+    of.broker_dies()
+    passes(of, SILENT_SECONDS)
+    assert of.client.phase is Phase.CLOSED
+    assert of.client.deadline == float("inf")
+
+
+@pytest.mark.parametrize("verb", [Verb.GET, Verb.CONSUMER])
+def test_a_message_that_comes_for_a_take_while_the_link_is_away_goes_back(verb: Verb) -> None:
+    of = ends()
+    of.loses_to_program = True
+    take = of.call(verb, target=2, value=4, wait_ms=-1)
+    of.cut()
+    of.does(of.client.cancel(take, of.now))  # as close does with a get
+    close(of)
+    passes(of, 2 * SILENT_SECONDS)
+    assert of.client.phase is Phase.CONNECTING
+    if verb is Verb.GET:
+        of.answer(of.performed[0], takes=1)
+    else:
+        of.deliver(2)
+    of.connect()
+    passes(of, SILENT_SECONDS)
+    assert of.client.phase is Phase.CLOSED
+    assert of.given_back() == [0]
+
+
 def test_what_it_has_in_hand_is_given_back_when_its_broker_is_there_again() -> None:
     of = consuming()
     of.deliver(2)
