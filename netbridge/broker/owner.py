@@ -352,6 +352,10 @@ class Owner:
         """Of this broker, for programs; empty if they are not told."""
         return whereabouts.of(0, self._wanted).uri
 
+    def uri_by(self, wanted: Wanted) -> str:
+        """What it is once that is reloaded."""
+        return whereabouts.of(0, wanted.listening_as(self._wanted)).uri
+
     def _announce(self, ours: Identity) -> None:
         if any(ours.node):  # a member that has not met its live yet knows no node
             is_live = ours.standing is Standing.LIVE

@@ -170,7 +170,10 @@ class Membership:
     def departs(self, to: Node) -> Actions:
         """This live leaves, and gives all that it has to that node."""
         assert self.me is not None, "it is a member"
-        self.me = replace(self.me, version=self.me.version + 1, heir=to)
+        yield from self.tells(replace(self.me, heir=to))
+
+    def tells(self, me: Announcement) -> Actions:
+        self.me = replace(me, version=me.version + 1)
         yield from self._to_all(self._here)
 
     def shows(self, adverts: Iterable[Advert]) -> Actions:
@@ -582,8 +585,7 @@ class Membership:
             return
         near = tuple(node for node in sorted(self.lives) if self.is_there(node))[:NEIGHBOURS_MAX]
         if me.is_live and near != me.neighbours:
-            self.me = replace(me, version=me.version + 1, neighbours=near)
-            yield from self._to_all(self._here)
+            yield from self.tells(replace(me, neighbours=near))
         found = paths(near, {node: each.neighbours for node, each in self.lives.items()})
         found.pop(me.node, None)
         self.paths = found if me.is_live else {}

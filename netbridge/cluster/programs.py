@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from shmbroker.netbridge.cluster.machine import Membership
+from shmbroker.netbridge.cluster.machine import Actions, Membership
 from shmbroker.netbridge.remote.topology import Node
 
 
@@ -15,6 +15,13 @@ class Other:
     node: Node
     is_there: bool
     """Else it was there, and is missing."""
+
+
+def reached_at(machine: Membership, uri: str) -> Actions:
+    """Programs reach this broker there from now on: all are told."""
+    machine.terms = replace(machine.terms, programs=uri)
+    if machine.me is not None:
+        yield from machine.tells(replace(machine.me, programs=uri))
 
 
 def others(machine: Membership) -> tuple[Other, ...]:

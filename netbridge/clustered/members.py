@@ -27,7 +27,7 @@ from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.cluster.arrivals import Arrivals
 from shmbroker.netbridge.cluster.codec import decode, encode
 from shmbroker.netbridge.cluster.machine import Action, KeepLeft, KeepLives, Membership
-from shmbroker.netbridge.cluster.programs import Other, others
+from shmbroker.netbridge.cluster.programs import Other, others, reached_at
 from shmbroker.netbridge.cluster.said import Answers, Ask, Grouped, Leaving, OfBackups, Say, Told
 from shmbroker.netbridge.clustered import options
 from shmbroker.netbridge.clustered.accepted import Accepted
@@ -151,12 +151,15 @@ class Members(Closable):
 
         self._thread.call(step)
 
-    def reload(self, given: Given) -> None:
-        """Of one thread at a time.  Links go by the credentials that their thread has learnt."""
-        former, self._setup = self._setup, reloaded(self._setup, given)
+    def reload(self, given: Given, programs: str) -> None:
+        """Of one thread at a time.  Links go by the credentials that their thread has learnt.
+        `programs`: where programs reach this broker."""
+        former, self._setup = self._setup, reloaded(self._setup, given, programs)
         wanted = self._setup
         if (wanted.discovery, wanted.credential) != (former.discovery, former.credential):
             self._discovers_by(wanted.discovery)
+        if wanted.programs != former.programs:
+            self._thread.call(partial(self._is_reached_at, wanted))
         self._thread.call(partial(self.colocating.reload, wanted))
         self._worker.do(partial(self._goes_by, wanted), self._served)
 
@@ -299,6 +302,10 @@ class Members(Closable):
         self.colocating.tick(now)
         self._kept_lives.tick(now)
         self._does(self.machine.tick(now))
+
+    def _is_reached_at(self, setup: Setup) -> None:
+        self.successor.reload(setup)
+        self._does(reached_at(self.machine, setup.programs))
 
     def _finds(self, uris: list[str]) -> None:
         self.machine.finds(uris)

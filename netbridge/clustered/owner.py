@@ -155,11 +155,12 @@ class ClusterOwner(Owner):
         assert wanted.cluster is not None, "that needs a restart"
         self._whole = wanted.listening_as(self._whole)
         self._credential = credentials.named(wanted.cluster.credentials) or self._credential
+        others = options.without_cluster(wanted)
         if self._members is not None and self._thread is not None:
             given = Given(wanted, credentials)
             self._thread.learns(credentials)
-            self._members.reload(given)
-        super()._reload(options.without_cluster(wanted), credentials)
+            self._members.reload(given, self.uri_by(others))
+        super()._reload(others, credentials)
 
     def _of_cluster(self, given: Mapping[str, object]) -> str:
         if self._members is None:

@@ -79,7 +79,6 @@ def setup(
     network = given.wanted
     if network.cluster is None:
         return None
-    admits_programs = any(OF_PROGRAMS & set(each.roles) for each in network.acceptors.values())
     credential = given.credentials.named(network.cluster.credentials) or former
     assert credential is not None, "the configuration was checked"
     history = history_of(config.store)
@@ -98,15 +97,15 @@ def setup(
         config.store / WAYS,
         config.store / LEFT,
         _group_name(network),
-        programs if admits_programs else "",
+        _if_admitted(network, programs),
         network.discoveries.get(network.cluster.discovery_group or ""),
         network.grouping,
         network.colocated,
     )
 
 
-def reloaded(running: Setup, given: Given) -> Setup:
-    """How its members know and find each other; all else needs a restart."""
+def reloaded(running: Setup, given: Given, programs: str) -> Setup:
+    """How its members know and find each other, and programs them; all else needs a restart."""
     network, known, cluster = given.wanted, given.credentials, running.cluster
     keys = {each.uri.peer: given.key_of(each) for each in options.listening(network)}
     return replace(
@@ -117,9 +116,15 @@ def reloaded(running: Setup, given: Given) -> Setup:
         ],
         credential=known.named(cluster.credentials) or running.credential,
         credentials=known,
+        programs=_if_admitted(network, programs),
         discovery=network.discoveries.get(cluster.discovery_group or "", running.discovery),
         colocated=known_by(running.colocated, network.colocated),
     )
+
+
+def _if_admitted(network: Network, programs: str) -> str:
+    admits = any(OF_PROGRAMS & set(each.roles) for each in network.acceptors.values())
+    return programs if admits else ""
 
 
 def _group_name(network: Network) -> str:

@@ -51,6 +51,9 @@ class Successor:
         self._numbers = count(1)
         self._asked: dict[int, tuple[End, Future[Answers]]] = {}
 
+    def reload(self, setup: Setup) -> None:
+        self._setup = setup
+
     def heard(self, end: End, at: Announcement | None, what: Leaving) -> None:
         """`at`: who is at the other end; it may say the next over another link."""
         process = b"" if at is None else at.incarnation

@@ -61,7 +61,7 @@ WIDE_BYTES: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """The first thing that is said on a connection."""
+    """The first thing that is said on a connection, and again when the address is another one."""
 
     group: str
     """`group-name`."""

@@ -205,6 +205,10 @@ class Acting(Carrier):
         self._deaths.watch(member, here)
         self._turns.take(member, lambda: self.does(self.machine.peer_up(member, now())))
 
+    def member_is_at(self, member: str, uri: str) -> None:
+        self.uris[member] = uri
+        self.process.changed()
+
     def member_down(self, member: str) -> None:
         if self.served is not None:
             self.served.followers.stop(member)

@@ -354,10 +354,12 @@ class ReplicatedInstance:
         self._in_thread(lambda acting: acting.reloaded(found))
         self._look_around(found)
         self._thread.learns(known)
-        self._acting.talks.reload(self._listens(), known)
+        others = without_cluster(options.without_members(network))
+        uri = self.owner.uri_by(others)
+        self._acting.talks.reload(self._listens(), known, uri)
         if self._in_cluster is not None:
-            self._in_cluster.members.reload(Given(network, known))
-        self.owner.reload(without_cluster(options.without_members(network)), known)
+            self._in_cluster.members.reload(Given(network, known), uri)
+        self.owner.reload(others, known)
 
     def _asked_to(self) -> None:
         self._inbox.put(self._carry_out)

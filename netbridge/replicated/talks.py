@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 import zmq
@@ -41,6 +41,9 @@ class Hears(Protocol):
     """Called in the network thread."""
 
     def member_up(self, member: str, here: Here) -> None: ...
+
+    def member_is_at(self, member: str, uri: str) -> None:
+        """Programs reach it there from now on."""
 
     def member_down(self, member: str) -> None: ...
 
@@ -153,15 +156,22 @@ class Talks(Closable):
             self._unbound.remove(each)
         return not self._unbound
 
-    def reload(self, listens: Sequence[Address], credentials: Credentials) -> None:
+    def reload(self, listens: Sequence[Address], credentials: Credentials, uri: str) -> None:
         """For links from now on: those that are there go on, for whoever is without its live may
-        take over."""
+        take over.  `uri`: where programs reach this member."""
 
         def step() -> None:
             self._credentials, self._listens = credentials, tuple(listens)
+            self._is_reached_at(uri)
             self._look_at_keys()
 
         self._thread.call(step)
+
+    def _is_reached_at(self, uri: str) -> None:
+        if uri != self._here.uri:
+            self._here = replace(self._here, uri=uri)
+            for peer in self._peers.values():
+                peer.end.say(Talk(encode(self._here)))
 
     def _look_at_keys(self) -> None:
         """In the thread.  Who was accepted would be lost with the socket that has another key by
@@ -263,6 +273,8 @@ class Talks(Closable):
         elif not self._peers[name].is_here:
             self._peers[name].is_here = True
             self.hears.member_up(name, here)
+        else:
+            self.hears.member_is_at(name, here.uri)
 
     def _refusal(self, name: str, here: Here) -> str:
         ours = self._here

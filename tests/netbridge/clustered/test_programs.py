@@ -10,6 +10,8 @@ import pytest
 
 import shmbroker
 from shmbroker import Broker
+from shmbroker.ipc.instance import reloading
+from shmbroker.ipc.instance.config.config import FILE
 from shmbroker.perf.machine.port import free_port
 from tests.netbridge.clustered.conftest import PASSWORD, PATIENCE, Cluster
 
@@ -95,6 +97,24 @@ def test_of_a_node_that_is_forgotten_it_is_told_no_more(cluster: Cluster) -> Non
         cluster.sees("east", missing=("west",))
         assert cluster.order("east", verb="forget", node="west") == ""
         until(broker, {(uris["east"], "live")})
+
+
+def test_an_address_that_is_reloaded_is_told_at_all_nodes(cluster: Cluster) -> None:
+    """Also that of a backup."""
+    east, west = add(cluster, "east"), add(cluster, "west")
+    west2 = add(cluster, "west2", "backup", shares="west")
+    for name, state in (("east", "live"), ("west", "live"), ("west2", "passive")):
+        cluster[name].start().becomes(state)
+    with connected(east) as broker:
+        until(broker, {(east, "live"), (west, "live"), (west2, "backup")})
+        others = {name: f"tcp://127.0.0.2:{free_port()}" for name in ("west", "west2")}
+        for name, uri in others.items():
+            file = cluster[name].folder / FILE
+            file.write_text(f'{file.read_text()}\n[connectors.outside]\nuri = "{uri}"\n')
+            answer = reloading.asked(cluster[name].folder, PATIENCE)
+            assert answer is not None
+            assert answer["applied"] == ["connectors.outside.uri"]
+        until(broker, {(east, "live"), (others["west"], "live"), (others["west2"], "backup")})
 
 
 def test_a_backup_of_another_node_is_told_as_one(cluster: Cluster) -> None:

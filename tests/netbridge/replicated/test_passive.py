@@ -9,7 +9,11 @@ import pytest
 
 import shmbroker
 from shmbroker import ConnectionClosed
+from shmbroker.ipc.instance.config.config import FILE
+from shmbroker.perf.machine.port import free_port
+from tests.cli.command import eventually
 from tests.netbridge.replicated.conftest import PASSWORD, PATIENCE, PATIENTLY, SHM, Made, Node
+from tests.netbridge.replicated.test_reload import reloaded
 
 BACK: dict[str, object] = {
     "ha.replication.check-for-live-server": True,
@@ -65,6 +69,27 @@ def test_a_program_goes_on_at_a_backup_that_its_list_does_not_have(node: Made) -
     two["a"].start()
     two.says("a", "in sync")
     knows(came, [(address(two, "a"), "backup"), (address(two, "b"), "live")])
+
+
+def test_another_address_of_a_member_is_told_at_once(node: Made) -> None:
+    """To programs of the live; and to whoever comes to a backup, that of the live."""
+    two = node().up()
+    came = program(two, "a")
+    knows(came, [(address(two, "a"), "live"), (address(two, "b"), "backup")])
+    others = {name: f"tcp://127.0.0.2:{free_port()}" for name in ("b", "a")}
+    for name, uri in others.items():
+        text = (two[name].folder / FILE).read_text()
+        answer = reloaded(two[name].folder, f'{text}\n[connectors.outside]\nuri = "{uri}"\n')
+        assert answer["applied"] == ["connectors.outside.uri"]
+    wanted = {(others["a"], "live"), (others["b"], "backup")}
+    eventually(lambda: wanted <= {(each.uri, each.standing) for each in came.topology()})
+
+    def is_told() -> bool:
+        with pytest.raises(ConnectionClosed) as refused:
+            shmbroker.connect(f"{address(two, 'b')}?{SHM}", user="programs", password=PASSWORD)
+        return f"{others['a']} is live" in str(refused.value)
+
+    eventually(is_told)
 
 
 def test_a_program_goes_to_and_fro_with_hand_overs(node: Made) -> None:
