@@ -165,23 +165,20 @@ def restarted_voter(random: Random) -> list[Fault]:
 
 def voter_restarted_after_its_vote(random: Random) -> list[Fault]:
     """The holder has not begun yet, and from now on only the live of before reaches the voter."""
-    at = random.uniform(1.2, 2.4)
-    return [
-        Fault(at, "isolated", "a", 1.0),
-        Fault(at + 0.001, "partition", "a", 3.0, "b"),
-        Fault(at + 0.3, "slow-disk", "b", 1.0),
-        Fault(at + 1.0, "power-for", "v1", random.uniform(0.02, 0.05)),
-        Fault(at + 1.0, "no-voters", "b", 2.0),
-    ]
+    return _voter_after_its_vote(random, "b", 1.0)
 
 
 def voter_without_power(random: Random) -> list[Fault]:
     """The same; its disk is slow, so what it said last may be gone."""
+    return _voter_after_its_vote(random, "v1", 0.7)
+
+
+def _voter_after_its_vote(random: Random, slow: str, seconds: float) -> list[Fault]:
     at = random.uniform(1.2, 2.4)
     return [
         Fault(at, "isolated", "a", 1.0),
         Fault(at + 0.001, "partition", "a", 3.0, "b"),
-        Fault(at + 0.3, "slow-disk", "v1", 0.7),
+        Fault(at + 0.3, "slow-disk", slow, seconds),
         Fault(at + 1.0, "power-for", "v1", random.uniform(0.02, 0.05)),
         Fault(at + 1.0, "no-voters", "b", 2.0),
     ]
