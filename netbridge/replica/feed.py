@@ -196,12 +196,15 @@ class Feed:
 
     @property
     def deadline(self) -> float:
-        """When `tick` is to be called; nothing is expected of who has all that was sent."""
+        """When `tick` is to be called; nothing is expected of who has all that was sent.
+
+        A newcomer has the time of a sync up to its last step: no confirm waits for it before, and
+        to make its store may take it longer than `replica-timeout`.
+        """
         if not self._on_way or self.state is State.OVER:
             return NEVER
-        is_last_step = self.state is State.IN_SYNC and self.has < self._counts_from
         limit = self.terms.replica_timeout
-        if self.state is State.COPYING or is_last_step:
+        if self.state is not State.IN_SYNC or self.has < self._counts_from:
             limit = max(limit, self.terms.sync_timeout)
         return self.progress_at + limit
 

@@ -133,6 +133,15 @@ def test_the_last_step_of_a_newcomer_has_its_own_time() -> None:
     assert isinstance(dropped, Drop)
 
 
+def test_a_newcomer_that_still_makes_its_store_has_the_time_of_a_sync() -> None:
+    feed = following()
+    assert said(feed.tick(29.0)) == [], "attached, and no confirm waits for it"
+    assert said(feed.reached(Reached(20), 29.5)) == [Count()]
+    feed = following()
+    (dropped,) = said(feed.tick(30.0))
+    assert isinstance(dropped, Drop)
+
+
 def test_a_newcomer_that_falls_behind_is_fed_from_files_again() -> None:
     feed = following()
     assert said(feed.fell_behind()) == [ReadFiles()]
