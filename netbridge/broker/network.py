@@ -325,6 +325,7 @@ class Network(Closable):
         self._show(wanted)
         self.former.waits -= {each.queue for each in shipping.gated(self.given.wanted.bridges)}
         for name in self.bridges.keys() - wanted.keys():
+            self.stopped.discard(name)  # one that gets the name later is another
             self._end(name)
         for name, bridge in wanted.items():
             credential = self.given.credential(bridge)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from shmbroker.core.layout import CATALOG_NAME_BYTES_MAX
 from shmbroker.ipc.base.units import DURATIONS, KIB, parse_duration, parse_size
 from shmbroker.ipc.instance.config.secret import secret_of
 
@@ -22,6 +23,9 @@ SEGMENT_MAX: Final = 1 << 40
 TRUE: Final = (True, 1, "1", "yes", "true")
 FALSE: Final = (False, 0, "0", "no", "false")
 NAME_BYTES: Final = 255
+VHOST_BYTES: Final = CATALOG_NAME_BYTES_MAX
+VHOST: Final = rf"[A-Za-z0-9_-]{{1,{VHOST_BYTES}}}"
+"""As `ipc/vhost/vhost.c` has it."""
 NS: Final = 1_000_000_000
 
 
@@ -103,6 +107,12 @@ def is_name(given: str) -> bool:
     """1 to 255 bytes without slashes and control characters."""
     size = len(given.encode(errors="replace"))
     return 0 < size <= NAME_BYTES and not re.search(r"[/\x00-\x1f\x7f]", given)
+
+
+def _vhost(given: object) -> str:
+    if not isinstance(given, str) or not re.fullmatch(VHOST, given):
+        raise ValueError(f'a name of 1 to {VHOST_BYTES} letters, digits, "-" and "_"')
+    return given
 
 
 def _network_vhost(given: object) -> str:
@@ -256,6 +266,7 @@ TEXT: Final = Kind("text", _text)
 NAME: Final = Kind("text", _name)
 FOLDER: Final = Kind("folder", _folder)
 GROUP: Final = Kind("group", _group)
+VHOST_NAME: Final = Kind("name", _vhost)
 NETWORK_VHOST: Final = Kind("name", _network_vhost)
 FLAG: Final = Kind("flag", _flag, text=flag_text)
 SIZE: Final = size()

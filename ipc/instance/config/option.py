@@ -23,6 +23,7 @@ from shmbroker.ipc.instance.config.kind import (
     SIZE,
     TABLE,
     TEXT,
+    VHOST_NAME,
     Kind,
     choice,
 )
@@ -77,7 +78,7 @@ class Option:
 
 OPTIONS: Final = (
     Option("instance", "name", NAME, "shmbroker", "How people see it: in the log, in status."),
-    Option("instance", "vhost", TEXT, "default", "Programs connect to shm://VHOST."),
+    Option("instance", "vhost", VHOST_NAME, "default", "Programs connect to shm://VHOST."),
     Option("instance", "network-vhost", NETWORK_VHOST, "",
            "What programs and links of other hosts ask for; empty: / and the name in vhost."),
     Option("instance", "arena", SIZE, "256MiB",

@@ -42,7 +42,7 @@ def test_an_empty_file_is_all_defaults(tmp_path: Path) -> None:
 
 def test_what_create_writes_is_read_as_what_was_given(tmp_path: Path) -> None:
     given: dict[str, object] = {
-        "instance.vhost": 'or"ders',
+        "instance.name": 'or"ders',
         "ha.role": "backup",
         "ha.stall-limit": "500ms",
         "ha.on-promote": ["/bin/sh", "-c", "exit 1"],
@@ -51,7 +51,7 @@ def test_what_create_writes_is_read_as_what_was_given(tmp_path: Path) -> None:
     }
     config = load(write(tmp_path, toml_of(given)))
     assert config == configured(tmp_path, given)
-    assert config.vhost == 'or"ders'
+    assert config.name == 'or"ders'
     assert config.on_promote == (("/bin/sh", "-c", "exit 1"),)
     assert config.stall_limit == 0.5
     assert config.store == Path("/shared/orders")
@@ -121,6 +121,8 @@ def test_a_lease_may_be_renewed_three_times_before_it_runs_out(tmp_path: Path, r
         ("[ha]\npolicy = 'mirror'", 'ha.policy is "shared-store" or "replication" or'),
         ("[ha]\npolicy = 'replication'\nfailover-on-shutdown = true", "does not go with"),
         ("[ha]\nrole = 'auto'", 'only with ha.policy = "replication"'),
+        ("[instance]\nvhost = 'a/b'", "instance.vhost is a name of 1 to 128 letters"),
+        (f"[instance]\nvhost = '{'a' * 129}'", "instance.vhost is a name of 1 to 128 letters"),
         ("[ha]\non-promote-failure = 'ignore'", '"refuse" or "continue"'),
         ("[store]\nbindings-directory = 'x'", "one log holds bodies and bindings"),
         ("[store]\nlarge-messages-directory = 'x'", "one log holds bodies and bindings"),

@@ -125,6 +125,19 @@ def test_stop_and_start_by_the_command(two: Two) -> None:
     assert "LAG" in table
 
 
+def test_one_that_was_stopped_and_removed_runs_when_it_is_there_again(two: Two) -> None:
+    two.started()
+    two.becomes("up")
+    assert run_cli(["link", "stop", "to-far", "--vhost", two.near_vhost]).exit_code == 0
+    given = two.given[two.near.folder]
+    is_there = {key: each for key, each in given.items() if key.startswith("bridges.")}
+    two.write(two.near, **dict.fromkeys(is_there))
+    two.reload(two.near)
+    two.write(two.near, **is_there)
+    two.reload(two.near)
+    two.becomes("up")
+
+
 def test_a_table_of_a_broker_that_hangs_is_read(two: Two) -> None:
     two.started()
     two.becomes("up")
