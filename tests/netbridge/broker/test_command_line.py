@@ -132,7 +132,8 @@ def test_what_nobody_knows_of_is_said(far: Words, broker: Served, place: str) ->
     far("exchange", "declare", name, "fanout")
     far("bind", name, name)
     where = [name] if place == "queue" else ["--exchange", name]
-    url = f"{broker.url}?call-timeout=3s"
+    beats = "heartbeat-interval=10s"  # a publish is not begun, if its link is lost before
+    url = f"{broker.url}?call-timeout=3s&{beats}"
     words = [COMMAND, "pub", *where, "--lines", "--timeout", "1s", "--url", url]
     process = status.read(broker.folder).process
     assert process is not None
