@@ -1,6 +1,8 @@
-"""Who asks voters for an epoch: would you, then prepare, then accept.
+"""Who asks voters for an epoch: would you, then prepare, then accept.  The only voter of a node
+prepares and accepts at once, unless it may have promised a ballot for this epoch.
 
     WOULD    --enough would-->      PREPARE --enough promise--> ACCEPT --enough accept--> WON, TAKEN
+    WOULD    --the only voter would--> AT_ONCE --it accepts--> WON, TAKEN
     any step --cannot be won-->     PAUSE, and then the next attempt, or LOST
     any step --somebody else has this epoch or a higher one--> TAKEN
 
@@ -41,11 +43,15 @@ class Phase(Enum):
     WOULD = "would"
     PREPARE = "prepare"
     ACCEPT = "accept"
+    AT_ONCE = "at once"
     PAUSE = "pause"
     DONE = "done"
 
 
-STEPS: Final = {Phase.WOULD: Step.WOULD, Phase.PREPARE: Step.PREPARE, Phase.ACCEPT: Step.ACCEPT}
+STEPS: Final = {
+    Phase.WOULD: Step.WOULD, Phase.PREPARE: Step.PREPARE, Phase.ACCEPT: Step.ACCEPT,
+    Phase.AT_ONCE: Step.AT_ONCE,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +137,8 @@ class Candidate:
         """Of the newest ballot."""
         self.proposed = grant
         self.is_adopted = False
-        self.has_proposed = False
-        """Some voter may have accepted something of ours."""
+        self.may_be_promised = False
+        """A ballot for this epoch, to us or to another: what was accepted in it has to be heard."""
         self.failures = 0
         self.collisions = 0
         self.answers: dict[str, Answer] = {}
@@ -180,12 +186,13 @@ class Candidate:
                 return
         if answer.ballot is not None:
             self.round = max(self.round, answer.ballot.round)
+            self.may_be_promised = True
         if self.phase is Phase.PAUSE:
             if answer.step is not Step.WOULD:
                 return
             self.answers[voter] = answer
             if self._yes >= self.electorate.needed and self._all_would:
-                yield from self._step(Phase.PREPARE, now)
+                yield from self._step(self._after_would, now)
         elif STEPS[self.phase] is answer.step:
             self.answers[voter] = answer
             yield from self._count(now)
@@ -217,14 +224,18 @@ class Candidate:
         self.phase = phase
         self.answers = {}
         self.until = now + self.patience.vote_wait
-        if phase is Phase.PREPARE:
+        if phase in (Phase.PREPARE, Phase.AT_ONCE):
             self.round += 1
-        if phase is Phase.ACCEPT:
-            self.has_proposed = True
+            self.may_be_promised = True
         for voter in self.electorate.voters:
             yield Ask(voter, self._question())
         if not self.electorate.voters:
             yield from self._failed(now)
+
+    @property
+    def _after_would(self) -> Phase:
+        is_alone = len(self.electorate.voters) == self.electorate.needed == 1
+        return Phase.AT_ONCE if is_alone and not self.may_be_promised else Phase.PREPARE
 
     def _question(self) -> Question:
         step = STEPS[self.phase]
@@ -238,7 +249,7 @@ class Candidate:
         needed = self.electorate.needed
         if self._yes >= needed:
             if self.phase is Phase.WOULD:
-                yield from self._step(Phase.PREPARE, now)
+                yield from self._step(self._after_would, now)
             elif self.phase is Phase.PREPARE:
                 yield from self._promised(now)
             else:

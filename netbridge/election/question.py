@@ -6,12 +6,16 @@ Question: may MEMBER be live for NODE at EPOCH?  It is asked in three steps, as 
     PREPARE   promise this ballot: no older one will be accepted for this epoch
     ACCEPT    accept this grant in this ballot
 
+The only voter of a node is asked for both at once, so that it syncs once:
+
+    AT_ONCE   promise this ballot, if none was promised for this epoch, and accept this grant in it
+
 There is one decision for each (node, epoch): a majority has accepted the same grant in one ballot.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 Node = bytes
@@ -21,6 +25,7 @@ class Step(Enum):
     WOULD = "would"
     PREPARE = "prepare"
     ACCEPT = "accept"
+    AT_ONCE = "at once"
 
 
 class Verdict(Enum):
@@ -92,6 +97,14 @@ class Question:
     """The grant is one that an earlier ballot may have decided."""
     told: Listed | None = None
     """What another voter knows: one that the live could not reach has an older list."""
+
+    @property
+    def accepts(self) -> bool:
+        return self.step in (Step.ACCEPT, Step.AT_ONCE)
+
+    def before_any_promise(self) -> Question:
+        """The same, of which nothing is kept."""
+        return replace(self, step=Step.WOULD, ballot=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,7 +150,7 @@ class Voter:
         if verdict is Verdict.YES and is_ready and not self._is_settled(ledger, epoch):
             assert question.ballot is not None
             changed = replace(ledger, promised=(epoch, question.ballot))
-            if question.step is Step.ACCEPT:
+            if question.accepts:
                 changed = replace(changed, accepted=(question.ballot, question.grant))
             yield from self._keep(node, changed)
         ledger = self.ledgers.get(node, Ledger())
@@ -191,9 +191,14 @@ class Voter:
         if ledger.promised is not None and question.ballot is not None:
             if (grant.epoch, question.ballot) < ledger.promised:
                 return Verdict.NO, "somebody has asked later"
-        if question.step is Step.ACCEPT:
-            return self._may_accept(question, ledger, now)
-        return self._would(question, ledger, now)
+            is_other = ledger.promised != (grant.epoch, question.ballot)
+            if question.step is Step.AT_ONCE and is_other and ledger.promised[0] == grant.epoch:
+                return Verdict.NO, "somebody has asked before"
+        if question.step is not Step.ACCEPT:
+            verdict, reason = self._would(question, ledger, now)
+            if verdict is Verdict.NO or not question.accepts:
+                return verdict, reason
+        return self._may_accept(question, ledger, now)
 
     def _would(self, question: Question, ledger: Ledger, now: float) -> tuple[Verdict, str]:
         """By the rules at the head of this file."""
@@ -208,7 +213,7 @@ class Voter:
             if (node, grant.holder) not in self.links:
                 return Verdict.NO, f"it has no link to {grant.holder}"
         elif question.asker != live.holder and self._sees(node, live, now):
-            self.waiting[node, question.asker] = question
+            self.waiting[node, question.asker] = question.before_any_promise()
             return Verdict.NO, f"it sees {live.holder}"
         return Verdict.YES, ""
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 from shmbroker.ipc.base.errors import Error
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.election.candidate import Electorate
-from shmbroker.netbridge.election.question import FromMember, FromVoter, Node
+from shmbroker.netbridge.election.question import FromMember, FromVoter, Node, Question
 from shmbroker.netbridge.election.voters import Hears
 from shmbroker.netbridge.engine.engine import Engine, EngineFailed
 from shmbroker.netbridge.engine.judge import Judge, Judged
@@ -142,7 +142,8 @@ class EngineVoters:
     def _carry(self, key: Key, what: FromMember, *, is_again: bool = False) -> None:
         judged = self._done(what)
         if judged.waits_until is not None:
-            self._waiting[key] = what, judged.waits_until
+            assert isinstance(what, Question)
+            self._waiting[key] = what.before_any_promise(), judged.waits_until
         else:
             self._waiting.pop(key, None)
         self._say_refused(what.node, judged.refused)

@@ -26,6 +26,9 @@ PAIR: Final = Cast(
 )  # fmt: skip
 """A replica confirms what it has in memory."""
 THREE: Final = replace(PAIR, members=3, max_replicas=2)
+TWO_VOTERS: Final = replace(PAIR, voters=2)
+"""Who are asked for a promise first, and then to accept: the only one is asked for both at once."""
+THREE_AND_TWO_VOTERS: Final = replace(THREE, voters=2)
 CHECKED: Final = replace(PAIR, voters=0, splits=True, is_checked=True)
 """Nobody is asked, whoever loses the other one goes on alone, and `network-check` says who may."""
 ONE_HOST: Final = replace(PAIR, voters=0, is_one_host=True)
@@ -123,16 +126,17 @@ def grant_of_another_boot(random: Random) -> list[Fault]:
 
 
 def lease_begins_anew(random: Random) -> list[Fault]:
-    """While a voter promises the epoch: the live has closed its silent link to it, and is back
+    """While voters promise the epoch: the live has closed its silent links to them, and is back
     before the backup, which stood still, asks to accept.  The live has not missed its backup yet.
     """
     silent = random.uniform(1.4, 2.0)
     dial = dial_after(silent + 0.9)  # of the backup; the live dials at the next one
+    heard = dial + random.uniform(0.02, 0.09)
     still = dial + random.uniform(0.02, 0.03)
     woken = dial + DIAL_SECONDS + random.uniform(0.02, 0.06)
     return [
         Fault(0.8, "hand-over", "a", 0.0, "b"),  # so that a loss is told to the backup only
-        Fault(silent, "one-way", "v1", dial - silent + random.uniform(0.02, 0.09), "b"),
+        *(Fault(silent, "one-way", voter, heard - silent, "b") for voter in ("v1", "v2")),
         Fault(dial - 0.005, "partition", "a", 1.0, "b"),
         Fault(dial - 0.004, "half-open", "a", 0.0),
         Fault(still, "stand-still", "a", woken - still),
@@ -184,9 +188,9 @@ def _voter_after_its_vote(random: Random, slow: str, seconds: float) -> list[Fau
     ]
 
 
-def voter_restarted_after_two_promises(random: Random) -> list[Fault]:
+def voters_restarted_after_two_promises(random: Random) -> list[Fault]:
     """To two backups, which stand still before they hear of it, and until the lease is over that
-    the voter keeps after its restart."""
+    voters keep after their restart."""
     at = random.uniform(1.4, 2.4)
     first = at + random.uniform(0.075, 0.085)  # they compare before they ask
     second = at + random.uniform(0.12, 0.135)
@@ -197,9 +201,19 @@ def voter_restarted_after_two_promises(random: Random) -> list[Fault]:
         Fault(at + 0.012, "isolated", "a", 3.0),
         Fault(first, "stand-still", "b", woken - first),
         Fault(second, "stand-still", "c", woken - second),
-        Fault(at + 0.18, "power-for", "v1", 0.03),
+        *(Fault(at + 0.18, "power-for", voter, 0.03) for voter in ("v1", "v2")),
         Fault(woken, "slow-disk", "b", 0.3),
         Fault(woken, "slow-disk", "c", 0.3),
+    ]
+
+
+def two_before_the_only_voter(random: Random) -> list[Fault]:
+    """They hear nothing of each other, and it would say yes to both."""
+    at = random.uniform(1.2, 2.4)
+    return [
+        Fault(at - 0.1, "partition", "b", 3.0, "c"),
+        Fault(at, "kill", "a", 0.0),
+        Fault(at + 0.012, "isolated", "a", 3.0),
     ]
 
 
@@ -211,12 +225,13 @@ ORDERS: Final[tuple[tuple[Faults, Cast], ...]] = (
     (list_is_lost, PAIR),
     (new_disk, NEW_DISK),
     (grant_of_another_boot, PAIR),
-    (lease_begins_anew, PAIR),
+    (lease_begins_anew, TWO_VOTERS),
     (cut_from_one_that_stands_still, PAIR),
     (restarted_voter, PAIR),
     (voter_restarted_after_its_vote, PAIR),
     (voter_without_power, PAIR),
-    (voter_restarted_after_two_promises, THREE),
+    (voters_restarted_after_two_promises, THREE_AND_TWO_VOTERS),
+    (two_before_the_only_voter, THREE),
 )
 
 

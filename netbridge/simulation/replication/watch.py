@@ -70,7 +70,7 @@ class Watch:
 
     def asks(self, voter: str, what: Message) -> None:
         """Nobody makes voters promise anything before a majority would say yes."""
-        if isinstance(what, Question) and what.step is Step.PREPARE:
+        if isinstance(what, Question) and what.step in (Step.PREPARE, Step.AT_ONCE):
             self.votes += 1
             if len(self.would[what.asker, what.attempt]) < self.needed:
                 raise Wrong(f"{what.asker} asks for a promise that nobody would give")

@@ -8,6 +8,7 @@ from itertools import combinations
 import pytest
 
 from shmbroker.netbridge.election.candidate import (
+    STEPS,
     Action,
     Ask,
     Candidate,
@@ -43,7 +44,7 @@ def answered(
     ballot: Ballot | None = None,
     now: float = 0.0,
 ) -> list[Action]:
-    step = {Phase.PREPARE: Step.PREPARE, Phase.ACCEPT: Step.ACCEPT}.get(asking.phase, Step.WOULD)
+    step = STEPS.get(asking.phase, Step.WOULD)
     answer = Answer(NODE, step, asking.attempt, said, "", ballot, accepted, known)
     return list(asking.answered(voter, answer, now))
 
@@ -95,9 +96,8 @@ def test_later_is_not_a_no() -> None:
         list(asking.tick(asking.until))
         assert not answered(asking, "v1", Verdict.LATER, now=asking.until), attempt
     list(asking.tick(asking.until))
-    for _ in range(3):
-        done = answered(asking, "v1")
-    assert done == [Won(WANTED)]
+    answered(asking, "v1")
+    assert answered(asking, "v1") == [Won(WANTED)]
 
 
 def test_a_no_that_becomes_a_yes_is_taken_in_the_pause() -> None:
@@ -106,7 +106,31 @@ def test_a_no_that_becomes_a_yes_is_taken_in_the_pause() -> None:
     answered(asking, "v1", Verdict.NO)
     assert asking.phase is Phase.PAUSE
     answered(asking, "v1")
-    assert asking.phase is Phase.PREPARE
+    assert asking.phase is Phase.AT_ONCE
+
+
+def test_the_only_voter_promises_and_accepts_at_once() -> None:
+    asking = candidate(("v1",))
+    list(asking.begin(0.0))
+    [asked] = answered(asking, "v1")
+    assert isinstance(asked, Ask)
+    assert asked.question.step is Step.AT_ONCE
+    assert asked.question.ballot == Ballot(1, "b 1")
+    assert not asking.may_be_dropped, "the voter may have accepted it"
+    assert answered(asking, "v1") == [Won(WANTED)]
+
+
+def test_one_that_may_have_accepted_is_asked_for_a_promise_first() -> None:
+    asking = candidate(("v1",))
+    list(asking.begin(0.0))
+    answered(asking, "v1")
+    list(asking.tick(5.0))  # no answer
+    list(asking.tick(6.0))
+    [asked] = answered(asking, "v1")
+    assert isinstance(asked, Ask)
+    assert asked.question.step is Step.PREPARE
+    assert asked.question.ballot == Ballot(2, "b 1")
+    assert answered(asking, "v1", accepted=(Ballot(1, "b 1"), WANTED)) == [Won(WANTED)]
 
 
 def test_somebody_elses_epoch_is_the_end_of_it() -> None:

@@ -178,6 +178,47 @@ def test_an_older_ballot_is_not_accepted() -> None:
     assert verdict(machine, older, 1.6) == (Verdict.NO, "somebody has asked later")
 
 
+def test_at_once_it_promises_and_accepts_with_one_sync() -> None:
+    machine = voter()
+    asked = question(step=Step.AT_ONCE)
+    assert verdict(machine, asked, 1.5) == (Verdict.YES, "")
+    assert machine.ledgers[NODE].promised == (2, Ballot(1, "b"))
+    assert machine.ledgers[NODE].accepted == (Ballot(1, "b"), asked.grant)
+    assert machine._kept == 1
+    assert verdict(machine, asked, 1.6) == (Verdict.YES, ""), "the answer was lost"
+
+
+def test_nothing_is_accepted_at_once_beside_another_ballot() -> None:
+    """Else two candidates would both have it."""
+    for step in (Step.PREPARE, Step.AT_ONCE):
+        machine = voter()
+        assert verdict(machine, question("a", step=step), 0.1)[0] is Verdict.YES
+        later = question(step=Step.AT_ONCE)
+        assert later.ballot is not None
+        assert later.ballot > Ballot(1, "a")
+        assert verdict(machine, later, 1.5) == (Verdict.NO, "somebody has asked before")
+
+
+def test_at_once_counts_the_list_the_links_and_the_lease() -> None:
+    machine = voter()
+    asked = question(step=Step.AT_ONCE)
+    assert verdict(machine, asked, 0.5) == (Verdict.NO, "it sees a")
+    assert verdict(machine, question("c", step=Step.AT_ONCE), 1.5)[0] is Verdict.NO
+    assert machine.ledgers[NODE].accepted is None
+
+
+def test_what_was_denied_at_once_is_only_asked_about_again() -> None:
+    """The candidate may want it no more by then."""
+    machine = voter()
+    renewed(machine, 0.5)
+    assert verdict(machine, question(step=Step.AT_ONCE), 0.6)[0] is Verdict.NO
+    [said] = machine.unlinked(NODE, "a", is_closed=True, now=0.7)
+    assert isinstance(said, Say)
+    assert isinstance(said.what, Answer)
+    assert (said.what.step, said.what.verdict) == (Step.WOULD, Verdict.YES)
+    assert machine.ledgers[NODE].promised is None
+
+
 def test_a_live_of_an_older_epoch_is_stale() -> None:
     machine = voter()
     verdict(machine, question(step=Step.ACCEPT), 1.5)

@@ -107,6 +107,16 @@ def test_an_accepted_grant_counts_only_while_the_lease_is_free() -> None:
     assert said(judged) == (Verdict.YES, "")
 
 
+def test_at_once_it_is_written_once_and_only_while_the_lease_is_free() -> None:
+    judged = judge().judge(question(step=Step.AT_ONCE), FREE, 5.0)
+    assert judged.lease is LeaseStep.IS_FREE
+    assert judged.ledger is not None
+    assert judged.ledger.newest == Grant(2, "b", (Copy("b"),))
+    denied = judge().judge(question(step=Step.AT_ONCE), LEASED, 5.0)
+    assert said(denied) == (Verdict.NO, "it sees a")
+    assert denied.ledger is None
+
+
 def test_a_lease_stops_an_acceptance_too() -> None:
     judged = judge().judge(question(step=Step.ACCEPT), LEASED, 5.0)
     assert said(judged) == (Verdict.NO, "the lease of a is not over")

@@ -201,7 +201,7 @@ SHOWN_BY: Final = {
     "begins-without-being-let-ahead": 23790,
     "no-fence-check-before-a-write": 30,
     "no-fence-check-after-a-sync": 250,
-    "lease-not-looked-at-when-the-disk-alone-confirms": 251,
+    "lease-not-looked-at-when-the-disk-alone-confirms": 42,
     "lost-and-not-waited-for": 16,
     "records-that-are-not-synced-not-told": 14734,
     "lease-not-looked-at-before-a-delivery": 78,

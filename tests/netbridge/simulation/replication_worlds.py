@@ -111,8 +111,8 @@ WORLDS: Final = (
             "self.ledgers = dict(ledgers)",
             "self.ledgers = {n: replace(each, promised=None) for n, each in ledgers.items()}",
         ),
-        ordered.voter_restarted_after_two_promises,
-        seed=0,
+        ordered.voters_restarted_after_two_promises,
+        seed=3,
     ),
     SmallWorld(
         # That a record is synced is looked at as well, and shown by nothing: the machine is told
@@ -158,7 +158,18 @@ WORLDS: Final = (
             "if (grant.epoch, question.ballot) < ledger.promised:",
             "if False:",
         ),
-        ordered.voter_restarted_after_two_promises,
+        ordered.voters_restarted_after_two_promises,
+        seed=0,
+    ),
+    SmallWorld(
+        Mutant(
+            "accepted-at-once-beside-a-promise",
+            Voter,
+            "_judged",
+            "if question.step is Step.AT_ONCE and is_other and ledger.promised[0] == grant.epoch:",
+            "if False:",
+        ),
+        ordered.two_before_the_only_voter,
         seed=0,
     ),
     SmallWorld(
