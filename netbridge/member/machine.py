@@ -106,7 +106,8 @@ class Member(Draining):
             return True
         is_steady = self.granted is None and not self.lists and not self.is_broken
         has_all = follower.is_announced and follower.has >= self.end
-        return not (is_steady and has_all)
+        leaves = any(each.is_leaving for each in self.followers.values())  # waited for until then
+        return leaves or not (is_steady and has_all)
 
     def replica_can_count(self, member: str, stream: int, now: float) -> list[Action]:
         """Confirms wait for it as soon as it is counted."""

@@ -39,6 +39,7 @@ SHOWN_BY_THE_DEATH_OF_AN_EARLIER_PROCESS = 90000300
 SHOWN_BY_A_STOP_BEHIND_THE_FIRST_RECORD = 90001306
 SHOWN_BY_ONE_THAT_LEFT_BEFORE_IT_HAD_THE_RECORD = 140005058
 SHOWN_BY_A_STOP_OF_WHICH_NOT_ALL_HEARD = 220001239
+SHOWN_BY_ONE_THAT_LEFT_AND_WAS_NOT_DROPPED = 290036328
 SEEDS_OF_LIVES = 200
 SEEDS_OF_DRAINS = 100
 SEEDS_OF_ONE_HOST = 200
@@ -161,6 +162,11 @@ def test_a_record_that_hands_over_to_one_that_has_left_holds_up_nobody() -> None
 def test_a_live_that_died_before_all_knew_that_it_parks_is_not_waited_for() -> None:
     """It waited for a backup that goes before it, and that one waited for its live to serve."""
     assert not one_host.simulate(SHOWN_BY_A_STOP_OF_WHICH_NOT_ALL_HEARD).wrong
+
+
+def test_each_frame_is_looked_at_until_one_that_has_left_is_dropped() -> None:
+    """Its live had nothing else to look at, and confirms would have waited for it."""
+    assert not one_host.simulate(SHOWN_BY_ONE_THAT_LEFT_AND_WAS_NOT_DROPPED).wrong
 
 
 def test_a_seed_is_the_same_run_each_time() -> None:
