@@ -104,10 +104,11 @@ class Member(Draining):
         follower = self.followers.get(member)
         if follower is None or self.state is not State.LIVE or self.phase is not Phase.NONE:
             return True
-        is_steady = self.granted is None and not self.lists and not self.is_broken
+        # one that leaves may be dropped by now, and confirms wait for it until it is
+        leaves = any(each.is_leaving for each in self.followers.values())
+        is_steady = self.granted is None and not (self.lists or self.is_broken or leaves)
         has_all = follower.is_announced and follower.has >= self.end
-        leaves = any(each.is_leaving for each in self.followers.values())  # waited for until then
-        return leaves or not (is_steady and has_all)
+        return not (is_steady and has_all)
 
     def replica_can_count(self, member: str, stream: int, now: float) -> list[Action]:
         """Confirms wait for it as soon as it is counted."""

@@ -85,21 +85,15 @@ def test_what_pages_and_what_is_scheduled_outlives_its_live(tmp_path: Path) -> N
     ):
         queue = broker.declare_queue(PAGED, slots=SLOTS, durable=True, when_full="page")
         broker.declare_queue(LATER, durable=True)
-        parts: list[Callable[[], int]] = [
-            lambda: publish(vhost, ends, files["published"]),
-            lambda: schedule(vhost, ends, files["scheduled"], random),
-            lambda: take(vhost, LATER, files["delivered"], 0),
-            lambda: take(vhost, PAGED, files["taken"], 0.002),
-        ]
-
-        def begin() -> None:
-            at = len(running)
-            running.append(Process(parts[at], tmp_path / f"part-{at}"))
-
         running: list[Process] = []
+
+        def begin(part: Callable[[], int]) -> None:
+            running.append(Process(part, tmp_path / f"part-{len(running)}"))
+
         try:
-            while len(running) < len(parts) - 1:
-                begin()
+            begin(lambda: publish(vhost, ends, files["published"]))
+            begin(lambda: schedule(vhost, ends, files["scheduled"], random))
+            begin(lambda: take(vhost, LATER, files["delivered"], 0))
             eventually(lambda: queue.statistics().paged > 0)  # for nobody takes yet
             for kill in range(KILLS):
                 time.sleep(random.random() * 0.2)
@@ -108,7 +102,7 @@ def test_what_pages_and_what_is_scheduled_outlives_its_live(tmp_path: Path) -> N
                 eventually(lambda epoch=epoch: instances.record().epoch > epoch)  # type: ignore[misc]
                 instances.revive()
                 if not kill:
-                    begin()
+                    begin(lambda: take(vhost, PAGED, files["taken"], 0.002))
             instances.live()
             os.write(told, b"x")
             for number, each in enumerate(running):

@@ -23,8 +23,7 @@ SEGMENT_MAX: Final = 1 << 40
 TRUE: Final = (True, 1, "1", "yes", "true")
 FALSE: Final = (False, 0, "0", "no", "false")
 NAME_BYTES: Final = 255
-VHOST_BYTES: Final = CATALOG_NAME_BYTES_MAX
-VHOST: Final = rf"[A-Za-z0-9_-]{{1,{VHOST_BYTES}}}"
+VHOST: Final = rf"[A-Za-z0-9_-]{{1,{CATALOG_NAME_BYTES_MAX}}}"
 """As `ipc/vhost/vhost.c` has it."""
 NS: Final = 1_000_000_000
 
@@ -111,7 +110,7 @@ def is_name(given: str) -> bool:
 
 def _vhost(given: object) -> str:
     if not isinstance(given, str) or not re.fullmatch(VHOST, given):
-        raise ValueError(f'a name of 1 to {VHOST_BYTES} letters, digits, "-" and "_"')
+        raise ValueError(f'a name of 1 to {CATALOG_NAME_BYTES_MAX} letters, digits, "-" and "_"')
     return given
 
 
