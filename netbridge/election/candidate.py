@@ -134,7 +134,10 @@ class Candidate:
         self.phase = Phase.PAUSE
         self.attempt = attempt
         self.round = round
-        """Of the newest ballot."""
+        """Of the newest ballot that it knows, its own or another's."""
+        self.ballot: Ballot | None = None
+        """Of this attempt: what was promised is what is asked to be accepted, whatever newer ones
+        are heard of in between."""
         self.proposed = grant
         self.is_adopted = False
         self.may_be_promised = False
@@ -226,6 +229,7 @@ class Candidate:
         self.until = now + self.patience.vote_wait
         if phase in (Phase.PREPARE, Phase.AT_ONCE):
             self.round += 1
+            self.ballot = Ballot(self.round, f"{self.asker} {self.life}")
             self.may_be_promised = True
         for voter in self.electorate.voters:
             yield Ask(voter, self._question())
@@ -239,7 +243,7 @@ class Candidate:
 
     def _question(self) -> Question:
         step = STEPS[self.phase]
-        ballot = None if step is Step.WOULD else Ballot(self.round, f"{self.asker} {self.life}")
+        ballot = None if step is Step.WOULD else self.ballot
         return Question(
             self.node, step, self.attempt, self.asker, self.proposed, self.boot, ballot,
             self.has_met_all, self.is_adopted, self.told,

@@ -178,6 +178,19 @@ def test_a_later_ballot_is_met_with_a_still_later_one() -> None:
     assert question.ballot == Ballot(8, "b 1")
 
 
+def test_what_was_promised_is_asked_for_though_a_newer_ballot_is_heard_of() -> None:
+    """Nobody has promised it the round that it has heard of: a voter would accept after all what it
+    has promised another one not to."""
+    asking = candidate()
+    list(asking.begin(0.0))
+    answered(asking, "v1")
+    answered(asking, "v2")
+    answered(asking, "v1")
+    answered(asking, "v2", Verdict.NO, ballot=Ballot(3, "a"))
+    asks = [each.question for each in answered(asking, "v3") if isinstance(each, Ask)]
+    assert {(each.step, each.ballot) for each in asks} == {(Step.ACCEPT, Ballot(1, "b 1"))}
+
+
 def test_voters_that_are_learned_while_it_asks_are_asked_anew() -> None:
     asking = candidate(("v1",))
     asking.electorate = asking.next_electorate = Electorate((), 1 << 30)
