@@ -289,12 +289,19 @@ with shmbroker.connect(sys.argv[1]) as broker:
     thread = threading.Thread(target=call)
     thread.start()
     print("ready", flush=True)
-    used = lambda: sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
-    sys.stdin.readline(); start = used()
-    sys.stdin.readline(); print(used() - start, flush=True)
+    def used():
+        of = resource.getrusage(resource.RUSAGE_SELF)
+        return of.ru_utime + of.ru_stime, of.ru_nvcsw
+    sys.stdin.readline(); seconds, sleeps = used()
+    sys.stdin.readline(); now = used(); print(now[0] - seconds, now[1] - sleeps, flush=True)
     broker.close()
     thread.join()
 """
+
+
+SLEEPS_MAX = 150
+"""In a second.  Who waits for a message looks around ten times, for what the dead have left, and
+who waits for room seventy times."""
 
 
 def test_who_waits_uses_no_processor(vhost: str, broker: shmbroker.Broker) -> None:
@@ -321,8 +328,10 @@ def test_who_waits_uses_no_processor(vhost: str, broker: shmbroker.Broker) -> No
         for how, child in children.items():
             child.stdin.write("\n")
             child.stdin.flush()
-            used = float(child.stdout.readline())
-            assert used < 0.005 * 3, f"{how} used {used} s of 3 s"
+            used, sleeps = map(float, child.stdout.readline().split())
+            # what a wake-up costs is the machine's: on a busy one, several times as much
+            assert sleeps < SLEEPS_MAX * 3, f"{how} slept {sleeps:.0f} times in 3 s"
+            assert used < 0.1 * 3, f"{how} used {used} s of 3 s: it does not sleep"
     finally:
         for child in children.values():
             child.communicate(timeout=10)

@@ -185,6 +185,7 @@ def test_a_queue_that_is_full_does_not_keep_the_node_from_coming_back(cluster: C
             others = west.declare_queue("other", durable=True)
             until(cluster, lambda: has_a_link(cluster, "west"))
             until(cluster, lambda: waits(cluster, "east", way) == 0)
+            until(cluster, lambda: len(bodies(rest)) + len(bodies(others)) == 29)  # synced, too
             assert bodies(small) == numbers(0, 16)
             assert bodies(rest) == numbers(16, 40)
             assert bodies(others) == numbers(40, 45)
