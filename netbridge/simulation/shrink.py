@@ -5,6 +5,7 @@ from __future__ import annotations
 from shmbroker.netbridge.simulation import run
 from shmbroker.netbridge.simulation.agents import run as agents
 from shmbroker.netbridge.simulation.cluster import run as cluster
+from shmbroker.netbridge.simulation.election import run as election
 from shmbroker.netbridge.simulation.networks import run as networks
 from shmbroker.netbridge.simulation.pair import run as pair
 from shmbroker.netbridge.simulation.queue_replicas import run as queue_replicas
@@ -21,6 +22,7 @@ WORLDS = {
     "drains": drains,
     "one_host": one_host,
     "ordered": ordered,
+    "election": election,
     "pair": pair,
     "queue_replicas": queue_replicas,
     "cluster": cluster,

@@ -15,7 +15,8 @@ from typing import Final
 
 from shmbroker.netbridge.simulation.fault import Fault
 from shmbroker.netbridge.simulation.replication import run
-from shmbroker.netbridge.simulation.replication.scene import DIAL_SECONDS, Cast, Scene
+from shmbroker.netbridge.simulation.replication.dialled import DIAL_SECONDS
+from shmbroker.netbridge.simulation.replication.scene import Cast, Scene
 from shmbroker.netbridge.simulation.run import Outcome
 
 Faults = Callable[[Random], list[Fault]]

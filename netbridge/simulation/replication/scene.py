@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
 from random import Random
 
 from shmbroker.netbridge.election.candidate import Electorate, Patience
-from shmbroker.netbridge.election.ledger import Ledger
-from shmbroker.netbridge.election.question import Node
 from shmbroker.netbridge.election.threshold import of_lives, of_witnesses
 from shmbroker.netbridge.history.check import AFTER_A_SPLIT, RULES, check
 from shmbroker.netbridge.history.event import History, Queue
@@ -26,6 +23,7 @@ from shmbroker.netbridge.simulation.replication.client import (
     Founder,
     Publisher,
 )
+from shmbroker.netbridge.simulation.replication.dialled import Dialled
 from shmbroker.netbridge.simulation.replication.fault import MEMBERS, VOTERS
 from shmbroker.netbridge.simulation.replication.in_cluster import ClusterMember
 from shmbroker.netbridge.simulation.replication.log import Frame, Log
@@ -35,13 +33,10 @@ from shmbroker.netbridge.simulation.replication.member import (
     MemberProcess,
     not_in,
 )
-from shmbroker.netbridge.simulation.replication.process import Line, Process
-from shmbroker.netbridge.simulation.replication.voter import VoterProcess
+from shmbroker.netbridge.simulation.replication.process import Process
 from shmbroker.netbridge.simulation.replication.watch import Watch
-from shmbroker.netbridge.simulation.stage import Stage
 from shmbroker.netbridge.simulation.world import World, Wrong
 
-DIAL_SECONDS = 0.1
 CONNECT_SECONDS = 0.3
 DOWN_SECONDS = 0.05, 0.6
 DEATH_SECONDS = 0.0, 0.05
@@ -93,27 +88,21 @@ def cast_of(seed: int) -> Cast:
     )
 
 
-class Scene(Stage):
+class Scene(Dialled):
     def __init__(self, world: World, cast: Cast) -> None:
         self.cast = cast
-        self.names_of_members = MEMBERS[: cast.members]
-        self.names_of_voters = VOTERS[: cast.voters]
-        self.names = (*self.names_of_members, *self.names_of_voters)
-        super().__init__(world)
+        super().__init__(world, MEMBERS[: cast.members], VOTERS[: cast.voters])
         self.may_split = not cast.voters and cast.splits and not cast.is_checked
         self.watch = Watch(cast.needed, may_split=self.may_split)
-        self.disks = {name: Disk(world) for name in self.names}
         for disk in self.disks.values():
             disk.takes_frames = not cast.is_filled
         self.logs = {name: Log(self.disks[name]) for name in self.names_of_members}
         self.watch.logs = self.logs
-        self.ledgers: dict[str, dict[Node, Ledger]] = {name: {} for name in self.names_of_voters}
         self.newcomers: set[str] = set()
         """Whose hosts were replaced: they found no node, or one of their own."""
         self.boots = dict.fromkeys(self.names, 1)
         self.members: dict[str, MemberProcess] = {}
         self.watch.leases = self._leases
-        self.voters: dict[str, VoterProcess] = {}
         self.history = History()
         self.aside: set[str] = set()
         self.elsewhere: dict[Queue, list[str]] = {}
@@ -181,9 +170,7 @@ class Scene(Stage):
         host.starts()
         process: Process
         if name in self.ledgers:
-            ledgers = self.ledgers[name]
-            process = VoterProcess(host, self.disks[name], ledgers, self.watch)
-            self.voters[name] = process
+            process = self._voter_starts(host)
         else:
             made = (
                 partial(ClusterMember, self.names_of_voters) if self.cast.lives else MemberProcess
@@ -209,8 +196,8 @@ class Scene(Stage):
         host.later(seconds, ended)
         host.later(pause, lambda: self._look_around(name))
 
-    def process(self, name: str) -> Process:
-        return self.members[name] if name in self.members else self.voters[name]
+    def member(self, name: str) -> MemberProcess:
+        return self.members[name]
 
     def _ended(self, host: Host) -> None:
         self.ends(host, loses_power=False)
@@ -257,38 +244,6 @@ class Scene(Stage):
         if message not in there:
             there.append(message)
 
-    # --- lines --------------------------------------------------------------------------------
-
-    def _dial(self) -> None:
-        """Everybody who has no line to somebody makes one."""
-        for near, far in combinations(self.names, 2):
-            is_line = near in self.names_of_members
-            here, there = self.hosts[near], self.hosts[far]
-            if not is_line or not here.is_up or not there.is_up:
-                continue
-            if far not in self.process(near).lines and self.network.is_free(here, there):
-                here.later(self.world.between(*DELAY_SECONDS), partial(self._join, near, far))
-        self.world.later(DIAL_SECONDS, self._dial)
-
-    def _join(self, near: str, far: str) -> None:
-        here, there = self.hosts[near], self.hosts[far]
-        if not there.is_up or far in self.process(near).lines:
-            return
-        if not self.network.is_free(here, there):
-            return
-        lines = Line(self.process(near), far), Line(self.process(far), near)
-        connection = self.network.connect(*lines)
-        for side, line in enumerate(lines):
-            line.joined(connection, side)
-        self.process(far).soon(lambda: self._accepts(far, lines[1]))
-        self.process(near).connect(lines[0])
-
-    def _accepts(self, far: str, line: Line) -> None:
-        assert line.connection is not None
-        if not line.connection.is_told[1]:
-            line.heard_at = line.host.clock
-            self.process(far).connect(line)
-
     # --- faults -------------------------------------------------------------------------------
 
     def strike(self, fault: Fault) -> None:
@@ -324,11 +279,6 @@ class Scene(Stage):
             self.world.tell(f"fault: {fault}")
         else:
             super().strike(fault)
-
-    def _block(self, host: str, others: tuple[str, ...] | list[str], until: float) -> None:
-        for other in others:
-            for way in ((host, other), (other, host)):
-                self.network.blocked[way] = max(until, self.network.blocked.get(way, 0.0))
 
     def _orders(self, fault: Fault) -> bool:
         """What people want of a member."""
