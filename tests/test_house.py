@@ -188,6 +188,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/simulation/peers/fault.py": {"random"},
     "netbridge/simulation/cluster/cast.py": {"random"},
     "netbridge/simulation/cluster/fault.py": {"random"},
+    "netbridge/simulation/election/fault.py": {"random"},
     "netbridge/simulation/queue_replicas/fault.py": {"random"},
     "netbridge/simulation/queue_replicas/scene.py": {"random"},
     "netbridge/simulation/replication/fault.py": {"random"},

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from shmbroker.netbridge.simulation.election.scene import Scene, cast_of, drawn
+from shmbroker.netbridge.simulation.election.fault import cast_of, drawn
+from shmbroker.netbridge.simulation.election.scene import Scene
 from shmbroker.netbridge.simulation.fault import Fault
 from shmbroker.netbridge.simulation.run import Outcome, outcome
 from shmbroker.netbridge.simulation.world import World, Wrong

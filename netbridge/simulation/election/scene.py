@@ -3,61 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from random import Random
 from typing import Final
 
 from shmbroker.netbridge.election.candidate import Electorate, Phase
 from shmbroker.netbridge.election.question import Listed
 from shmbroker.netbridge.election.threshold import of_witnesses
+from shmbroker.netbridge.simulation.election.fault import LIVE, LOST_AND_MID_VOTE
 from shmbroker.netbridge.simulation.election.member import ElectionMember, Journal, alone
 from shmbroker.netbridge.simulation.election.watch import ElectionWatch
 from shmbroker.netbridge.simulation.fault import Fault
 from shmbroker.netbridge.simulation.host import Host
 from shmbroker.netbridge.simulation.network import DELAY_SECONDS
 from shmbroker.netbridge.simulation.replication.dialled import Dialled
-from shmbroker.netbridge.simulation.replication.fault import MEMBERS, VOTERS
 from shmbroker.netbridge.simulation.replication.process import Process
 from shmbroker.netbridge.simulation.world import World
 
 DOWN_SECONDS: Final = 0.02, 0.6
 CLOCK_RATES: Final = 0.85, 1.15
-VOTERS_AT_ALL: Final = (1, 2, 3, 3, 3, 4)
-KINDS: Final = (
-    "cut", "half-open", "one-way", "partition", "isolated", "no-voters", "some-voters", "kill",
-    "power", "stand-still", "clock", "slow-disk",
-)  # fmt: skip
-OF_MEMBERS: Final = frozenset({"no-voters", "some-voters", "clock"})
-LOST_AND_MID_VOTE: Final = "lost-and-mid-vote"
-"""Whoever serves is lost, and so is one who asks to be next, in the middle of that."""
 LOST: Final = "kill", "kill", "power", "stand-still"
 MID_VOTE: Final = "isolated", "no-voters", "partition", "kill", "stand-still"
 """What strikes a member when it has asked for a promise, or to accept."""
 MID_VOTE_SECONDS: Final = 0.0, 0.08
 LOOK_SECONDS: Final = 0.001
-LIVE: Final = "live"
-"""Whoever serves when it is struck."""
-FAULTS: Final = 3, 25
-
-
-def cast_of(seed: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Members and voters."""
-    random = Random(seed * 6007)
-    return MEMBERS[: random.choice((2, 3, 3, 3))], VOTERS[: random.choice(VOTERS_AT_ALL)]
-
-
-def drawn(seed: int, until: float) -> list[Fault]:
-    random = Random(~seed)
-    members, voters = cast_of(seed)
-    liked = random.sample(KINDS, random.randint(1, len(KINDS)))
-    faults = []
-    for _ in range(random.randint(*FAULTS)):
-        kind = random.choice(liked) if random.random() < 0.6 else LOST_AND_MID_VOTE
-        hosts = members if kind in OF_MEMBERS else (*members, *voters)
-        host = LIVE if kind not in liked or random.random() < 0.3 else random.choice(hosts)
-        other = random.choice([each for each in (*members, *voters) if each != host])
-        seconds = random.choice((0.05, 0.2, 0.5, 1.0)) * random.uniform(0.5, 1.5)
-        faults.append(Fault(random.uniform(0.1, until), kind, host, seconds, other))
-    return sorted(faults, key=lambda fault: fault.time)
 
 
 class Scene(Dialled):

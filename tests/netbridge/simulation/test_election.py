@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from shmbroker.netbridge.simulation.election.fault import KINDS, LOST_AND_MID_VOTE
 from shmbroker.netbridge.simulation.election.run import faults_of, simulate
-from shmbroker.netbridge.simulation.election.scene import KINDS, LOST_AND_MID_VOTE, Scene
+from shmbroker.netbridge.simulation.election.scene import Scene
 from shmbroker.netbridge.simulation.shrink import explained
 from tests.netbridge.simulation.election_mutants import MUTANTS, SHOWN_BY
 from tests.netbridge.simulation.mutants import Mutant
