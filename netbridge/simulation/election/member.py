@@ -188,7 +188,6 @@ class ElectionMember(Process):
                 self._act_as_live(world.random.random())
             elif self.held_by is not None and self.held_by.epoch > self.epoch:
                 self.say(self.held_by.holder, YouHold(self.held_by, self.journal.listed))
-                self.held_by = None
             elif self.live not in self.lines:
                 self._asks_for_itself()
             elif not self.is_calm:

@@ -130,9 +130,9 @@ MUTANTS: Final = (
 
 SHOWN_BY: Final = {
     "asks-to-accept-a-ballot-that-was-not-promised": 281,
-    "what-may-be-decided-not-adopted": 360,
-    "voters-that-say-nothing-not-counted": 360,
-    "what-a-majority-has-accepted-not-decided": 45,
+    "what-may-be-decided-not-adopted": 137,
+    "voters-that-say-nothing-not-counted": 137,
+    "what-a-majority-has-accepted-not-decided": 2358,
     "answers-of-an-earlier-attempt-counted": 2,
     "answers-of-another-step-counted": 0,
     "an-older-list-learnt": 36,
@@ -141,6 +141,6 @@ SHOWN_BY: Final = {
     "another-holder-of-an-epoch-that-is-known": 265,
     "a-live-that-is-seen-not-looked-at": 0,
     "a-lease-without-a-link-not-seen": 318,
-    "one-voter-is-enough-for-a-lease": 396,
+    "one-voter-is-enough-for-a-lease": 1036,
 }
 """The seed that objects to each."""
