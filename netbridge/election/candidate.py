@@ -196,9 +196,15 @@ class Candidate:
             self.answers[voter] = answer
             if self._yes >= self.electorate.needed and self._all_would:
                 yield from self._step(self._after_would, now)
-        elif STEPS[self.phase] is answer.step:
+        elif STEPS[self.phase] is answer.step and self._is_of_this_ballot(answer):
             self.answers[voter] = answer
             yield from self._count(now)
+
+    def _is_of_this_ballot(self, answer: Answer) -> bool:
+        """An attempt has a second ballot if voters change their mind in the pause after the first:
+        a promise for that one, come late, says nothing of what the voter has accepted since."""
+        is_bound = answer.step is not Step.WOULD and answer.verdict is Verdict.YES
+        return not is_bound or answer.ballot == self.ballot
 
     def voters_are(self, electorate: Electorate, now: float) -> Actions:
         """Others are known by now.  An attempt that has gone so far ends as it has begun."""
@@ -310,7 +316,9 @@ class Candidate:
         later = sum(each.verdict is Verdict.LATER for each in self.answers.values())
         is_postponed = later > 0 and self._yes + later + self._missing >= self.electorate.needed
         is_of_ballot = self.phase is not Phase.WOULD  # else what was promised before says nothing
-        has_collided = is_of_ballot and any(each.ballot for each in self.answers.values())
+        has_collided = is_of_ballot and any(
+            each.ballot for each in self.answers.values() if each.verdict is Verdict.NO
+        )
         told = tuple((voter, self._told(voter)) for voter in self.electorate.voters)
         if self.phase is not Phase.WOULD:
             self.answers = {}

@@ -115,7 +115,8 @@ class Answer:
     verdict: Verdict
     reason: str = ""
     ballot: Ballot | None = None
-    """The newest that was promised, if that is why not."""
+    """That of the question, if it says yes; else the newest that was promised, if that is why not.
+    """
     accepted: tuple[Ballot, Grant] | None = None
     """For the epoch that was asked for, or a higher one."""
     known: Listed | None = None

@@ -155,11 +155,12 @@ class Voter:
             yield from self._keep(node, changed)
         ledger = self.ledgers.get(node, Ledger())
         promised = ledger.promised[1] if ledger.promised and ledger.promised[0] == epoch else None
+        ballots = {Verdict.YES: question.ballot, Verdict.NO: promised}
         yield from self._say(
             question.asker,
             Answer(
                 node, question.step, question.attempt, verdict, reason,
-                promised if verdict is Verdict.NO else None,
+                ballots.get(verdict),
                 ledger.accepted_from(epoch), ledger.listed,
             ),
         )  # fmt: skip

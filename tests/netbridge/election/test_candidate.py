@@ -45,6 +45,8 @@ def answered(
     now: float = 0.0,
 ) -> list[Action]:
     step = STEPS.get(asking.phase, Step.WOULD)
+    if said is Verdict.YES and step is not Step.WOULD and ballot is None:
+        ballot = asking.ballot
     answer = Answer(NODE, step, asking.attempt, said, "", ballot, accepted, known)
     return list(asking.answered(voter, answer, now))
 
@@ -189,6 +191,24 @@ def test_what_was_promised_is_asked_for_though_a_newer_ballot_is_heard_of() -> N
     answered(asking, "v2", Verdict.NO, ballot=Ballot(3, "a"))
     asks = [each.question for each in answered(asking, "v3") if isinstance(each, Ask)]
     assert {(each.step, each.ballot) for each in asks} == {(Step.ACCEPT, Ballot(1, "b 1"))}
+
+
+def test_a_promise_for_an_earlier_ballot_of_an_attempt_is_none_for_the_later_one() -> None:
+    """Since then its voter may have accepted what another one asked."""
+    asking = candidate()
+    list(asking.begin(0.0))
+    for said in (Verdict.YES, Verdict.NO):  # they do not see the live, and then they do again
+        answered(asking, "v1", said)
+        answered(asking, "v2", said)
+    assert (asking.phase, asking.ballot) == (Phase.PAUSE, Ballot(1, "b 1"))
+    answered(asking, "v1")
+    answered(asking, "v2")
+    assert (asking.phase, asking.ballot) == (Phase.PREPARE, Ballot(2, "b 1"))
+    answered(asking, "v3", ballot=Ballot(1, "b 1"))
+    answered(asking, "v1")
+    assert asking.phase is Phase.PREPARE
+    answered(asking, "v2")
+    assert asking.phase is Phase.ACCEPT
 
 
 def test_voters_that_are_learned_while_it_asks_are_asked_anew() -> None:
