@@ -69,8 +69,8 @@ MUTANTS: Final = (
         "answers-of-another-step-counted",
         Candidate,
         "answered",
-        "elif STEPS[self.phase] is answer.step:",
-        "else:",
+        "STEPS[self.phase] is answer.step and",
+        "",
     ),
     # --- voters
     Mutant(
