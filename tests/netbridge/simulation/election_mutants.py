@@ -74,20 +74,6 @@ MUTANTS: Final = (
     ),
     # --- voters
     Mutant(
-        "an-older-list-learnt",
-        Voter,
-        "_learn",
-        "(had is None or told.age > had.age)",
-        "True",
-    ),
-    Mutant(
-        "accepted-though-not-on-the-list",
-        Voter,
-        "_may_accept",
-        "live is None or not (question.is_adopted or self._is_on_list(question, live))",
-        "live is None",
-    ),
-    Mutant(
         "lease-shorter-than-its-live-wants",
         Voter,
         "_lease_of",
@@ -135,8 +121,6 @@ SHOWN_BY: Final = {
     "what-a-majority-has-accepted-not-decided": 2358,
     "answers-of-an-earlier-attempt-counted": 2,
     "answers-of-another-step-counted": 0,
-    "an-older-list-learnt": 36,
-    "accepted-though-not-on-the-list": 142,
     "lease-shorter-than-its-live-wants": 318,
     "another-holder-of-an-epoch-that-is-known": 265,
     "a-live-that-is-seen-not-looked-at": 0,
