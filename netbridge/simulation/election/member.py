@@ -174,10 +174,8 @@ class ElectionMember(Process):
         self._wakes()
 
     def _wakes(self) -> None:
-        if self.candidate is not None:
-            self.wake(self.candidate.deadline)
-        if self.serves:
-            self.wake(self.lease.due_at)
+        vote = self.candidate.deadline if self.candidate is not None else float("inf")
+        self.wake(min(vote, self.lease.due_at) if self.serves else vote)
 
     # --- what it does by itself ---------------------------------------------------------------
 
@@ -339,8 +337,10 @@ class ElectionMember(Process):
             self.say(other, Serves(self.journal.listed))
 
     def _lists_without(self, member: str) -> None:
+        """One that it hands over to stays on the list: it gives back what it is granted."""
         copies = self.journal.listed.grant.copies
-        if self.serves and any(each.member == member for each in copies):
+        is_free = self.serves and self.candidate is None
+        if is_free and any(each.member == member for each in copies):
             self._lists(tuple(each for each in copies if each.member != member))
 
     def _lists(self, copies: tuple[Copy, ...]) -> None:
