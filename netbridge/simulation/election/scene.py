@@ -175,6 +175,16 @@ class Scene(Dialled):
             and all(each.listed == told for each in self.journals.values())
         )
 
+    @property
+    def is_for_a_person(self) -> bool:
+        """An epoch that was given back is accepted by too few voters for a majority and too many
+        for one without them, nobody knows any more to whom the one before was granted, and nobody
+        asks for it again: they wait for `ha activate --force`."""
+        kept = [ledger for of in self.ledgers.values() for ledger in of.values()]
+        tried = max((each.accepted[1].epoch for each in kept if each.accepted), default=0)
+        is_unused = tried - 1 in self.watch.decided and tried - 1 not in self.watch.begun
+        return is_unused and tried not in self.watch.decided
+
     def misses(self) -> str:
         return "; ".join(
             f"{name}: {'serves' if each.serves else 'is passive'} (epoch {each.epoch}, list "
