@@ -99,9 +99,8 @@ class ElectionMember(Process):
         self.journal, self.electorate, self.watch = journal, electorate, watch
         self.patience = replace(PATIENCE, rank=rank)
         self.boot = f"{host.name} {host.life}"
-        self.serves = False
         self.told: Listed | None = None
-        """The list as the voters may know it."""
+        """The list of this live, as the voters may know it."""
         self.has: dict[str, tuple[int, int]] = {}
         """By member: as far as it has the journal of this live."""
         self.lease = Lease(LEASE_SECONDS, electorate.needed)
@@ -228,6 +227,10 @@ class ElectionMember(Process):
             self._wakes()
 
     @property
+    def serves(self) -> bool:
+        return self.told is not None
+
+    @property
     def _linked(self) -> list[str]:
         """Of the other members."""
         return sorted(self.lines.keys() - set(self.electorate.voters))
@@ -316,7 +319,7 @@ class ElectionMember(Process):
         self._tells(f"serves epoch {grant.epoch}")
         version = self.journal.listed.version + 1 if grant.epoch == self.epoch else 0
         self._drops_vote()
-        self.serves, self.hands_to, self.held_by = True, "", None
+        self.hands_to, self.held_by = "", None
         self.journal.listed = self.told = Listed(grant, version)
         self.has.clear()
         self.lease.clear()
@@ -329,7 +332,7 @@ class ElectionMember(Process):
         self._drops_vote()
         for voter in self.electorate.voters:
             self.say(voter, Release(NODE, self.epoch))
-        self.serves, self.hands_to, self.told = False, "", None
+        self.hands_to, self.told = "", None
         self.lease.clear()
 
     def _says_it(self) -> None:
@@ -372,7 +375,7 @@ class ElectionMember(Process):
             self.watch.waits_for(self.epoch, told.grant.members)
 
     def _renews(self, voters: Iterable[str]) -> None:
-        if not self.serves or self.told is None:
+        if self.told is None:
             return
         asked = sorted(set(voters) & self.lines.keys())
         serial = self.lease.renews(asked, self.host.clock)

@@ -18,8 +18,6 @@ from shmbroker.netbridge.simulation.replication.dialled import Dialled
 from shmbroker.netbridge.simulation.replication.process import Process
 from shmbroker.netbridge.simulation.world import World
 
-DOWN_SECONDS: Final = 0.02, 0.6
-CLOCK_RATES: Final = 0.85, 1.15
 LOST: Final = "kill", "kill", "power", "stand-still"
 MID_VOTE: Final = "isolated", "no-voters", "partition", "kill", "stand-still"
 """What strikes a member when it has asked for a promise, or to accept."""
@@ -28,6 +26,9 @@ LOOK_SECONDS: Final = 0.001
 
 
 class Scene(Dialled):
+    clock_rates = 0.85, 1.15
+    down_seconds = 0.02, 0.6
+
     def __init__(self, world: World, members: tuple[str, ...], voters: tuple[str, ...]) -> None:
         super().__init__(world, members, voters)
         self.electorate = Electorate(voters, of_witnesses(len(voters)))
@@ -43,11 +44,7 @@ class Scene(Dialled):
         return self.watch.granted
 
     def begin(self) -> None:
-        for host in self.hosts.values():
-            host.jumped = self.world.between(0, 1000)
-            host.rate = self.world.between(*CLOCK_RATES)
-            self._starts(host)
-        self._dial()
+        self._start_all()
 
     def calms(self) -> None:
         """From now on who is live stays so, and puts everybody on its list."""
@@ -74,23 +71,6 @@ class Scene(Dialled):
             self.members[name].is_calm = self.is_calm
         process.begin()
 
-    def ends(self, host: Host, loses_power: bool) -> None:
-        if not host.is_up:
-            return
-        if not loses_power:
-            self.network.killed(host)
-        host.ends()
-        disk = self.disks[host.name]
-        if loses_power:
-            disk.loses_power()
-        else:
-            disk.flush()
-        self.world.later(self.world.between(*DOWN_SECONDS), lambda: self._again(host))
-
-    def _again(self, host: Host) -> None:
-        if not host.is_up:
-            self._starts(host)
-
     def strike(self, fault: Fault) -> None:
         if fault.host == LIVE:
             serve = [name for name, each in self.members.items() if each.serves]
@@ -98,12 +78,9 @@ class Scene(Dialled):
             other = self.names_of_voters[0] if fault.other == host else fault.other
             fault = replace(fault, host=host, other=other)
         until = self.world.now + fault.seconds
-        if fault.kind in ("isolated", "no-voters", "some-voters"):
+        if fault.kind == "some-voters":
             self.world.tell(f"fault: {fault}")
-            others = self.names if fault.kind == "isolated" else self.names_of_voters
-            if fault.kind == "some-voters":
-                others = self._some_voters()
-            self._block(fault.host, [each for each in others if each != fault.host], until)
+            self._block(fault.host, self._some_voters(), until)
         elif fault.kind == LOST_AND_MID_VOTE:
             super().strike(replace(fault, kind=self.world.random.choice(LOST)))
             self._strike_mid_vote(until)
@@ -162,7 +139,7 @@ class Scene(Dialled):
     @property
     def is_whole(self) -> bool:
         """One serves, its lease is valid, and all are on the list that its voters have."""
-        [*lives] = [each for each in self.members.values() if each.host.is_up and each.serves]
+        lives = [each for each in self.members.values() if each.host.is_up and each.serves]
         if len(lives) != 1:
             return False
         [live] = lives

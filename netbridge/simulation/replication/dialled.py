@@ -1,4 +1,5 @@
-"""Members and voters between which lines are made, again and again when they are lost."""
+"""Members and voters, who start again when they have ended; lines between them are made again when
+they are lost."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from itertools import combinations
 from shmbroker.netbridge.election.ledger import Ledger
 from shmbroker.netbridge.election.question import Node
 from shmbroker.netbridge.simulation.disk import Disk
+from shmbroker.netbridge.simulation.fault import Fault
 from shmbroker.netbridge.simulation.host import Host
 from shmbroker.netbridge.simulation.network import DELAY_SECONDS
 from shmbroker.netbridge.simulation.replication.process import Line, Process
@@ -23,6 +25,10 @@ DIAL_SECONDS = 0.1
 
 class Dialled(Stage):
     watch: Watch
+    clock_rates: tuple[float, float]
+    down_seconds: tuple[float, float]
+    beyond: tuple[str, ...] = ()
+    """Whom else a host that is isolated does not reach."""
 
     def __init__(self, world: World, members: tuple[str, ...], voters: tuple[str, ...]) -> None:
         self.names_of_members, self.names_of_voters = members, voters
@@ -38,11 +44,48 @@ class Dialled(Stage):
     def process(self, name: str) -> Process:
         return self.voters[name] if name in self.voters else self.member(name)
 
+    # --- processes ----------------------------------------------------------------------------
+
+    def _start_all(self) -> None:
+        for host in self.hosts.values():
+            host.jumped = self.world.between(0, 1000)
+            host.rate = self.world.between(*self.clock_rates)
+            self._starts(host)
+        self._dial()
+
+    @abstractmethod
+    def _starts(self, host: Host) -> None: ...
+
     def _voter_starts(self, host: Host) -> VoterProcess:
         ledgers = self.ledgers[host.name]
         made = VoterProcess(host, self.disks[host.name], ledgers, self.watch)
         self.voters[host.name] = made
         return made
+
+    def ends(self, host: Host, loses_power: bool, down: float | None = None) -> None:
+        """`down`: for so many seconds; None: some."""
+        if not host.is_up:
+            return
+        if not loses_power:
+            self.network.killed(host)
+        host.ends()
+        disk = self.disks[host.name]
+        if loses_power:
+            disk.loses_power()
+        else:
+            disk.flush()
+        self._has_ended(host, loses_power=loses_power)
+        seconds = self.world.between(*self.down_seconds) if down is None else down
+        self.world.later(seconds, lambda: self._again(host))
+
+    def _has_ended(self, host: Host, *, loses_power: bool) -> None:
+        """What else that means."""
+
+    def _again(self, host: Host) -> None:
+        if not host.is_up:
+            self._starts(host)
+
+    # --- lines --------------------------------------------------------------------------------
 
     def _dial(self) -> None:
         """Everybody who has no line to somebody makes one."""
@@ -73,6 +116,17 @@ class Dialled(Stage):
         if not line.connection.is_told[1]:
             line.heard_at = line.host.clock
             self.process(far).connect(line)
+
+    # --- faults -------------------------------------------------------------------------------
+
+    def strike(self, fault: Fault) -> None:
+        others = {"isolated": (*self.names, *self.beyond), "no-voters": self.names_of_voters}
+        if fault.kind in others:
+            self.world.tell(f"fault: {fault}")
+            far = [each for each in others[fault.kind] if each != fault.host]
+            self._block(fault.host, far, self.world.now + fault.seconds)
+        else:
+            super().strike(fault)
 
     def _block(self, host: str, others: Iterable[str], until: float) -> None:
         for other in others:

@@ -38,10 +38,8 @@ from shmbroker.netbridge.simulation.replication.watch import Watch
 from shmbroker.netbridge.simulation.world import World, Wrong
 
 CONNECT_SECONDS = 0.3
-DOWN_SECONDS = 0.05, 0.6
 DEATH_SECONDS = 0.0, 0.05
 LEASE_SECONDS = 0.6
-CLOCK_RATES = 0.9, 1.1
 NODE_OF_NEWCOMERS = b"O" * 16
 
 
@@ -89,6 +87,10 @@ def cast_of(seed: int) -> Cast:
 
 
 class Scene(Dialled):
+    clock_rates = 0.9, 1.1
+    down_seconds = 0.05, 0.6
+    beyond = (GATEWAY,)
+
     def __init__(self, world: World, cast: Cast) -> None:
         self.cast = cast
         super().__init__(world, MEMBERS[: cast.members], VOTERS[: cast.voters])
@@ -129,11 +131,7 @@ class Scene(Dialled):
 
     def begin(self, busy_until: float) -> None:
         self.busy_until = busy_until
-        for host in self.hosts.values():
-            host.jumped = self.world.between(0, 1000)
-            host.rate = self.world.between(*CLOCK_RATES)
-            self._starts(host)
-        self._dial()
+        self._start_all()
         self.founder.acts()
 
     # --- processes ----------------------------------------------------------------------------
@@ -202,35 +200,20 @@ class Scene(Dialled):
     def _ended(self, host: Host) -> None:
         self.ends(host, loses_power=False)
 
-    def ends(self, host: Host, loses_power: bool, down: float | None = None) -> None:
-        """`down`: for so many seconds; None: some."""
-        if not host.is_up:
-            return
+    def _has_ended(self, host: Host, *, loses_power: bool) -> None:
         if not loses_power:
-            self.network.killed(host)
-        host.ends()
-        disk = self.disks[host.name]
-        if loses_power:
-            self.boots[host.name] += 1
-            disk.loses_power()
-            if host.name in self.logs:
-                self.logs[host.name].loses_power()
-                self.watch.loses_power(host.name)
-        else:
-            disk.flush()
             self._tells_of_the_death(host)
-        seconds = self.world.between(*DOWN_SECONDS) if down is None else down
-        self.world.later(seconds, lambda: self._again(host))
+            return
+        self.boots[host.name] += 1
+        if host.name in self.logs:
+            self.logs[host.name].loses_power()
+            self.watch.loses_power(host.name)
 
     def _tells_of_the_death(self, host: Host) -> None:
         for member in self.members.values() if self.cast.is_one_host else ():
             if member.host.is_up and member.watched.get(host.name) == host.life - 1:
                 seconds = self.world.between(*DEATH_SECONDS)
                 member.host.later(seconds, partial(member.died, host.name, host.life - 1))
-
-    def _again(self, host: Host) -> None:
-        if not host.is_up:
-            self._starts(host)
 
     def _set_aside(self, frames: list[Frame]) -> None:
         if self.may_split:
@@ -251,10 +234,6 @@ class Scene(Dialled):
         if kind == "clock" and fault.host in self.ledgers:
             self.world.tell(f"fault: {fault}")
             self.hosts[fault.host].jumped += min(fault.seconds, 0.1 * LEASE_SECONDS)
-        elif kind == "isolated":
-            self.world.tell(f"fault: {fault}")
-            everybody = (*self.names, GATEWAY)
-            self._block(fault.host, [each for each in everybody if each != fault.host], until)
         elif kind == "sync-then-still":
             # what was written is synced when it wakes, and somebody else serves by then
             self.world.tell(f"fault: {fault}")
@@ -265,9 +244,6 @@ class Scene(Dialled):
             self.world.tell(f"fault: {fault}")
             loses_power = kind == "power-for"
             self.ends(self.hosts[fault.host], loses_power=loses_power, down=fault.seconds)
-        elif kind == "no-voters":
-            self.world.tell(f"fault: {fault}")
-            self._block(fault.host, self.names_of_voters, until)
         elif kind == "disk-full":
             self.world.tell(f"fault: {fault}")
             self.disks[fault.host].fails_until = until
