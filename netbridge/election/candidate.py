@@ -194,7 +194,7 @@ class Candidate:
             if answer.step is not Step.WOULD:
                 return
             self.answers[voter] = answer
-            if self._yes >= self.electorate.needed and self._all_would:
+            if self._yes >= self.electorate.needed:
                 yield from self._step(self._after_would, now)
         elif STEPS[self.phase] is answer.step and self._is_of_this_ballot(answer):
             self.answers[voter] = answer
@@ -222,9 +222,9 @@ class Candidate:
             return
         if self.phase is Phase.PAUSE:
             yield from self.begin(now)
-        elif self.phase is Phase.PREPARE and self._yes >= self.electorate.needed:
-            yield from self._propose(now)
-        elif self.phase in STEPS:
+        elif self._yes >= self.electorate.needed:
+            yield from self._propose(now)  # it has waited for more promises
+        else:
             yield from self._failed(now)
 
     # --- steps --------------------------------------------------------------------------------
@@ -270,7 +270,7 @@ class Candidate:
     def _promised(self, now: float) -> Actions:
         """Wait for the others, if one of them could say that an attempt was decided."""
         newest = self._newest_attempt()
-        if newest is not None and newest.holder != self.wanted.holder and self._missing:
+        if newest is not None and newest.holder != self.wanted.holder:
             agreeing = sum(
                 bool(each.accepted and each.accepted[1] == newest) for each in self.answers.values()
             )
@@ -285,24 +285,19 @@ class Candidate:
             self.proposed, self.is_adopted = newest, True
         yield from self._step(Phase.ACCEPT, now)
 
+    @property
+    def _attempts(self) -> list[tuple[Ballot, Grant]]:
+        """What those that promise have accepted."""
+        promises = [each for each in self.answers.values() if each.verdict is Verdict.YES]
+        return [each.accepted for each in promises if each.accepted is not None]
+
     def _newest_attempt(self) -> Grant | None:
-        attempts = [
-            each.accepted
-            for each in self.answers.values()
-            if each.verdict is Verdict.YES and each.accepted is not None
-        ]
-        return max(attempts, key=lambda each: each[0])[1] if attempts else None
+        return max(self._attempts, key=lambda each: each[0])[1] if self._attempts else None
 
     def _may_be_decided(self, grant: Grant) -> bool:
         """Voters that have promised and never accepted it are lost to it."""
-        silent = len(self.electorate.voters) - sum(
-            each.verdict is Verdict.YES for each in self.answers.values()
-        )
-        accepted = sum(
-            bool(each.accepted and each.accepted[1] == grant)
-            for each in self.answers.values()
-            if each.verdict is Verdict.YES
-        )
+        silent = len(self.electorate.voters) - self._yes
+        accepted = sum(of == grant for _, of in self._attempts)
         return accepted + silent >= self.electorate.needed
 
     def _decided(self, grant: Grant) -> Actions:
@@ -348,10 +343,6 @@ class Candidate:
     @property
     def _missing(self) -> int:
         return len(self.electorate.voters) - len(self.answers)
-
-    @property
-    def _all_would(self) -> bool:
-        return all(each.step is Step.WOULD for each in self.answers.values())
 
     def _told(self, voter: str) -> str:
         answer = self.answers.get(voter)

@@ -85,6 +85,9 @@ def encode(what: FromMember | FromVoter) -> bytes:
 def from_member(body: Body) -> FromMember:
     """Malformed, and no other error, says what is wrong."""
     said: FromMember = VOTES.said_by("a member", OF_MEMBERS, body)
+    if isinstance(said, Question) and (said.ballot is None) != (said.step is Step.WOULD):
+        has = "no" if said.ballot is None else "a"
+        raise Malformed(f"question: {has} ballot, and its step is {said.step.value}")
     return said
 
 

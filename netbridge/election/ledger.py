@@ -48,11 +48,6 @@ class Ledger:
             return self.accepted
         return None
 
-    def accepted_at(self, epoch: int) -> tuple[Ballot, Grant] | None:
-        if self.accepted and self.accepted[1].epoch == epoch:
-            return self.accepted
-        return None
-
 
 def of_nodes(ledgers: Mapping[Node, Ledger]) -> dict[Node, Ledger]:
     """Without the empty ones: these are of nodes that were forgotten."""

@@ -146,9 +146,8 @@ class Voter:
             yield Say(question.asker, later)
             return
         ledger = self.ledgers.get(node, Ledger())
-        is_ready = question.step is not Step.WOULD and question.ballot is not None
-        if verdict is Verdict.YES and is_ready and not self._is_settled(ledger, epoch):
-            assert question.ballot is not None
+        is_kept = verdict is Verdict.YES and not self._is_settled(ledger, epoch)
+        if is_kept and question.ballot is not None:
             changed = replace(ledger, promised=(epoch, question.ballot))
             if question.accepts:
                 changed = replace(changed, accepted=(question.ballot, question.grant))
@@ -167,11 +166,11 @@ class Voter:
 
     def _learn(self, node: Node, told: Listed | None) -> Actions:
         """What the live told another voter, as if it came from there and were late: no lease."""
-        ledger = self.ledgers.get(node)
-        if told is None or ledger is None or ledger.newest is None:
-            return
+        ledger = self.ledgers.get(node, Ledger())
         had = ledger.listed
-        if ledger.newest.epoch <= told.grant.epoch and (had is None or told.age > had.age):
+        if told is None or had is None or told.age <= had.age:
+            return
+        if ledger.accepted_from(told.grant.epoch + 1) is None:
             yield from self._keep(node, replace(ledger, known=told.grant, version=told.version))
 
     @staticmethod
@@ -181,12 +180,14 @@ class Voter:
     def _judged(self, question: Question, now: float) -> tuple[Verdict, str]:
         ledger = self.ledgers.get(question.node, Ledger())
         grant = question.grant
-        newest = ledger.newest
-        if newest is None:
-            return Verdict.NO, NOT_GRANTED
-        if newest.epoch > grant.epoch or self._is_settled(ledger, grant.epoch):
-            is_same = newest.epoch == grant.epoch and newest.holder == grant.holder
+        newest, live = ledger.newest, ledger.before(grant.epoch)
+        asked_for = grant.epoch, grant.holder
+        is_same = newest is not None and (newest.epoch, newest.holder) == asked_for
+        is_settled = self._is_settled(ledger, grant.epoch)
+        if newest is not None and (newest.epoch > grant.epoch or is_settled):
             return (Verdict.YES, "") if is_same else (Verdict.NO, _granted(newest))
+        if live is None:
+            return Verdict.NO, NOT_GRANTED
         if self.is_in_doubt:
             return Verdict.LATER, "it does not know whether it may go on"
         if ledger.promised is not None and question.ballot is not None:
@@ -195,20 +196,16 @@ class Voter:
             is_other = ledger.promised != (grant.epoch, question.ballot)
             if question.step is Step.AT_ONCE and is_other and ledger.promised[0] == grant.epoch:
                 return Verdict.NO, "somebody has asked before"
-        if question.step is not Step.ACCEPT:
-            verdict, reason = self._would(question, ledger, now)
-            if verdict is Verdict.NO or not question.accepts:
-                return verdict, reason
-        return self._may_accept(question, ledger, now)
+        if question.step is Step.ACCEPT:
+            return self._may_accept(question, live, now)
+        if is_same:
+            return Verdict.YES, ""
+        return self._would(question, live, now)
 
-    def _would(self, question: Question, ledger: Ledger, now: float) -> tuple[Verdict, str]:
+    def _would(self, question: Question, live: Grant, now: float) -> tuple[Verdict, str]:
         """By the rules at the head of this file."""
         node, grant = question.node, question.grant
-        live = ledger.before(grant.epoch)
-        accepted = ledger.accepted_at(grant.epoch)
-        if accepted is not None and accepted[1].holder == grant.holder:
-            return Verdict.YES, ""
-        if live is None or not self._is_on_list(question, live):
+        if not self._is_on_list(question, live):
             return Verdict.NO, f"{grant.holder} is not in sync"
         if grant.holder == live.holder:
             if (node, grant.holder) not in self.links:
@@ -218,11 +215,10 @@ class Voter:
             return Verdict.NO, f"it sees {live.holder}"
         return Verdict.YES, ""
 
-    def _may_accept(self, question: Question, ledger: Ledger, now: float) -> tuple[Verdict, str]:
+    def _may_accept(self, question: Question, live: Grant, now: float) -> tuple[Verdict, str]:
         """A grant that may have been decided is accepted whoever is on the list."""
         node, grant = question.node, question.grant
-        live = ledger.before(grant.epoch)
-        if live is None or not (question.is_adopted or self._is_on_list(question, live)):
+        if not (question.is_adopted or self._is_on_list(question, live)):
             return Verdict.NO, f"{grant.holder} is not in sync"
         is_consented = live.holder in (grant.holder, question.asker)
         if not is_consented and now < self.leased_until.get(node, 0.0):
@@ -233,9 +229,8 @@ class Voter:
         holder = question.grant.holder
         if question.asker != holder:  # its live knows its boot
             known = self.ledgers[question.node].known
-            is_unused = question.asker == live.holder and live is not known
-            if is_unused and known is not None and holder in known.members:
-                return True  # who was granted the epoch cannot begin it, and gives it back
+            if question.asker == live.holder and known is not None and holder in known.members:
+                return True  # perhaps its live cannot begin the epoch, and gives it back
             return holder in live.members
         if question.has_met_all:
             return holder in live.members
@@ -258,15 +253,12 @@ class Voter:
         node, grant = renew.node, renew.grant
         ledger = self.ledgers.get(node, Ledger())
         newest = ledger.newest
-        is_same = newest is not None and newest.epoch == grant.epoch
-        is_known = is_same and self._is_settled(ledger, grant.epoch)
-        if newest is not None and newest.epoch > grant.epoch:
-            yield from self._say(
-                member, Stale(node, grant.epoch, newest, is_decided=newest is ledger.known)
-            )
-            return
-        if is_known and newest is not None and newest.holder != grant.holder:
-            yield from self._say(member, Stale(node, grant.epoch, newest, is_decided=True))
+        is_known = self._is_settled(ledger, grant.epoch)
+        if newest is not None and (
+            newest.epoch > grant.epoch or (is_known and newest.holder != grant.holder)
+        ):
+            stale = Stale(node, grant.epoch, newest, is_decided=newest is ledger.known)
+            yield from self._say(member, stale)
             return
         said, had = (renew.version, renew.lease_ms), (ledger.version, ledger.lease_ms)
         is_new = said != had and renew.version >= ledger.version

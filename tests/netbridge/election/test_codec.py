@@ -69,9 +69,11 @@ listed = st.builds(Listed, grants, counts)
 accepted = st.none() | st.tuples(ballots, grants)
 flags = st.booleans()
 steps, verdicts = st.sampled_from(list(Step)), st.sampled_from(list(Verdict))
+questions = st.builds(
+    Question, nodes, steps, counts, names, grants, boots, ballots, flags, flags, st.none() | listed
+)
 VOTES = st.one_of(
-    st.builds(Question, nodes, steps, counts, names, grants, boots, st.none() | ballots, flags,
-              flags, st.none() | listed),
+    questions.map(lambda each: each.before_any_promise() if each.step is Step.WOULD else each),
     st.builds(Answer, nodes, steps, counts, verdicts, st.text(st.characters(codec="utf-8"),
               max_size=100), st.none() | ballots, accepted, st.none() | listed),
     st.builds(Renew, nodes, grants, counts, counts, leases),
@@ -182,6 +184,8 @@ def test_what_is_out_of_bounds_is_not_even_written(what: Any, said: str) -> None
     (msgpack.packb({"kind": 1}), "not MessagePack"),
     (msgpack.packb([4, NODE, 1, 2]), "release: is no list of node, epoch"),
     (msgpack.packb([4, NODE, "1"]), "release: epoch is str, not a number"),
+    (encode(replace(QUESTION, ballot=None)), "question: no ballot, and its step is accept"),
+    (encode(replace(QUESTION, step=Step.WOULD)), "question: a ballot, and its step is would"),
     (bytes(BYTES_MAX + 1), f"a vote of {BYTES_MAX + 1} bytes"),
 ])  # fmt: skip
 def test_what_is_wrong_is_said(body: bytes, said: str) -> None:

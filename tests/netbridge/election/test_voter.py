@@ -52,11 +52,16 @@ def question(
     return Question(NODE, step, 1, asker or holder, grant, boot or "boot 1", ballot)
 
 
-def verdict(machine: Voter, asked: Question, now: float) -> tuple[Verdict, str]:
+def answer(machine: Voter, asked: Question, now: float) -> Answer:
     [said] = synced(machine, list(machine.heard(asked.asker, asked, now)))
     assert isinstance(said, Say)
     assert isinstance(said.what, Answer)
-    return said.what.verdict, said.what.reason
+    return said.what
+
+
+def verdict(machine: Voter, asked: Question, now: float) -> tuple[Verdict, str]:
+    said = answer(machine, asked, now)
+    return said.verdict, said.reason
 
 
 def renewed(machine: Voter, now: float) -> None:
@@ -104,6 +109,19 @@ def test_a_lease_that_is_given_back_is_over() -> None:
     assert verdict(machine, question(), 0.7)[0] is Verdict.YES
 
 
+def test_a_lease_is_given_back_by_its_live_for_its_epoch_and_by_nobody_else() -> None:
+    machine = voter()
+    renewed(machine, 0.5)
+    list(machine.heard("a", Release(b"M" * 16, 1), 0.6))
+    list(machine.heard("a", Release(NODE, 7), 0.6))
+    list(machine.heard("b", Release(NODE, 1), 0.6))
+    list(machine.unlinked(NODE, "b", is_closed=True, now=0.6))
+    list(machine.unlinked(b"M" * 16, "a", is_closed=True, now=0.6))
+    list(machine.unlinked(NODE, "a", is_closed=False, now=0.6))
+    assert verdict(machine, question(), 1.4) == (Verdict.NO, "it sees a")
+    assert verdict(machine, question(), 1.5)[0] is Verdict.YES
+
+
 def test_after_a_restart_a_live_has_a_whole_lease() -> None:
     machine = Voter(LEASE, {NODE: Ledger(BOTH, 1)}, 100.0)
     assert verdict(machine, question(), 100.5)[0] is Verdict.NO
@@ -117,6 +135,13 @@ def test_no_to_who_is_not_on_the_list() -> None:
 def test_no_to_a_replica_whose_host_was_restarted() -> None:
     asked = question(boot="boot 2")
     assert verdict(voter(), asked, 1.5) == (Verdict.NO, "b is not in sync")
+
+
+def test_the_boot_does_not_count_if_all_on_the_list_were_met() -> None:
+    asked = replace(question(boot="boot 2"), has_met_all=True)
+    assert verdict(voter(), asked, 1.5)[0] is Verdict.YES
+    asked = replace(question("c"), has_met_all=True)
+    assert verdict(voter(), asked, 1.5) == (Verdict.NO, "c is not in sync")
 
 
 def test_yes_to_a_live_that_has_a_link() -> None:
@@ -136,6 +161,58 @@ def test_yes_to_a_live_that_hands_over_whatever_its_lease() -> None:
     assert verdict(machine, accept, 0.1) == (Verdict.YES, "")
 
 
+def test_a_live_hands_over_to_one_that_is_in_sync_whatever_its_own_boot() -> None:
+    machine = voter()
+    assert verdict(machine, question("b", asker="a", boot="boot 9"), 0.1)[0] is Verdict.YES
+    assert verdict(machine, question("c", asker="a"), 0.1) == (Verdict.NO, "c is not in sync")
+
+
+def accepted_of_b(machine: Voter) -> Voter:
+    """It has accepted b at epoch 2, and does not know whether that is decided."""
+    accept = question(step=Step.ACCEPT)
+    assert verdict(machine, accept, 1.5)[0] is Verdict.YES
+    return machine
+
+
+def test_one_that_cannot_begin_its_epoch_gives_it_back_to_who_was_in_sync_before() -> None:
+    machine = accepted_of_b(voter())
+    assert verdict(machine, question("a", 3, asker="b"), 1.6)[0] is Verdict.YES
+    assert verdict(machine, question("c", 3, asker="b"), 1.6) == (Verdict.NO, "c is not in sync")
+    assert verdict(machine, question("a", 3, asker="c"), 1.6) == (Verdict.NO, "a is not in sync")
+
+
+def test_one_that_was_granted_an_epoch_hands_the_next_one_over() -> None:
+    machine = voter()
+    accept = replace(question(step=Step.ACCEPT), grant=Grant(2, "b", (Copy("b"), Copy("c"))))
+    assert verdict(machine, accept, 1.5)[0] is Verdict.YES
+    assert verdict(machine, question("c", 3, asker="b"), 1.6)[0] is Verdict.YES
+
+
+def test_what_may_be_decided_is_accepted_of_one_that_is_off_the_list() -> None:
+    machine = voter(ledgers={NODE: Ledger(Grant(1, "a", (Copy("a"),)), 2)})
+    accept = question(step=Step.ACCEPT)
+    assert verdict(machine, accept, 1.5) == (Verdict.NO, "b is not in sync")
+    assert verdict(machine, replace(accept, is_adopted=True), 1.5)[0] is Verdict.YES
+
+
+def test_nothing_is_accepted_while_the_lease_of_another_runs() -> None:
+    machine = voter()
+    said = (Verdict.NO, "the lease of a is not over")
+    for is_adopted in (False, True):
+        accept = replace(question(step=Step.ACCEPT), is_adopted=is_adopted)
+        assert verdict(machine, accept, 0.9) == said
+    assert verdict(machine, question("a", step=Step.ACCEPT), 0.9)[0] is Verdict.YES
+
+
+def test_what_it_has_accepted_it_would_accept_again() -> None:
+    """Also after a restart, when the live of before has a lease again, and whatever the boot."""
+    machine = accepted_of_b(voter())
+    again = Voter(LEASE, machine.ledgers, 20.0)
+    for step in (Step.WOULD, Step.PREPARE, Step.AT_ONCE):
+        assert verdict(again, question(boot="boot 2", step=step), 20.1) == (Verdict.YES, "")
+    assert verdict(again, question("a"), 20.1) == (Verdict.NO, "it has no link to a")
+
+
 def test_no_to_an_epoch_that_somebody_else_has() -> None:
     machine = voter()
     assert verdict(machine, question(step=Step.PREPARE), 1.5)[0] is Verdict.YES
@@ -143,6 +220,56 @@ def test_no_to_an_epoch_that_somebody_else_has() -> None:
     held = Grant(2, "b", (Copy("b"),))
     synced(machine, list(machine.heard("b", Renew(NODE, held, 0, 1), 1.6)))
     assert verdict(machine, question("a"), 1.7) == (Verdict.NO, "epoch 2 was granted to b")
+
+
+def test_yes_to_who_has_the_epoch_and_no_to_one_of_before() -> None:
+    machine = accepted_of_b(voter())
+    assert verdict(machine, question("b", 2), 1.6) == (Verdict.YES, "")
+    assert verdict(machine, question("b", 1), 1.6) == (Verdict.NO, "epoch 2 was granted to b")
+    held = Grant(2, "b", (Copy("b"),))
+    synced(machine, list(machine.heard("b", Renew(NODE, held, 0, 1), 1.6)))
+    assert verdict(machine, question("b", 2), 1.7) == (Verdict.YES, "")
+    assert verdict(machine, question("b", 1), 1.7) == (Verdict.NO, "epoch 2 was granted to b")
+
+
+def test_no_to_an_epoch_below_one_that_was_accepted() -> None:
+    machine = voter()
+    assert verdict(machine, question("b", 3, Step.ACCEPT), 1.5)[0] is Verdict.YES
+    for step in (Step.WOULD, Step.PREPARE):
+        asked = question("a", 2, step)
+        assert verdict(machine, asked, 1.6) == (Verdict.NO, "epoch 3 was granted to b")
+
+
+def test_a_promise_for_a_later_epoch_outlives_a_late_question_for_one_that_is_decided() -> None:
+    held = Grant(2, "b", (Copy("b"),))
+    machine = voter(ledgers={NODE: Ledger(held, 0)})
+    newer = replace(question("b", 3, Step.PREPARE), ballot=Ballot(5, "b"))
+    assert verdict(machine, newer, 1.5)[0] is Verdict.YES
+    assert verdict(machine, question("b", 2, Step.ACCEPT), 1.5)[0] is Verdict.YES
+    assert machine.ledgers[NODE].promised == (3, Ballot(5, "b"))
+    assert machine.ledgers[NODE].accepted is None
+
+
+def test_who_waits_for_an_epoch_hears_that_another_has_it() -> None:
+    machine = voter()
+    renewed(machine, 0.5)
+    assert verdict(machine, question(), 0.6)[0] is Verdict.NO
+    held = Grant(2, "c", (Copy("c"),))
+    machine.linked(NODE, "c")
+    synced(machine, list(machine.heard("c", Renew(NODE, held, 0, 1), 0.7)))
+    assert machine.deadline == 1.7
+    [said] = machine.tick(1.7)
+    assert isinstance(said, Say)
+    assert isinstance(said.what, Answer)
+    assert (said.to, said.what.reason) == ("b", "epoch 2 was granted to c")
+    assert machine.deadline == float("inf")
+
+
+def test_nothing_is_due_while_a_live_is_there() -> None:
+    machine = voter()
+    renewed(machine, 0.5)
+    assert verdict(machine, question(), 0.6)[0] is Verdict.NO
+    assert machine.deadline == float("inf")
 
 
 def test_a_yes_is_repeated() -> None:
@@ -153,6 +280,11 @@ def test_a_yes_is_repeated() -> None:
 
 def test_later_while_it_is_itself_in_doubt() -> None:
     assert verdict(voter(is_in_doubt=True), question(), 1.5)[0] is Verdict.LATER
+
+
+def test_later_tells_what_it_knows_if_that_is_synced() -> None:
+    said = answer(voter(is_in_doubt=True), question(), 1.5)
+    assert (said.verdict, said.known) == (Verdict.LATER, Listed(BOTH, 1))
 
 
 def test_no_to_a_node_that_it_does_not_know() -> None:
@@ -167,6 +299,48 @@ def test_nothing_is_told_before_it_is_synced() -> None:
     # what else is asked meanwhile may not tell either
     assert not list(machine.heard("b", question(), 1.5))
     assert len(list(machine.kept(1))) == 2
+
+
+def test_what_is_synced_is_told_and_no_more() -> None:
+    machine = voter()
+    list(machine.heard("b", question(step=Step.PREPARE), 1.5))
+    list(machine.heard("b", question(step=Step.ACCEPT), 1.5))
+    [said] = machine.kept(1)
+    assert isinstance(said, Say)
+    assert isinstance(said.what, Answer)
+    assert said.what.step is Step.PREPARE
+    assert machine.synced[NODE].accepted is None
+    assert len(list(machine.kept(2))) == 1
+    assert machine.synced[NODE] == machine.ledgers[NODE]
+
+
+def test_a_promise_is_no_acceptance_and_a_question_is_no_promise() -> None:
+    machine = voter()
+    assert verdict(machine, question(), 1.5)[0] is Verdict.YES
+    assert machine.ledgers[NODE] == Ledger(BOTH, 1)
+    assert verdict(machine, question(step=Step.PREPARE), 1.5)[0] is Verdict.YES
+    assert machine.ledgers[NODE] == Ledger(BOTH, 1, (2, Ballot(1, "b")))
+
+
+def test_a_newer_ballot_is_promised_beside_another() -> None:
+    machine = voter()
+    assert verdict(machine, question("a", step=Step.PREPARE), 0.1)[0] is Verdict.YES
+    assert verdict(machine, question("b", step=Step.PREPARE), 1.5)[0] is Verdict.YES
+
+
+def test_at_once_no_promise_of_an_earlier_epoch_counts() -> None:
+    machine = voter()
+    assert verdict(machine, question("a", step=Step.PREPARE), 0.1)[0] is Verdict.YES
+    assert verdict(machine, question("b", 3, Step.AT_ONCE), 1.5)[0] is Verdict.YES
+
+
+def test_a_no_tells_what_was_promised_for_that_epoch() -> None:
+    machine = voter()
+    newer = replace(question("b", 3, Step.PREPARE), ballot=Ballot(5, "b"))
+    assert answer(machine, newer, 1.5).ballot == Ballot(5, "b")
+    older = question("b", 3, Step.PREPARE)
+    assert answer(machine, older, 1.5).ballot == Ballot(5, "b")
+    assert answer(machine, question("b", 2, Step.PREPARE), 1.5).ballot is None
 
 
 def test_an_older_ballot_is_not_accepted() -> None:
@@ -227,6 +401,32 @@ def test_a_live_of_an_older_epoch_is_stale() -> None:
     assert said.what == Stale(NODE, 1, Grant(2, "b", (Copy("b"),)), is_decided=False)
 
 
+def test_an_older_epoch_is_stale_also_of_who_has_the_newer_one() -> None:
+    machine = voter()
+    assert verdict(machine, question("a", step=Step.ACCEPT), 0.5)[0] is Verdict.YES
+    newer = Grant(2, "a", (Copy("a"),))
+    said = synced(machine, list(machine.heard("a", Renew(NODE, BOTH, 1, 1), 0.6)))
+    assert said == [Say("a", Stale(NODE, 1, newer, is_decided=False))]
+
+
+def test_two_do_not_hold_one_epoch() -> None:
+    machine = voter()
+    other = Renew(NODE, replace(BOTH, holder="b"), 1, 1)
+    said = synced(machine, list(machine.heard("b", other, 0.1)))
+    assert said == [Say("b", Stale(NODE, 1, BOTH, is_decided=True))]
+
+
+def test_a_renewal_decides_what_was_accepted() -> None:
+    machine = accepted_of_b(voter())
+    held = Grant(2, "b", (Copy("b"),))
+    [keep] = machine.heard("b", Renew(NODE, held, 0, 1), 1.6)
+    assert isinstance(keep, Keep)
+    assert keep.ledger.known == held
+    list(machine.kept(keep.number))
+    nothing_new = list(machine.heard("b", Renew(NODE, held, 0, 2), 1.7))
+    assert [type(each) for each in nothing_new] == [Say]
+
+
 def test_a_list_is_told_by_its_version() -> None:
     machine = voter()
     alone = Grant(1, "a", (Copy("a"),))
@@ -275,6 +475,13 @@ def test_an_older_list_or_one_of_an_older_epoch_is_not_learnt() -> None:
     assert verdict(machine, accepts, 1.5)[0] is Verdict.YES
     verdict(machine, replace(question("a", 3), told=Listed(BOTH, 9)), 1.5)
     assert machine.ledgers[NODE].version == 1, "another epoch may be decided since"
+
+
+def test_nothing_is_learnt_of_a_node_that_is_not_known() -> None:
+    for ledgers in ({}, {NODE: Ledger()}):
+        machine = voter(ledgers=ledgers)
+        told = replace(question(), told=Listed(BOTH, 9))
+        assert verdict(machine, told, 1.5) == (Verdict.NO, "it knows nothing of this node")
 
 
 def test_who_only_hears_of_a_list_gives_no_lease() -> None:
@@ -327,6 +534,13 @@ def test_one_in_doubt_keeps_leases_and_tells_what_is_synced() -> None:
     assert list(machine.heard("x", Renew(OTHER, later, 9, 5), 0.9)) == [
         Say("x", Renewed(OTHER, 4, 9, 5))
     ]
+
+
+def test_one_in_doubt_tells_nothing_of_a_node_before_it_is_synced() -> None:
+    machine, number = in_doubt()
+    fresh = Renew(b"F" * 16, replace(THEIRS, epoch=1), 0, 1)
+    assert [type(each) for each in machine.heard("x", fresh, 0.5)] == [Keep]
+    assert len(list(machine.kept(number + 1))) == 2
 
 
 def test_a_node_that_is_forgotten_is_granted_nothing_until_its_live_renews() -> None:

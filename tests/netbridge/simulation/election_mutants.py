@@ -84,7 +84,7 @@ MUTANTS: Final = (
         "another-holder-of-an-epoch-that-is-known",
         Voter,
         "_judged",
-        "newest.epoch == grant.epoch and newest.holder == grant.holder",
+        "(newest.epoch, newest.holder) == asked_for",
         "newest.epoch == grant.epoch",
         behind=WHAT_IS_KNOWN_NOT_HEARD,
     ),

@@ -18,8 +18,8 @@ NOT_LEARNT: Final = Mutant(
     "a-list-that-another-voter-knows-not-learnt",
     Voter,
     "_learn",
-    "ledger.newest.epoch <= told.grant.epoch and",
-    "False and",
+    "told is None or had is None or told.age <= had.age",
+    "True",
 )
 
 UNHELD: Final = Mutant(
