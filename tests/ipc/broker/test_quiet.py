@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import shmbroker
@@ -20,11 +21,20 @@ def files(folder: Path) -> tuple[int, int]:
     return len(list(folder.glob("*.journal"))), len(list(folder.glob("*.spare")))
 
 
-def has_files(folder: Path, segments: int, spares: int) -> None:
-    until = time.monotonic() + PATIENCE
-    while files(folder) != (segments, spares):
-        assert time.monotonic() < until, files(folder)
+def until(folder: Path, is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < end, sorted(folder.iterdir())
         time.sleep(0.01)  # it looks at a folder
+
+
+def has_files(folder: Path, segments: int, spares: int) -> None:
+    until(folder, lambda: files(folder) == (segments, spares))
+
+
+def has_reserve(folder: Path) -> None:
+    """It is made when the next segment is ready.  That has two names for a moment before."""
+    until(folder, lambda: any(folder.glob("*.reserve.spare")))
 
 
 def inodes(folder: Path, pattern: str = "*.[js]*") -> set[int]:
@@ -38,7 +48,8 @@ def test_what_is_ready_is_for_who_comes_next(vhost: str, tmp_path: Path) -> None
         queue = broker.declare_queue("orders", durable=True, slots=1024)
         with journaling(vhost, folder, segment=SEGMENT) as journaler:
             queue.publish(b"0", timeout=PATIENCE)
-            has_files(folder, 2, 1)  # the next one is ready, and the reserve is set aside
+            has_reserve(folder)
+            assert files(folder) == (2, 1)
             journaler.quiet()
         has_files(folder, 1, 2)
         left = inodes(folder)
