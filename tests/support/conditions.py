@@ -1,8 +1,8 @@
 """Each condition of a class, taken away: as if it had always held, or never."""
 
 from __future__ import annotations
-
 import __future__
+
 import ast
 import inspect
 import textwrap

@@ -114,8 +114,8 @@ def test_a_close_ends_what_waits_and_leaves_what_was_sent_ahead_to_others(
         broker.close()
         with pytest.raises(Unconfirmed):
             waiting.result(PATIENCE)
-        there = served.broker.queue("ahead")
-        assert there.receive_many(3, timeout=PATIENCE / 2) == [b"1", b"2", b"3"]
+        there = served.broker.queue("ahead")  # they come back one after the other
+        assert [there.receive(timeout=PATIENCE / 2) for _ in range(3)] == [b"1", b"2", b"3"]
         del consuming
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from threading import Thread
 
+from shmbroker import Queue
 from shmbroker.core.layout import BINDING_HERE
 from shmbroker.ipc.exchange.own_binding import own_bindings
 from shmbroker.ipc.instance.whole import read_whole
@@ -42,6 +43,15 @@ def reaches(cluster: Cluster, near: str, far: str) -> None:
     cluster.copied(near, lambda queues: any(at == far for _, at, _ in queues))
 
 
+def balanced(cluster: Cluster, here: Queue, there: Queue) -> None:
+    """East publishes to both in turn, and what it has published for that was taken."""
+    with at(cluster, "east") as east, at(cluster, "middle") as middle:
+        in_turn(east, {"east": here, "west": there}, {"east": 5, "west": 5})
+        until(lambda: on_their_way(middle) == 0)
+    for queue in (here, there):
+        taken(queue, queue.statistics().depth)
+
+
 def test_messages_go_through_a_node_that_has_neither_queue_nor_consumer(cluster: Cluster) -> None:
     in_a_row(cluster, *NAMES, hops=2)
     with at(cluster, "east") as east, at(cluster, "middle") as middle, at(cluster, "west") as west:
@@ -70,9 +80,7 @@ def test_a_node_between_is_killed_and_what_was_published_meanwhile_comes_once_in
     in_a_row(cluster, *NAMES, hops=2, mode="strict")
     with at(cluster, "east") as east, at(cluster, "west") as west:
         here, there = (each.declare_queue("orders", durable=True) for each in (east, west))
-        in_turn(east, {"east": here, "west": there}, {"east": 5, "west": 5})
-        for queue in (here, there):
-            taken(queue, queue.statistics().depth)
+        balanced(cluster, here, there)
         sending = Thread(target=lambda: [here.publish(each) for each in numbers(0, 1800)])
         sending.start()
         until(lambda: there.statistics().depth > 100)
@@ -155,9 +163,7 @@ def test_another_way_is_taken_when_nothing_is_on_the_former_one(cluster: Cluster
     ways = cluster.folder / "east" / "data" / "cluster-ways"
     with at(cluster, "east") as east, at(cluster, "west") as west:
         here, there = (each.declare_queue("orders", durable=True) for each in (east, west))
-        in_turn(east, {"east": here, "west": there}, {"east": 5, "west": 5})
-        for queue in (here, there):
-            taken(queue, queue.statistics().depth)
+        balanced(cluster, here, there)
         assert len(read_whole(ways)) == 1
         cluster["middle"].kill()  # while messages wait for it
         for body in numbers(0, 100):

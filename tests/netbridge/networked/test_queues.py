@@ -171,9 +171,9 @@ def test_what_is_on_its_way_is_not_purged_and_its_queue_not_deleted(two: Two) ->
     with pytest.raises(InvalidArgument, match="deleted when it is empty"):
         two.far.delete_queue(name, force=True)
     two.brokers["near"].kill()
-    lost = len(ring)
-    assert lost
+    assert len(ring)
     ring.resume()
-    assert ring.move_to(there) == lost
-    assert len(there) == 136
+    while len(there) < 136:  # what far was about to send is in the ring again when it knows
+        ring.move_to(there)
+    assert len(ring) == 0
     two.far.delete_queue(name, force=True)

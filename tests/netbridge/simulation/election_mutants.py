@@ -84,8 +84,8 @@ MUTANTS: Final = (
         "another-holder-of-an-epoch-that-is-known",
         Voter,
         "_judged",
-        "(newest.epoch, newest.holder) == asked_for",
-        "newest.epoch == grant.epoch",
+        'return (Verdict.YES, "") if is_same',
+        'return (Verdict.YES, "") if newest.epoch == grant.epoch',
         behind=WHAT_IS_KNOWN_NOT_HEARD,
     ),
     Mutant(
