@@ -25,8 +25,6 @@ class Follower:
     def member(self) -> str:
         return self.copy.member
 
-    def gets_on(self, number: int, end: int, now: float) -> None:
+    def gets_on(self, number: int, now: float) -> None:
         if number > self.has:
             self.has, self.since = number, now
-        if self.has >= end:
-            self.since = now

@@ -81,8 +81,8 @@ class Member(Draining):
         self.wrote(last, record, now)
         return self.done()
 
-    def has_begun(self, last: Position) -> list[Action]:
-        self.began(last)
+    def has_begun(self, last: Position, now: float) -> list[Action]:
+        self.began(last, now)
         return self.done()
 
     def has_synced(self, number: int, now: float) -> list[Action]:

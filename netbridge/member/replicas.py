@@ -168,7 +168,7 @@ class Replicating(Passive):
         ready = [
             each.member
             for each in self.followers.values()
-            if each.is_announced and each.member in self.counted and not each.is_leaving
+            if each.is_announced and not each.is_leaving
         ]
         return sorted(ready, key=lambda member: (self.options.rank(member), member))
 
@@ -185,13 +185,17 @@ class Replicating(Passive):
 
     def wrote(self, last: Position, record: Record | None, now: float) -> None:
         """A frame was appended here."""
-        before = self.end
-        self.last, self.end = last, last.number
+        self._ends_at(last, now)
         if isinstance(record, Copies):
             self.lists.append((last.number, record.copies))
         if record is not None and record == self.final:
             self.final_at = last.number
             self.handed_to, self.is_parked = self.hand_to, not self.hand_to
+
+    def _ends_at(self, last: Position, now: float) -> None:
+        """A replica that had all has its time for this frame from now on."""
+        before = self.end
+        self.last, self.end = last, last.number
         for follower in self.followers.values():
             if follower.has >= before:
                 follower.since = now
@@ -202,10 +206,10 @@ class Replicating(Passive):
             self._began(now)
         self._progress(now)
 
-    def began(self, last: Position) -> None:
+    def began(self, last: Position, now: float) -> None:
         """`Began` was appended, as this frame."""
         assert self.granted is not None
-        self.last, self.end = last, last.number
+        self._ends_at(last, now)
         self.began_at = last.number
         self.copies = self.granted.copies
 
@@ -242,7 +246,7 @@ class Replicating(Passive):
     def has(self, member: str, stream: int, number: int, now: float) -> None:
         """A replica has confirmed all frames up to this number."""
         if member in self.followers and self.followers[member].stream == stream:
-            self.followers[member].gets_on(number, self.end, now)
+            self.followers[member].gets_on(number, now)
             self._progress(now)
 
     def follows_closely(self, member: str, stream: int, now: float) -> None:
@@ -326,7 +330,7 @@ class Replicating(Passive):
 
     def _is_back(self, member: str, now: float) -> None:
         """A replica that counts follows again, before anything was decided without it."""
-        if self.candidate is not None and self.purpose is Purpose.GO_ON:
+        if self.purpose is Purpose.GO_ON:
             self.drop_vote()
         if self.state is State.SUSPENDED and self.counted <= self.followers.keys():
             self.becomes(State.LIVE)
@@ -350,7 +354,7 @@ class Replicating(Passive):
 
     def _announce(self, follower: Follower, now: float) -> None:
         """It is told that it is in sync when the voters know."""
-        if follower.is_announced or follower.member not in self.counted:
+        if follower.is_announced:
             return
         if not any(copy.member == follower.member for copy in self.listed):
             return
@@ -381,8 +385,6 @@ class Replicating(Passive):
         return self.synced_to >= number and all(self._has(each) >= number for each in members)
 
     def voters_told(self, now: float) -> None:
-        if self.state not in SERVING:
-            return
         for follower in list(self.followers.values()):
             self._admit(follower, now)
         if not self.lists and self.lease.is_told(self.epoch, self.version):
@@ -424,8 +426,7 @@ class Replicating(Passive):
         member, follower.is_leaving = follower.member, True
         if self.state is State.HANDING_OVER and self._hands_over_without(member, how, now):
             return
-        if self.state in SERVING:
-            self._list_without_those_that_leave()
+        self._list_without_those_that_leave()
 
     def _list_without_those_that_leave(self) -> None:
         """Not while an epoch begins: its first record names who is in sync, and may name fewer."""

@@ -371,7 +371,7 @@ class Acting(Carrier):
                 self._worker.do(partial(self.store.begun, closed), lambda _: None, of="begun")
                 self.frames.begin(record.epoch, told.number)
                 last = self.frames.position(told.number)
-                self.does(machine.has_begun(last))
+                self.does(machine.has_begun(last, now()))
             else:
                 last = self.frames.position(told.number)
                 self.does(machine.appended(last, record, now()))

@@ -1,17 +1,27 @@
-"""Each condition of a class, taken away: as if it had always held, or never."""
+"""Each condition of a class, taken away: as if it had always held, or never.
+
+Some test has to fail then.  Tests that take no time are asked, so a class is done in seconds.
+"""
 
 from __future__ import annotations
 import __future__
 
 import ast
 import inspect
+import signal
+import sys
 import textwrap
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FunctionType
+from functools import partial
+from itertools import product
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, Final
 
+Test = Callable[[], object]
+LIMIT_SECONDS: Final = 5.0
 ANNOTATIONS: Final = __future__.annotations.compiler_flag
 
 
@@ -48,7 +58,88 @@ class Cut:
             setattr(self.owner, self.function, whole)
 
 
-def cuts_of(owner: type) -> Iterator[Cut]:
+def unneeded(owner: type, tests: Sequence[Test]) -> set[str]:
+    """Cuts of it to which none of these objects, by name."""
+    reached = _reached(owner, tests)
+    return {
+        cut.name
+        for cut in _cuts_of(owner)
+        if not _objects(cut, reached.get(_plain(vars(owner)[cut.function]).__code__, ()))
+    }
+
+
+def all_of(modules: Iterable[ModuleType]) -> list[Test]:
+    """With each of their parameters; those that need a fixture are left out."""
+    found: list[Test] = []
+    for module in modules:
+        for name, test in list(vars(module).items()):
+            if name.startswith("test_") and isinstance(test, FunctionType):
+                marks = [each for each in getattr(test, "pytestmark", ())
+                         if each.name == "parametrize"]  # fmt: skip
+                for chosen in product(*(_sets(*mark.args[:2]) for mark in marks)):
+                    given = {key: value for each in chosen for key, value in each.items()}
+                    if given.keys() == inspect.signature(test).parameters.keys():
+                        found.append(partial(test, **given))
+    return found
+
+
+def _sets(names: Any, values: Any) -> list[dict[str, Any]]:
+    several = [each.strip() for each in names.split(",")] if isinstance(names, str) else names
+    if len(several) == 1:
+        return [{several[0]: each} for each in values]
+    return [dict(zip(several, each, strict=True)) for each in values]
+
+
+def _objects(cut: Cut, tests: Iterable[Test]) -> bool:
+    with cut.applied(), _limit():
+        for test in tests:
+            signal.setitimer(signal.ITIMER_PROF, LIMIT_SECONDS)
+            try:
+                test()
+            except Exception:  # noqa: BLE001  # whatever a cut breaks
+                return True
+    return False
+
+
+@contextmanager
+def _limit() -> Iterator[None]:
+    """Without a condition a loop may have no end.  What is counted is processor time."""
+    former = signal.signal(signal.SIGPROF, _goes_on)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, former)
+
+
+def _goes_on(*_: object) -> None:
+    raise RuntimeError("it goes on and on")
+
+
+def _reached(owner: type, tests: Sequence[Test]) -> dict[CodeType, list[Test]]:
+    """By function: the tests that call it, the quickest first.  All of them pass."""
+    file = inspect.getsourcefile(owner)
+    found: dict[CodeType, list[tuple[float, int]]] = {}
+    for number, test in enumerate(tests):
+        called: set[CodeType] = set()
+
+        def notes(frame: FrameType, event: str, _: object, called: set[CodeType] = called) -> None:
+            if event == "call" and frame.f_code.co_filename == file:
+                called.add(frame.f_code)
+
+        began = time.process_time()
+        sys.setprofile(notes)
+        try:
+            test()
+        finally:
+            sys.setprofile(None)
+        took = time.process_time() - began
+        for each in called:
+            found.setdefault(each, []).append((took, number))
+    return {code: [tests[number] for _, number in sorted(by)] for code, by in found.items()}
+
+
+def _cuts_of(owner: type) -> Iterator[Cut]:
     written = inspect.getsourcefile(owner)
     for name, each in vars(owner).items():
         plain = _plain(each)

@@ -396,7 +396,7 @@ class MemberProcess(Process):
                 closed = record.epoch if machine.is_closed else marks.closed
                 if (marks.standing, marks.closed) != (None, closed):
                     self.log.mark(standing=None, closed=closed)
-                self.does(machine.has_begun(last))
+                self.does(machine.has_begun(last, clock))
             else:
                 self.does(machine.appended(last, record, clock))
             self.does(machine.has_synced(number, clock))

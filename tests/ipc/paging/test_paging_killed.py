@@ -7,6 +7,7 @@ flagged as redelivered: so it is with the last that a killed consumer had taken.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -135,7 +136,6 @@ def test_nothing_is_lost_or_doubled_whoever_is_killed(
         queue = broker.declare_queue("orders", slots=SLOTS, when_full="page", max_deliveries=None)
     actors: dict[str, Actor] = {}
     told: list[int] = []
-    paged = 0
 
     def killed(name: str) -> None:
         said = actors.pop(name).kill()
@@ -147,13 +147,18 @@ def test_nothing_is_lost_or_doubled_whoever_is_killed(
             told.extend(said)
 
     try:
+        for name in ("producer", "pager"):
+            actors[name] = Actor(work[name], tmp_path / f"{name}.errors")
+        until = time.monotonic() + PATIENCE
+        while queue.statistics().paged <= SLOTS:
+            assert time.monotonic() < until, "it does not page"
+            time.sleep(0.01)  # it looks at a figure
         for _ in range(KILLS):
             for name in work:
                 if name not in actors:
                     actors[name] = Actor(work[name], tmp_path / f"{name}.errors")
             dies = random.choice(list(work))
             actors[dies].process.has_ended(random.uniform(0, LIFE_MS_MAX) / 1e3)
-            paged = max(paged, queue.statistics().paged)
             killed(dies)
             if random.random() < 0.2:
                 killed(random.choice(list(actors)))
@@ -165,7 +170,6 @@ def test_nothing_is_lost_or_doubled_whoever_is_killed(
     broker.repair()
     with Pager(broker, scene.folder):
         told += drained(queue)
-    assert paged > SLOTS, "it has paged"
     check(told, scene.confirmed)
     assert sum(end - first for first, end in scene.confirmed) > KILLS
     assert queue.statistics().dropped == 0

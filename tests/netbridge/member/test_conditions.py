@@ -1,0 +1,54 @@
+"""Each condition of a member that serves is needed: without it some test of this folder fails.
+
+A condition is cut twice: once as if it had always held, once as if it never did.  What is confirmed
+rests on these; the worlds of the simulation look for what nobody has thought of.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from shmbroker.netbridge.member.follower import Follower
+from shmbroker.netbridge.member.replicas import Replicating
+from shmbroker.netbridge.member.serving import Serving
+from tests.netbridge.member import (
+    test_confirming,
+    test_followers,
+    test_full_disk,
+    test_handing_over,
+    test_isolated,
+    test_leaving,
+    test_losing,
+    test_parked,
+    test_partition,
+    test_serving,
+    test_starting,
+    test_stopping,
+)
+from tests.support import sources
+from tests.support.conditions import all_of, unneeded
+
+OWNERS: Final = (Serving, Replicating, Follower)
+TESTS: Final = all_of((
+    test_confirming, test_followers, test_leaving, test_serving, test_handing_over, test_losing,
+    test_stopping, test_partition, test_starting, test_parked, test_isolated, test_full_disk,
+))  # fmt: skip
+MAKES_NO_DIFFERENCE: Final = {
+    # who has left is not on the list that is safe, whatever lists come behind that
+    "Replicating._safe_lists: not self.lists -> True",
+    "Replicating.voters_told: not self.lists -> True",
+    # who hands over does so to one that has not left: it counts on
+    "Replicating._drop_those_that_left: self.state in (State.LIVE, State.SUSPENDED) -> True",
+    # a list is safe when all on it follow, and who is live may become so again
+    "Replicating._drop_those_that_left: self.state is State.SUSPENDED -> True",
+    "Replicating._drop_those_that_left: self.counted <= self.followers.keys() -> True",
+}
+
+
+@pytest.mark.skipif(not sources.ARE_IMPORTED, reason="what is compiled has no source to be changed")
+@pytest.mark.parametrize("owner", OWNERS, ids=[each.__name__ for each in OWNERS])
+def test_each_condition_is_needed(owner: type) -> None:
+    not_seen = {each for each in MAKES_NO_DIFFERENCE if each.startswith(f"{owner.__name__}.")}
+    assert unneeded(owner, TESTS) == not_seen
