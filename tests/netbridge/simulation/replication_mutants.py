@@ -210,7 +210,7 @@ SHOWN_BY: Final = {
     "in-sync-and-not-waited-for": 0,
     "no-prefix-check": 23,
     "handed-over-to-one-that-has-not-answered": 7103,
-    "a-silent-replica-waited-for": 618,
+    "a-silent-replica-waited-for": 715,
     "counted-before-the-voters-know-its-node": 754,
     "lease-counted-longer-than-voters-do": 78,
     "no-pre-vote": 0,
