@@ -50,7 +50,7 @@ class Serving(Replicating):
     # --- votes --------------------------------------------------------------------------------
 
     def won(self, grant: Grant, now: float) -> None:
-        if self.purpose is Purpose.HAND_OVER:
+        if self.purpose is Purpose.HAND_OVER and self.state is State.HANDING_OVER:
             self._handed_over(grant, now)
         elif self.state in SERVING:
             self._keeps_being_live(grant, now)
@@ -75,7 +75,7 @@ class Serving(Replicating):
     def lost_vote(self, now: float) -> None:
         if self.state is State.HANDING_OVER:
             self._hand_over_by_record(now)
-        elif self.purpose is Purpose.GO_ON:
+        elif self.state in SERVING and self.purpose is Purpose.GO_ON:
             self._stop_serving()
             if self.options.on_lost_vote == "shutdown":
                 self.becomes(State.STOPPED, "the vote was lost")
@@ -323,7 +323,7 @@ class Serving(Replicating):
         self.drop_vote()
         self.hands_until = NEVER
         self.does(GoOn())
-        self.becomes(State.LIVE)
+        self.becomes(State.LIVE if self.counted else State.ALONE)
         for member in sorted(self.counted):
             self.tell(member, Resumed())
         if self.is_broken and not self._gives_way(now):

@@ -233,6 +233,15 @@ def test_handing_over_ends_when_its_time_is_over() -> None:
     assert Offer() not in told(driven.ticks(71.0), "b")
 
 
+def test_the_one_to_whom_it_hands_over_dies_on_this_host_and_it_goes_on_alone() -> None:
+    driven = pair(NOBODY, on_partition="continue-alone")
+    hands(driven)
+    driven.does(driven.machine.died("b", driven.now))
+    assert driven.machine.state is State.ALONE
+    driven.ticks(70.0)
+    assert driven.machine.state is State.ALONE
+
+
 def test_a_stop_that_cannot_hand_over_ends_as_a_crash_does() -> None:
     driven = pair(replica_timeout=1000.0)
     driven.writes()

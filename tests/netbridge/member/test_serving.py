@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -149,6 +150,39 @@ def test_a_vote_that_is_won_while_it_hands_over_for_another_purpose_is_its_own()
     driven.machine.purpose = driven.machine.purpose.KEEP
     driven.machine.won(Grant(2, "a", (A,)), driven.now)
     assert driven.machine.granted == Grant(2, "a", (A,))
+
+
+def asks_again(driven: Driven) -> None:
+    """Who serves no more, and is held, asks for the purpose that it had last."""
+    driven.machine.becomes(State.ASKING)
+    driven.machine.asks(
+        driven.machine.purpose, Grant(driven.machine.epoch + 1, "a", (A,)), driven.now
+    )
+    driven.does(driven.machine.done())
+
+
+def test_what_it_wins_when_it_serves_no_more_it_begins() -> None:
+    driven = pair(handover_timeout=0.5)
+    hands(driven)
+    driven.hears("b", Accept())
+    answers(driven)
+    driven.ticks(10.5)
+    assert driven.machine.state is State.JOINING, "the voters may have granted it to b"
+    asks_again(driven)
+    answers(driven)
+    answers(driven)
+    assert driven.machine.state is State.ALONE
+
+
+def test_a_vote_that_it_loses_when_it_serves_no_more_ends_nothing() -> None:
+    driven = pair(on_lost_vote="demote")
+    driven.loses("b")
+    loses_the_vote(driven)
+    assert driven.machine.state is State.JOINING
+    driven.machine.options = replace(driven.machine.options, on_lost_vote="shutdown")
+    asks_again(driven)
+    loses_the_vote(driven)
+    assert driven.machine.state is State.JOINING
 
 
 # --- its end -----------------------------------------------------------------------------------
