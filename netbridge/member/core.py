@@ -15,7 +15,6 @@ from shmbroker.netbridge.election.candidate import (
 from shmbroker.netbridge.election.candidate import (
     Ask,
     Candidate,
-    Lost,
     Patience,
     Postponed,
     Taken,
@@ -231,8 +230,7 @@ class Core(ABC):
         return replace(grant, copies=copies)
 
     def copy_of(self, member: str, boot: str) -> Copy:
-        lasts = member == self.me or self.options.ack_outlives_boot
-        return Copy(member, "" if lasts else boot)
+        return Copy(member, "" if self.options.ack_outlives_boot else boot)
 
     # --- votes --------------------------------------------------------------------------------
 
@@ -273,13 +271,13 @@ class Core(ABC):
                 elif isinstance(action, Taken):
                     self.log(Alert.VOTE_LOST, granted(action.grant))
                     self.taken(action.grant, now)
-                elif isinstance(action, Lost):
+                else:
                     told = "; ".join(f"{voter}: {said}" for voter, said in action.answers)
                     self.log(Alert.VOTE_LOST, told)
                     self.lost_vote(now)
 
     def tick_vote(self, now: float) -> None:
-        if self.candidate is not None and now >= self.candidate.deadline:
+        if self.candidate is not None:
             self._vote(self.candidate.tick(now), now)
 
     # --- voters -------------------------------------------------------------------------------
@@ -326,9 +324,8 @@ class Core(ABC):
 
     def release(self) -> None:
         """It is live no more, and knows it."""
-        if self.options.electorate is not None:
-            for voter in sorted(self.voters):
-                self.does(TellVoter(voter, Release(self.node, self.epoch)))
+        for voter in sorted(self.voters):
+            self.does(TellVoter(voter, Release(self.node, self.epoch)))
         self.lease.clear()
 
     # --- what a vote or a renewal means, by state ---------------------------------------------

@@ -118,13 +118,13 @@ class Joining(Founding):
         return self.took(last)
 
     def _in_sync(self, member: str, now: float) -> None:
-        if self.state is State.SYNCING and member == self.live:
+        if self.state is State.SYNCING:
             self.was_in_sync = True
             self.becomes(State.IN_SYNC)
             self.log(Alert.IN_SYNC)
         options = self.options
         wants = options.is_preferred and options.check_for_live and options.allow_failback
-        if self.state is State.IN_SYNC and wants and not self.has_asked_back:
+        if wants and not self.has_asked_back:
             self.has_asked_back = True
             self.log(Alert.FAILBACK_ASKED, member)
             self.tell(member, AskBack())

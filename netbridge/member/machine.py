@@ -71,7 +71,7 @@ class Member(Draining):
             self.lives[member] = what.life
         if self.state in SERVING or self.state is State.BEGINNING:
             self.serving_heard(member, what, now)
-        elif self.state is not State.CONFLICT:
+        else:
             self.passive_heard(member, what, now)
         return self.done()
 

@@ -22,8 +22,8 @@ from shmbroker.netbridge.election.question import (
 from shmbroker.netbridge.member.action import Action, Begin, Line, Tell, TellVoter, Write
 from shmbroker.netbridge.member.machine import Member
 from shmbroker.netbridge.member.options import MemberOptions
-from shmbroker.netbridge.member.said import Hello, Join, Said
-from shmbroker.netbridge.member.standing import Past, Position, Record
+from shmbroker.netbridge.member.said import Hello, InSync, Join, Joined, Said
+from shmbroker.netbridge.member.standing import Past, Position, Record, State
 from shmbroker.netbridge.member.written import number_of
 
 NODE = b"N" * 16
@@ -46,7 +46,8 @@ class Driven:
         self.syncs = self.votes = True
         self.number = 0
         self.did: list[Action] = []
-        given = MemberOptions("a", True, electorate=electorate, **options)
+        is_preferred = options.pop("is_preferred", True)
+        given = MemberOptions("a", is_preferred, electorate=electorate, **options)
         self.machine = Member(
             given, past or Past(), lambda last: self.has_frame, boot="boot a", life="life", now=0.0
         )
@@ -56,6 +57,8 @@ class Driven:
         self.does(self.machine.start(self.now))
         if past is None:
             self.ticks(10.0)
+        else:
+            self.now = 10.0
 
     # --- what happens -------------------------------------------------------------------------
 
@@ -225,3 +228,28 @@ def loses_the_vote(driven: Driven) -> None:
             return
         driven.ticks(driven.machine.candidate.deadline)
     raise AssertionError("it asks on")
+
+
+def backup(electorate: Electorate | None = WITNESS, **options: Any) -> Driven:
+    """It was in sync with b, at epoch 1, and starts."""
+    copies = (Copy("b"), Copy("a", "boot a"))
+    last = Position(1, "b", number_of(1, 5), 0)
+    past = Past(NODE, last, copies)
+    return Driven(electorate, past, **({"is_preferred": False} | options))
+
+
+def serves(driven: Driven, member: str = "b", epoch: int = 1, **hello: Any) -> list[Action]:
+    """This member is linked, and live."""
+    last = Position(epoch, member, number_of(epoch, 9), 0)
+    return driven.links(member, **({"serves": True, "epoch": epoch, "last": last} | hello))
+
+
+def following(electorate: Electorate | None = WITNESS, **options: Any) -> Driven:
+    """It follows b, and is in sync."""
+    driven = backup(electorate, **options)
+    driven.machine.state = State.JOINING
+    serves(driven)
+    driven.hears("b", Joined(1, False, 1))
+    driven.hears("b", InSync(1))
+    assert driven.machine.state is State.IN_SYNC
+    return driven
