@@ -1,4 +1,4 @@
-"""Each condition of a member that serves, follows or goes first is needed: else a test here fails.
+"""Each condition of a member is needed, but of one that looks whether it may serve (`Passive`).
 
 A condition is cut twice: once as if it had always held, once as if it never did.  What is confirmed
 rests on these; the worlds of the simulation look for what nobody has thought of.
@@ -13,7 +13,9 @@ import pytest
 from shmbroker.netbridge.member.claiming import Claiming
 from shmbroker.netbridge.member.comparing import Comparing
 from shmbroker.netbridge.member.core import Core
+from shmbroker.netbridge.member.draining import Draining
 from shmbroker.netbridge.member.follower import Follower
+from shmbroker.netbridge.member.founding import Founding
 from shmbroker.netbridge.member.joining import Joining
 from shmbroker.netbridge.member.machine import Member
 from shmbroker.netbridge.member.replicas import Replicating
@@ -21,8 +23,10 @@ from shmbroker.netbridge.member.serving import Serving
 from tests.netbridge.member import (
     test_claiming,
     test_confirming,
+    test_draining,
     test_followers,
     test_following,
+    test_founding,
     test_full_disk,
     test_going_first,
     test_handing_over,
@@ -41,12 +45,15 @@ from tests.netbridge.member import (
 from tests.support import sources
 from tests.support.conditions import all_of, unneeded
 
-OWNERS: Final = (Member, Serving, Replicating, Follower, Joining, Claiming, Comparing, Core)
+OWNERS: Final = (
+    Member, Draining, Serving, Replicating, Follower, Joining, Founding, Claiming, Comparing, Core,
+)  # fmt: skip
+"""Of `Passive` some 140 conditions have none yet."""
 TESTS: Final = all_of((
     test_confirming, test_followers, test_leaving, test_serving, test_handing_over,
     test_following, test_standing, test_going_first, test_claiming, test_losing, test_stopping,
     test_partition, test_starting, test_parked, test_isolated, test_full_disk, test_joining,
-    test_refused,
+    test_refused, test_founding, test_draining,
 ))  # fmt: skip
 MAKES_NO_DIFFERENCE: Final = {
     # who has left is not on the list that is safe, whatever lists come behind that
