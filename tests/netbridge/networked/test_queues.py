@@ -173,7 +173,12 @@ def test_what_is_on_its_way_is_not_purged_and_its_queue_not_deleted(two: Two) ->
     two.brokers["near"].kill()
     assert len(ring)
     ring.resume()
-    while len(there) < 136:  # what far was about to send is in the ring again when it knows
+
+    def moved() -> int:
+        """What far was about to send is in the ring again when it knows."""
         ring.move_to(there)
-    assert len(ring) == 0
+        return len(there)
+
+    two.brokers.until(moved, lambda count: count >= 136)
+    assert (len(ring), len(there)) == (0, 136)
     two.far.delete_queue(name, force=True)
