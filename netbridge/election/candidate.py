@@ -292,7 +292,8 @@ class Candidate:
         return [each.accepted for each in promises if each.accepted is not None]
 
     def _newest_attempt(self) -> Grant | None:
-        return max(self._attempts, key=lambda each: each[0])[1] if self._attempts else None
+        newest = max(self._attempts, key=lambda each: each[0], default=None)
+        return newest[1] if newest is not None else None
 
     def _may_be_decided(self, grant: Grant) -> bool:
         """Voters that have promised and never accepted it are lost to it."""

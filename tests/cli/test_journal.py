@@ -16,7 +16,7 @@ from shmbroker.ipc.instance.unattended import unattended
 from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.journal import Journal
 from tests.cli.command import Shell
-from tests.support.witness import until
+from tests.support.until import until
 
 SEGMENT_BYTES = 32 << 10
 

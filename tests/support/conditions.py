@@ -8,16 +8,18 @@ import __future__
 
 import ast
 import inspect
+import pkgutil
 import signal
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from itertools import product
-from types import CodeType, FrameType, FunctionType, ModuleType
+from types import CodeType, FrameType, FunctionType
 from typing import Any, Final
 
 Test = Callable[[], object]
@@ -68,11 +70,12 @@ def unneeded(owner: type, tests: Sequence[Test]) -> set[str]:
     }
 
 
-def all_of(modules: Iterable[ModuleType]) -> list[Test]:
-    """With each of their parameters; those that need a fixture are left out."""
+def all_of(package: str, *, but: Collection[str]) -> list[Test]:
+    """Tests of a folder, with each of their parameters; those that need a fixture are left out."""
     found: list[Test] = []
-    for module in modules:
-        for name, test in list(vars(module).items()):
+    names = {each.name for each in pkgutil.iter_modules(import_module(package).__path__)}
+    for module in sorted(name for name in names - set(but) if name.startswith("test_")):
+        for name, test in list(vars(import_module(f"{package}.{module}")).items()):
             if name.startswith("test_") and isinstance(test, FunctionType):
                 marks = [each for each in getattr(test, "pytestmark", ())
                          if each.name == "parametrize"]  # fmt: skip

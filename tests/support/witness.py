@@ -38,6 +38,7 @@ from shmbroker.netbridge.wire.words import Role, Standing
 from shmbroker.netbridge.witness.voters import Witnesses
 from shmbroker.perf.machine.port import free_port
 from shmbroker.perf.machine.process import Process
+from tests.support.until import until
 
 NODE = b"N" * 16
 PASSWORD = "correct horse battery"
@@ -221,13 +222,6 @@ class Member(Asker):
         uris = tuple(single(each.uri) for each in places)
         self.voters = Witnesses(self.thread, uris, credential, ours, times=times, tell=self.tell)
         self.voters.begin(self)
-
-
-def until(holds: Callable[[], bool]) -> None:
-    late = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < late, "it did not happen"
-        time.sleep(0.005)
 
 
 def alone(epoch: int, holder: str) -> Grant:

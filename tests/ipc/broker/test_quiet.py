@@ -5,12 +5,11 @@ It goes on writing, and gets a segment when it needs one."""
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import shmbroker
 from tests.support.host import PATIENCE, after_the_host_died, journaling
+from tests.support.until import until
 
 SEGMENT = 64 << 10
 BODY = 4096
@@ -21,20 +20,13 @@ def files(folder: Path) -> tuple[int, int]:
     return len(list(folder.glob("*.journal"))), len(list(folder.glob("*.spare")))
 
 
-def until(folder: Path, is_so: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not is_so():
-        assert time.monotonic() < end, sorted(folder.iterdir())
-        time.sleep(0.01)  # it looks at a folder
-
-
 def has_files(folder: Path, segments: int, spares: int) -> None:
-    until(folder, lambda: files(folder) == (segments, spares))
+    until(lambda: files(folder) == (segments, spares), lambda: files(folder))
 
 
 def has_reserve(folder: Path) -> None:
     """It is made when the next segment is ready.  That has two names for a moment before."""
-    until(folder, lambda: any(folder.glob("*.reserve.spare")))
+    until(lambda: any(folder.glob("*.reserve.spare")), lambda: files(folder))
 
 
 def inodes(folder: Path, pattern: str = "*.[js]*") -> set[int]:

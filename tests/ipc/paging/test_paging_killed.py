@@ -7,7 +7,6 @@ flagged as redelivered: so it is with the last that a killed consumer had taken.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +19,7 @@ from shmbroker import Broker, Empty, Queue
 from shmbroker.ipc.base.errors import InUse
 from shmbroker.ipc.paging.pager import Pager
 from shmbroker.perf.machine.process import Process
+from tests.support.until import until
 
 KILLS = 50
 SLOTS = 64
@@ -149,10 +149,7 @@ def test_nothing_is_lost_or_doubled_whoever_is_killed(
     try:
         for name in ("producer", "pager"):
             actors[name] = Actor(work[name], tmp_path / f"{name}.errors")
-        until = time.monotonic() + PATIENCE
-        while queue.statistics().paged <= SLOTS:
-            assert time.monotonic() < until, "it does not page"
-            time.sleep(0.01)  # it looks at a figure
+        until(lambda: queue.statistics().paged > SLOTS)
         for _ in range(KILLS):
             for name in work:
                 if name not in actors:

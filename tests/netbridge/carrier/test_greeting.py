@@ -6,8 +6,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
@@ -22,6 +21,7 @@ from shmbroker.netbridge.security.credential import Credential, Credentials
 from shmbroker.netbridge.wire.words import Standing
 from shmbroker.perf.machine.port import free_port
 from tests.support.link import PATIENCE, SITE, credential_of
+from tests.support.until import until
 
 ATTEMPTS = 12
 """More than are taken for a wrong password."""
@@ -93,13 +93,6 @@ class Linked:
     def is_up(self) -> None:
         until(lambda: self.link.state == "up")
         assert "refused" not in self.states
-
-
-def until(what: Callable[[], bool]) -> None:
-    late = time.monotonic() + PATIENCE
-    while not what():
-        assert time.monotonic() < late
-        time.sleep(0.001)
 
 
 @pytest.fixture

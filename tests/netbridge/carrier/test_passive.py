@@ -28,6 +28,7 @@ from shmbroker.netbridge.wire.words import Standing
 from shmbroker.perf.machine.port import free_port
 from tests.conftest import vhost_for_a_while
 from tests.support.link import PATIENCE, SITE, SOURCE, TARGET
+from tests.support.until import until
 
 ATTEMPTS = 50
 BACKUP = Identity(b"f" * 16, os.urandom(16), "far", Standing.BACKUP, 0)
@@ -74,13 +75,6 @@ def linked(
         yield passive, opened.enter_context(
             make(near, "link", uri, SITE, NEAR, (), times=PATIENT)
         )
-
-
-def until(what: Callable[[], bool]) -> None:
-    ends_at = time.monotonic() + PATIENCE
-    while not what():
-        assert time.monotonic() < ends_at
-        time.sleep(0.001)
 
 
 def test_who_is_passive_is_asked_once_in_a_while_and_says_when_it_serves() -> None:

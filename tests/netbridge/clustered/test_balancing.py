@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
@@ -13,6 +11,7 @@ from shmbroker.core.layout import BALANCES
 from shmbroker.ipc._native import lib
 from tests.netbridge.clustered.conftest import PATIENCE, Cluster
 from tests.netbridge.clustered.test_redistribution import at, numbers, started
+from tests.support.until import until
 
 NAMES = ("east", "west", "north")
 
@@ -20,13 +19,6 @@ NAMES = ("east", "west", "north")
 def consumes(queue: Queue) -> None:
     with suppress(Empty):
         queue.get(timeout=0).give_back()
-
-
-def until(holds: Callable[[], object]) -> None:
-    late = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < late
-        time.sleep(0.02)  # nothing tells a program that a set has changed
 
 
 def on_their_way(broker: Broker, missing: str = "") -> int:

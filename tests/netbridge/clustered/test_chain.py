@@ -14,8 +14,9 @@ from shmbroker.netbridge.broker.hosted import PROGRAM
 from shmbroker.netbridge.clustered.too_far import findings
 from tests.cli.command import Shell
 from tests.netbridge.clustered.conftest import PATIENCE, Cluster
-from tests.netbridge.clustered.test_balancing import consumes, in_turn, on_their_way, until
+from tests.netbridge.clustered.test_balancing import consumes, in_turn, on_their_way
 from tests.netbridge.clustered.test_redistribution import at, numbers, taken
+from tests.support.until import until
 
 NAMES = ("east", "middle", "west")
 

@@ -13,8 +13,9 @@ from shmbroker.netbridge.cluster.balancing import Member
 from shmbroker.netbridge.clustered.balancing import programs_of
 from tests.cli.command import Shell
 from tests.netbridge.clustered.conftest import Cluster
-from tests.netbridge.clustered.test_balancing import consumes, on_their_way, shares, until
+from tests.netbridge.clustered.test_balancing import consumes, on_their_way, shares
 from tests.netbridge.clustered.test_redistribution import at, numbers, started
+from tests.support.until import until
 
 GIVES = {"durable": True, "redistribution_delay": 0}
 

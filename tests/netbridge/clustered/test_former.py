@@ -12,9 +12,10 @@ from shmbroker.netbridge.clustered.stand_ins import stand_in
 from shmbroker.netbridge.clustered.topics import TopicBindings
 from shmbroker.netbridge.clustered.towards import towards
 from tests.netbridge.clustered.conftest import PASSWORD, Cluster
-from tests.netbridge.clustered.test_balancing import on_their_way, sets_in, until
+from tests.netbridge.clustered.test_balancing import on_their_way, sets_in
 from tests.netbridge.clustered.test_grouping import HAS, has_handler
 from tests.netbridge.clustered.test_redistribution import at
+from tests.support.until import until
 
 HANDLER = {"grouping__mine__type": "local", "grouping__mine__timeout": "30s"}
 CARRIES: dict[str, object] = {

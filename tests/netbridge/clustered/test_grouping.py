@@ -15,8 +15,9 @@ from shmbroker.ipc.queue.grouped import ASKED, ROUTES
 from shmbroker.netbridge.clustered.former import KEPT
 from tests.cli.command import Shell
 from tests.netbridge.clustered.conftest import PATIENCE, Cluster
-from tests.netbridge.clustered.test_balancing import consumes, on_their_way, until
+from tests.netbridge.clustered.test_balancing import consumes, on_their_way
 from tests.netbridge.clustered.test_redistribution import at, numbers, taken
+from tests.support.until import until
 
 NAMES = ("east", "west", "north")
 HAS: dict[str, Any] = {

@@ -9,10 +9,11 @@ from contextlib import suppress
 
 from shmbroker import Broker, GroupingTimeout
 from tests.netbridge.clustered.conftest import Cluster
-from tests.netbridge.clustered.test_balancing import consumes, on_their_way, until
+from tests.netbridge.clustered.test_balancing import consumes, on_their_way
 from tests.netbridge.clustered.test_grouping import HAS, NAMES, grouping, groups, has_handler
 from tests.netbridge.clustered.test_redistribution import at, taken
 from tests.netbridge.clustered.test_scale_down import stop
+from tests.support.until import until
 
 QUEUE = {**HAS, "slots": 1 << 14}
 LEAVES = {"ha__policy": "live-only", "ha__scale_down__connectors": ["east"]}

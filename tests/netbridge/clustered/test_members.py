@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.command import Shell
 from tests.netbridge.clustered.conftest import Cluster
-from tests.netbridge.clustered.test_balancing import until
+from tests.support.until import until
 
 NAMES = ("east", "north", "west")
 

@@ -9,11 +9,11 @@ from shmbroker.cli.metrics.exposition import text
 from shmbroker.netbridge.broker.programs import of_folder
 from tests.cli.metrics.samples import Samples
 from tests.netbridge.clustered.conftest import Cluster
-from tests.netbridge.clustered.test_balancing import until
 from tests.netbridge.clustered.test_grouping import IN_TIME, declared, grouping, has_handler
 from tests.netbridge.clustered.test_programs import add, connected
 from tests.netbridge.clustered.test_redistribution import at
 from tests.support.programs import is_shown_and_disconnected
+from tests.support.until import until
 
 
 def nodes(found: Samples) -> dict[str, float]:

@@ -15,6 +15,7 @@ from shmbroker import Broker
 from shmbroker.netbridge.cluster.newcomers import SETTLING_SECONDS
 from tests.netbridge.clustered.conftest import PATIENCE, Cluster
 from tests.netbridge.clustered.test_programs import add, connected
+from tests.support.until import until
 
 PROGRAMS = 4
 Uris = dict[str, str]
@@ -48,13 +49,6 @@ def programs(uris: Uris) -> Iterator[list[Broker]]:
 def joins(cluster: Cluster) -> None:
     time.sleep(SETTLING_SECONDS)  # who comes before is taken for one that was there
     cluster["west"].start().becomes("live")
-
-
-def until(holds: Callable[[], bool], shown: Callable[[], object]) -> None:
-    late = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < late, shown()
-        time.sleep(0.02)
 
 
 def at(programs: list[Broker]) -> dict[str, int]:

@@ -9,10 +9,10 @@ import pytest
 
 from shmbroker import Broker, Error, GroupingTimeout, InvalidArgument, Queue
 from tests.netbridge.clustered.conftest import Cluster
-from tests.netbridge.clustered.test_balancing import until
 from tests.netbridge.clustered.test_grouping import HAS, SHORT, grouping, has_handler
 from tests.netbridge.clustered.test_programs import add, connected
 from tests.netbridge.clustered.test_redistribution import at
+from tests.support.until import until
 
 
 def refused(kind: type[Error], publishes: Callable[[], object]) -> str:

@@ -14,9 +14,10 @@ from shmbroker import Broker, Message, NoReply, Queue, RequesterLeft, aio
 from shmbroker.ipc.request.request import CORRELATION, REPLY_TO
 from shmbroker.ipc.request.return_address import name_end
 from tests.netbridge.clustered.conftest import PATIENCE, Cluster
-from tests.netbridge.clustered.test_balancing import on_their_way, until
+from tests.netbridge.clustered.test_balancing import on_their_way
 from tests.netbridge.clustered.test_programs import LOGIN, add, connected
 from tests.netbridge.clustered.test_redistribution import at, numbers, taken
+from tests.support.until import until
 
 NAMES = ("east", "west", "north")
 A_TRY = b"a try"

@@ -25,9 +25,10 @@ from shmbroker.netbridge.clustered.stand_ins import StandIns, stand_in
 from shmbroker.netbridge.clustered.topics import TopicBindings
 from shmbroker.netbridge.clustered.towards import towards
 from tests.netbridge.clustered.conftest import PATIENCE, Cluster
-from tests.netbridge.clustered.test_balancing import consumes, on_their_way, sets_in, until
+from tests.netbridge.clustered.test_balancing import consumes, on_their_way, sets_in
 from tests.netbridge.clustered.test_redistribution import at, numbers, started, taken
 from tests.support.trace import TRACE
+from tests.support.until import until
 
 KILLS = int(os.environ.get("TOPIC_KILLS", "1"))
 EACH_KILL = 2000

@@ -7,7 +7,7 @@ import pytest
 from shmbroker.netbridge.clustered.owner import VOTES
 from shmbroker.netbridge.witness import state
 from tests.netbridge.clustered.conftest import Cluster
-from tests.netbridge.clustered.test_balancing import until
+from tests.support.until import until
 
 
 @pytest.fixture

@@ -16,18 +16,11 @@ from shmbroker.netbridge.election.ledger import Ledger
 from shmbroker.netbridge.election.question import Copy, Grant, Listed, Question
 from shmbroker.netbridge.election.threshold import Quorum
 from shmbroker.netbridge.election.voter import Voter
-from tests.netbridge.election import (
-    test_candidate,
-    test_lease,
-    test_ledger,
-    test_threshold,
-    test_voter,
-)
 from tests.support import sources
 from tests.support.conditions import all_of, unneeded
 
 OWNERS: Final = (Voter, Candidate, Lease, Ledger, Copy, Grant, Listed, Question, Quorum)
-TESTS: Final = all_of((test_voter, test_candidate, test_lease, test_ledger, test_threshold))
+TESTS: Final = all_of("tests.netbridge.election", but=("test_conditions", "test_codec"))
 FOR_ITS_TYPE: Final = {
     "Voter._is_on_list: known is not None -> True",  # a live is known, or was after one that is
     "Candidate._propose: newest is not None -> True",  # nothing is not decided by a minority

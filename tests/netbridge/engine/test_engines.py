@@ -33,7 +33,8 @@ from tests.support.engines import (
     zookeeper,
 )
 from tests.support.postgres import PASSWORD, Postgres
-from tests.support.witness import BOTH, HOUR_MS, NODE, PATIENCE_SECONDS, alone, until
+from tests.support.until import until
+from tests.support.witness import BOTH, HOUR_MS, NODE, PATIENCE_SECONDS, alone
 from tests.support.zookeeper import Ensemble
 
 RACES = 10

@@ -5,7 +5,7 @@ The others are words: what it says to them is kept, and what they say is said by
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shmbroker.netbridge.election.candidate import Ask, Electorate
@@ -39,7 +39,7 @@ class Driven:
     def __init__(
         self, electorate: Electorate | None = WITNESS, past: Past | None = None, **options: Any
     ) -> None:
-        """It serves epoch 1 alone, and its voters know."""
+        """Without a past it serves epoch 1 alone, and its voters know; else it has just started."""
         self.now = 0.0
         self.has_frame = True
         """Whether its journal has the last frame of whoever joins."""
@@ -95,11 +95,9 @@ class Driven:
         self.now = now
         return self.does(self.machine.tick(now))
 
-    def writes(self, record: Record | None = None) -> list[Action]:
+    def writes(self) -> list[Action]:
         """A frame of programs."""
-        return self.does(
-            [*self.machine.appended(self._next(), record, self.now), *self._synced()]
-        )
+        return self.does([*self.machine.appended(self._next(), None, self.now), *self._synced()])
 
     def catches_up(self) -> list[Action]:
         """All that was written is synced."""
@@ -141,6 +139,10 @@ class Driven:
     def loses(self, member: str) -> list[Action]:
         return self.does(self.machine.peer_down(member, self.now))
 
+    def is_outdone(self) -> list[Action]:
+        """By c, of whom b tells."""
+        return self.hears("b", Hello(NODE, Position(5, "c", number_of(5, 1), 0), False, 5))
+
     # --- what it looks like -------------------------------------------------------------------
 
     @property
@@ -181,6 +183,17 @@ def answers(driven: Driven, verdict: Verdict = Verdict.YES) -> None:
     question = ask.question
     said = Answer(NODE, question.step, question.attempt, verdict, ballot=question.ballot)
     driven.does(driven.machine.voter_said("w", said, driven.now))
+
+
+def wins(driven: Driven) -> None:
+    """Its only voter would, and accepts at once."""
+    answers(driven)
+    answers(driven)
+
+
+def put(of: object, changes: Mapping[str, Any]) -> None:
+    for name, value in changes.items():
+        setattr(of, name, value)
 
 
 def three(electorate: Electorate | None = WITNESS) -> Driven:

@@ -20,28 +20,6 @@ from shmbroker.netbridge.member.joining import Joining
 from shmbroker.netbridge.member.machine import Member
 from shmbroker.netbridge.member.replicas import Replicating
 from shmbroker.netbridge.member.serving import Serving
-from tests.netbridge.member import (
-    test_claiming,
-    test_confirming,
-    test_draining,
-    test_followers,
-    test_following,
-    test_founding,
-    test_full_disk,
-    test_going_first,
-    test_handing_over,
-    test_isolated,
-    test_joining,
-    test_leaving,
-    test_losing,
-    test_parked,
-    test_partition,
-    test_refused,
-    test_serving,
-    test_standing,
-    test_starting,
-    test_stopping,
-)
 from tests.support import sources
 from tests.support.conditions import all_of, unneeded
 
@@ -49,12 +27,7 @@ OWNERS: Final = (
     Member, Draining, Serving, Replicating, Follower, Joining, Founding, Claiming, Comparing, Core,
 )  # fmt: skip
 """Of `Passive` some 140 conditions have none yet."""
-TESTS: Final = all_of((
-    test_confirming, test_followers, test_leaving, test_serving, test_handing_over,
-    test_following, test_standing, test_going_first, test_claiming, test_losing, test_stopping,
-    test_partition, test_starting, test_parked, test_isolated, test_full_disk, test_joining,
-    test_refused, test_founding, test_draining,
-))  # fmt: skip
+TESTS: Final = all_of("tests.netbridge.member", but=("test_conditions", "test_codec"))
 MAKES_NO_DIFFERENCE: Final = {
     # who has left is not on the list that is safe, whatever lists come behind that
     "Replicating._safe_lists: not self.lists -> True",

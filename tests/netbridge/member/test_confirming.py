@@ -8,15 +8,7 @@ from shmbroker.netbridge.election.question import Copy, Grant
 from shmbroker.netbridge.member.core import NEVER
 from shmbroker.netbridge.member.standing import Copies, State
 from shmbroker.netbridge.wire.words import Level
-from tests.netbridge.member.driven import (
-    NOBODY,
-    A,
-    B,
-    Driven,
-    pair,
-    three,
-    written,
-)
+from tests.netbridge.member.driven import NOBODY, A, B, Driven, pair, three, written
 
 # --- what is confirmed -------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from shmbroker.netbridge.member.action import Drain
 from shmbroker.netbridge.member.draining import AGAIN_SECONDS, Phase
 from shmbroker.netbridge.member.said import Closing
 from shmbroker.netbridge.member.standing import State
-from tests.netbridge.member.driven import NOBODY, Driven, told
+from tests.netbridge.member.driven import NOBODY, Driven, put, told
 
 
 def draining(**options: Any) -> Driven:
@@ -31,8 +31,7 @@ def test_for_whom_it_waits(members: tuple[str, ...], original: str) -> None:
 ])  # fmt: skip
 def test_when_it_begins_anew(changes: dict[str, Any], is_anew: bool) -> None:
     machine = draining().machine
-    for name, value in changes.items():
-        setattr(machine, name, value)
+    put(machine, changes)
     assert machine.begins_anew is is_anew
     assert not Driven(NOBODY).machine.begins_anew
 
@@ -70,8 +69,7 @@ def test_the_rest_is_here_and_it_tries_again_later() -> None:
 @pytest.mark.parametrize("changes", [{"phase": Phase.GIVING_WAY}, {"epoch": 2}])
 def test_what_was_given_in_another_epoch_or_phase_is_over(changes: dict[str, Any]) -> None:
     driven = draining()
-    for name, value in changes.items():
-        setattr(driven.machine, name, value)
+    put(driven.machine, changes)
     phase = driven.machine.phase
     for is_whole in (True, False):
         assert not gave(driven, is_whole=is_whole)

@@ -7,16 +7,8 @@ from dataclasses import replace
 import pytest
 
 from shmbroker.netbridge.election.question import Copy, Grant, Renewed, Step
-from shmbroker.netbridge.member.action import (
-    Ship,
-)
-from shmbroker.netbridge.member.said import (
-    Hello,
-    InSync,
-    Joined,
-    Leave,
-    NotJoined,
-)
+from shmbroker.netbridge.member.action import Ship
+from shmbroker.netbridge.member.said import Hello, InSync, Joined, Leave, NotJoined
 from shmbroker.netbridge.member.standing import Copies, Position, State
 from shmbroker.netbridge.member.written import number_of
 from tests.netbridge.member.driven import (
@@ -30,6 +22,7 @@ from tests.netbridge.member.driven import (
     asked,
     lines,
     pair,
+    put,
     three,
     told,
     written,
@@ -292,8 +285,7 @@ def test_nobody_is_listed_while_an_epoch_begins_or_it_is_suspended() -> None:
         driven.links("b")
         driven.joins("b")
         driven.closely("b")
-        for name, value in changes.items():
-            setattr(driven.machine, name, value)
+        put(driven.machine, changes)
         assert not written(driven.confirms("b"))
 
 

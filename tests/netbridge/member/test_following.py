@@ -19,6 +19,7 @@ from tests.netbridge.member.driven import (
     backup,
     following,
     lines,
+    put,
     serves,
     told,
 )
@@ -50,8 +51,7 @@ def test_it_joins_nobody_while_it_stops_or_begins_itself() -> None:
     for changes in ({"is_stopping": True}, {"state": State.PROMOTING}):
         driven = backup()
         driven.machine.state = State.JOINING
-        for name, value in changes.items():
-            setattr(driven.machine, name, value)
+        put(driven.machine, changes)
         assert not joins(serves(driven))
 
 

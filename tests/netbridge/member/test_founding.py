@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shmbroker.netbridge.member.standing import Past, Position, State
-from tests.netbridge.member.driven import NOBODY, NODE, Driven, backup, lines
+from tests.netbridge.member.driven import NOBODY, NODE, Driven, backup, lines, put
 
 OF_ANOTHER = b"M" * 16
 
@@ -120,8 +120,7 @@ def test_a_partner_whose_journal_is_another_one_is_told_once() -> None:
 def test_it_is_not_told_by_one_that_waits_for_something_else(changes: dict[str, Any]) -> None:
     driven = backup(NOBODY)
     driven.machine.becomes(State.HELD, "no peer")
-    for name, value in changes.items():
-        setattr(driven.machine, name, value)
+    put(driven.machine, changes)
     assert not lines(driven.links("b", node=OF_ANOTHER))
 
 

@@ -21,6 +21,7 @@ from tests.netbridge.member.driven import (
     backup,
     following,
     lines,
+    put,
     serves,
     told,
 )
@@ -170,8 +171,7 @@ def test_who_has_less_or_is_of_another_node_is_not(hello: dict[str, Any]) -> Non
 ])  # fmt: skip
 def test_nobody_is_by_one_that_goes_itself(changes: dict[str, Any]) -> None:
     driven = waiting()
-    for name, value in changes.items():
-        setattr(driven.machine, name, value)
+    put(driven.machine, changes)
     assert not lets(driven)
 
 
@@ -184,8 +184,7 @@ def test_who_was_handed_over_to_is_and_everybody_by_one_that_is_not_listed(
     changes: dict[str, Any],
 ) -> None:
     driven = waiting()
-    for name, value in changes.items():
-        setattr(driven.machine, name, value)
+    put(driven.machine, changes)
     assert lets(driven, is_eligible=False)
 
 
@@ -286,8 +285,7 @@ def test_an_answer_without_a_claim_is_none() -> None:
 def test_an_answer_counts_while_all_are_here_or_it_may_split_or_is_called() -> None:
     for changes, goes_on in (({}, False), ({"is_called": True}, True)):
         driven = claiming()
-        for name, value in changes.items():
-            setattr(driven.machine, name, value)
+        put(driven.machine, changes)
         driven.machine.copies = (Copy("b"), Copy("c"), Copy("a", "boot a"))
         assert begun(driven.hears("b", GoAhead(1))) is goes_on
         assert driven.machine.claim == 0

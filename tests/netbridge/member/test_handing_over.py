@@ -6,15 +6,8 @@ from typing import Any
 
 import pytest
 
-from shmbroker.netbridge.election.question import (
-    Copy,
-)
-from shmbroker.netbridge.member.action import (
-    End,
-    GoOn,
-    Hold,
-    StopServing,
-)
+from shmbroker.netbridge.election.question import Copy
+from shmbroker.netbridge.member.action import End, GoOn, Hold, StopServing
 from shmbroker.netbridge.member.said import (
     Accept,
     AskBack,
@@ -25,13 +18,7 @@ from shmbroker.netbridge.member.said import (
     Resumed,
     TakeOver,
 )
-from shmbroker.netbridge.member.standing import (
-    Copies,
-    HandedOver,
-    Parked,
-    Position,
-    State,
-)
+from shmbroker.netbridge.member.standing import Copies, HandedOver, Parked, Position, State
 from shmbroker.netbridge.member.written import number_of
 from tests.netbridge.member.driven import (
     NOBODY,
@@ -50,6 +37,7 @@ from tests.netbridge.member.driven import (
     stops,
     three,
     told,
+    wins,
     written,
 )
 
@@ -63,8 +51,7 @@ def test_it_hands_over_to_one_that_is_in_sync_and_says_so() -> None:
     assert Hold() in done
     [ask] = asked(driven.hears("b", Accept()))
     assert ask.question.grant == SECOND
-    answers(driven)
-    answers(driven)
+    wins(driven)
     assert TakeOver(SECOND) in told(driven.did, "b")
     assert StopServing("b") in driven.did
     assert "handed over" in lines(driven.did)

@@ -5,21 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from shmbroker.netbridge.election.question import Copy, Grant, Renewed
-from shmbroker.netbridge.member.action import (
-    Begin,
-    LookAround,
-    StopShipping,
-    TellVoter,
-    Write,
-)
-from shmbroker.netbridge.member.said import (
-    Closing,
-    Dropped,
-    Hello,
-    Leave,
-)
-from shmbroker.netbridge.member.standing import Copies, Position, State
-from shmbroker.netbridge.member.written import number_of
+from shmbroker.netbridge.member.action import Begin, LookAround, StopShipping, TellVoter, Write
+from shmbroker.netbridge.member.said import Closing, Dropped, Leave
+from shmbroker.netbridge.member.standing import Copies, State
 from tests.netbridge.member.driven import (
     NOBODY,
     NODE,
@@ -33,6 +21,7 @@ from tests.netbridge.member.driven import (
     pair,
     three,
     told,
+    wins,
     written,
 )
 
@@ -78,7 +67,7 @@ def test_what_is_synced_after_its_end_changes_no_list() -> None:
     driven.syncs = False
     driven.does(driven.machine.wants_replicated(driven.now))
     driven.confirms("b")
-    driven.hears("b", Hello(NODE, Position(5, "c", number_of(5, 1), 0), False, 5))
+    driven.is_outdone()
     assert driven.machine.state is State.FENCED
     driven.machine.followers.clear()
     driven.machine.lists = [(driven.machine.end, (A,))]
@@ -219,8 +208,7 @@ def test_a_replica_that_is_lost_while_an_epoch_begins_is_looked_at_when_it_has()
     driven = three()
     driven.syncs = False
     driven.loses("b")
-    answers(driven)
-    answers(driven)
+    wins(driven)
     assert not asked(driven.loses("c"))
     [ask] = asked(driven.catches_up())
     assert ask.question.grant.members == {"a"}
@@ -273,8 +261,7 @@ def test_a_person_says_that_it_goes_on_only_while_it_is_suspended() -> None:
 def test_one_of_two_is_lost_and_no_level_falls() -> None:
     driven = three()
     driven.loses("b")
-    answers(driven)
-    answers(driven)
+    wins(driven)
     assert driven.machine.state is State.LIVE
     assert driven.machine.counted == {"c"}
     assert "level fell" not in lines(driven.did)
@@ -361,8 +348,7 @@ def test_one_that_had_all_has_its_time_for_the_first_record_of_an_epoch() -> Non
     driven = three()
     driven.ticks(20.0)
     driven.loses("c")
-    answers(driven)
-    answers(driven)
+    wins(driven)
     assert not told(driven.ticks(20.9), "b")
     assert driven.machine.state is State.LIVE
     assert Dropped("no progress") in told(driven.ticks(21.0), "b")

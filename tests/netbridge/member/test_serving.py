@@ -7,33 +7,10 @@ from typing import Any
 
 import pytest
 
-from shmbroker.netbridge.election.question import (
-    Copy,
-    Grant,
-    Release,
-)
-from shmbroker.netbridge.member.action import (
-    End,
-    GoOn,
-    Hold,
-    StopServing,
-    StopShipping,
-    TellVoter,
-)
-from shmbroker.netbridge.member.said import (
-    Accept,
-    Dropped,
-    Hello,
-    Offer,
-    TakeOver,
-)
-from shmbroker.netbridge.member.standing import (
-    SERVING,
-    Parked,
-    Position,
-    State,
-)
-from shmbroker.netbridge.member.written import number_of
+from shmbroker.netbridge.election.question import Copy, Grant, Release
+from shmbroker.netbridge.member.action import End, GoOn, Hold, StopServing, StopShipping, TellVoter
+from shmbroker.netbridge.member.said import Accept, Dropped, Hello, Offer, TakeOver
+from shmbroker.netbridge.member.standing import SERVING, Parked, Position, State
 from tests.netbridge.member.driven import (
     NOBODY,
     NODE,
@@ -49,11 +26,13 @@ from tests.netbridge.member.driven import (
     lines,
     loses_the_vote,
     pair,
+    put,
     refused,
     stale,
     stops,
     three,
     told,
+    wins,
     written,
 )
 
@@ -63,8 +42,7 @@ from tests.netbridge.member.driven import (
 def test_an_epoch_that_it_was_granted_begins_and_it_serves_on() -> None:
     driven = pair()
     driven.loses("b")
-    answers(driven)
-    answers(driven)
+    wins(driven)
     assert (driven.machine.state, driven.machine.epoch) == (State.ALONE, 2)
     assert GoOn() not in driven.did, "its journal was not held"
 
@@ -116,8 +94,7 @@ def test_it_keeps_being_live_if_a_voter_has_accepted_somebody_else() -> None:
 def test_it_does_not_ask_while_an_epoch_begins_or_it_hands_over(changes: dict[str, Any]) -> None:
     driven = pair()
     driven.now = 20.0
-    for name, value in changes.items():
-        setattr(driven.machine, name, value)
+    put(driven.machine, changes)
     assert not asked(stale(driven, OTHER, is_decided=False))
 
 
@@ -169,8 +146,7 @@ def test_what_it_wins_when_it_serves_no_more_it_begins() -> None:
     driven.ticks(10.5)
     assert driven.machine.state is State.JOINING, "the voters may have granted it to b"
     asks_again(driven)
-    answers(driven)
-    answers(driven)
+    wins(driven)
     assert driven.machine.state is State.ALONE
 
 
@@ -190,7 +166,7 @@ def test_a_vote_that_it_loses_when_it_serves_no_more_ends_nothing() -> None:
 
 def test_who_is_live_no_more_lets_go_of_all() -> None:
     driven = pair()
-    driven.hears("b", Hello(NODE, Position(5, "c", number_of(5, 1), 0), False, 5))
+    driven.is_outdone()
     assert driven.machine.state is State.FENCED
     did = driven.did
     assert StopServing() in did
@@ -203,7 +179,7 @@ def test_who_is_live_no_more_lets_go_of_all() -> None:
 def test_one_that_stops_and_is_fenced_has_stopped() -> None:
     driven = pair()
     stops(driven)
-    driven.hears("b", Hello(NODE, Position(5, "c", number_of(5, 1), 0), False, 5))
+    driven.is_outdone()
     assert driven.machine.state is State.STOPPED
     assert End(False) in driven.did
 
@@ -227,8 +203,7 @@ def test_a_stop_waits_for_the_epoch_that_it_was_granted() -> None:
     driven = three()
     driven.syncs = False
     driven.loses("c")
-    answers(driven)
-    answers(driven)
+    wins(driven)
     driven.does(driven.machine.stop(driven.now))
     assert driven.machine.state is not State.HANDING_OVER
     assert driven.machine.hands_until == 70.0
@@ -271,8 +246,7 @@ def test_what_cannot_write_hands_over_if_somebody_is_in_sync() -> None:
     assert Offer() in told(driven.did, "b"), "it waits for no disk, and for nobody else"
     assert Hold() not in driven.confirms("c"), "it hands over already"
     driven.hears("b", Accept())
-    answers(driven)
-    answers(driven)
+    wins(driven)
     assert driven.machine.state is State.STOPPED, "and does not follow with that disk"
 
 
@@ -402,13 +376,19 @@ def test_where_nobody_can_be_asked_no_lease_is_renewed() -> None:
     assert not [each for each in Driven(NOBODY).ticks(20.0) if isinstance(each, TellVoter)]
 
 
-def test_who_is_isolated_no_more_goes_on_after_a_while() -> None:
+def lost_while_isolated() -> Driven:
+    """It reaches a peer again, and goes on at 12.0."""
     driven = pair(NOBODY, on_partition="continue-alone")
-    machine = driven.machine
-    machine.isolation = "no peer"
+    driven.machine.isolation = "no peer"
     driven.loses("b")
-    machine.reaches(12.0)
-    machine.isolation = ""
+    driven.machine.reaches(12.0)
+    driven.machine.isolation = ""
+    return driven
+
+
+def test_who_is_isolated_no_more_goes_on_after_a_while() -> None:
+    driven = lost_while_isolated()
+    machine = driven.machine
     driven.ticks(11.9)
     assert machine.state is State.SUSPENDED
     driven.ticks(12.0)
@@ -421,14 +401,8 @@ def test_who_is_isolated_no_more_goes_on_after_a_while() -> None:
     {"state": State.LIVE}, {"granted": Grant(2, "a", (A,))}, {"counted": frozenset()},
 ])  # fmt: skip
 def test_there_is_nothing_to_go_on_without(changes: dict[str, Any]) -> None:
-    driven = pair(NOBODY, on_partition="continue-alone")
-    machine = driven.machine
-    machine.isolation = "no peer"
-    driven.loses("b")
-    machine.reaches(12.0)
-    machine.isolation = ""
-    for name, value in changes.items():
-        setattr(machine, name, value)
+    driven = lost_while_isolated()
+    put(driven.machine, changes)
     assert not driven.ticks(12.0)
 
 

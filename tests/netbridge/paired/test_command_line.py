@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,6 +19,7 @@ from tests.cli.metrics.samples import Samples
 from tests.conftest import vhost_for_a_while
 from tests.netbridge.paired.conftest import NAMES, PASSWORD, Made, reasons, waits
 from tests.support.runs import Run
+from tests.support.until import until
 
 FILE = """
 [instance]
@@ -176,7 +176,5 @@ def test_a_bridge_runs_on_the_active_one_only(duo: Made) -> None:
         [link] = shell("link", "list", "--json", "--vhost", two.vhosts[name]).json
         return str(link["state"])
 
-    until = time.monotonic() + PATIENCE_SECONDS
-    while state("one") == "stopped":  # it is begun behind the role
-        assert time.monotonic() < until
+    until(lambda: state("one") != "stopped")  # it is begun behind the role
     assert state("two") == "stopped"

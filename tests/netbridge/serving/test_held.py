@@ -4,22 +4,14 @@ not."""
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import shmbroker
 from shmbroker.netbridge.link.times import LinkTimes
 from tests.support.serving import Site
+from tests.support.until import until
 
 PATIENCE = 60.0
-
-
-def until(holds: Callable[[], bool]) -> None:
-    late = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < late
-        time.sleep(0.01)  # nothing tells
 
 
 def test_who_comes_waits_and_who_is_here_goes_on(vhost: str, tmp_path: Path) -> None:

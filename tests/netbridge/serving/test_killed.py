@@ -23,6 +23,7 @@ from tests.support.host import journaling
 from tests.support.program import PATIENCE, Program, ok, publish
 from tests.support.records import stream
 from tests.support.serving import Site
+from tests.support.until import until
 
 NUMBER = struct.Struct("<q")
 KILLS = 3
@@ -116,9 +117,7 @@ def test_what_was_acknowledged_does_not_come_again_and_the_rest_does(at: Site) -
     first = min(hand.first for hand in again)
     assert program.settle(Verb.ACK, first, 10, queue="q", positions=[]).code == OK
     program.close()
-    until = time.monotonic() + PATIENCE
-    while queue.statistics().taken:  # its last ones come back behind the answer to its end
-        assert time.monotonic() < until
+    until(lambda: not queue.statistics().taken)  # they come back behind the answer to its end
     assert taken(queue) == list(range(14, 100))
 
 

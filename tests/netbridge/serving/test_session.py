@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from shmbroker.netbridge.remote.outcome import End, Outcome, Token, Why
 from shmbroker.netbridge.wire.words import Level, Verb
 from tests.support.program import PATIENCE, Program, ok, publish
 from tests.support.serving import Site
+from tests.support.until import until
 
 
 def contents(count: int) -> list[bytes]:
@@ -31,10 +31,7 @@ def test_what_is_published_is_in_the_queue_and_its_position_is_told(at: Site) ->
     assert (first.value, last.value, last.level) == (0, 2, Level.SHM)
     assert queue.receive_many() == [b"a", b"b", b"c"]
     program.close()
-    late = time.monotonic() + PATIENCE  # it is answered before that is done
-    while queue.origins():
-        assert time.monotonic() < late
-        time.sleep(0.005)  # nothing tells
+    until(lambda: not queue.origins())  # it is answered before that is done
 
 
 def test_a_get_takes_what_is_there_and_an_ack_ends_it(at: Site) -> None:

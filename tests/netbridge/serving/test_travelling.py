@@ -5,7 +5,7 @@ that is in queues (tests/netbridge/clustered/test_open_transactions.py)."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from shmbroker.netbridge.serving.service import Service
 from shmbroker.netbridge.wire.words import Verb
 from tests.support.program import Program
 from tests.support.serving import Site
+from tests.support.until import until
 
 PATIENCE = 60.0
 
@@ -75,13 +76,6 @@ def leaver(vhost: str, tmp_path: Path) -> Iterator[Leaver]:
         opened.callback(made._serves.close)
         opened.enter_context(made.at.opened)
         yield made
-
-
-def until(holds: Callable[[], bool]) -> None:
-    late = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < late
-        time.sleep(0.01)  # nothing tells
 
 
 def bodies(queue: Any) -> list[bytes]:

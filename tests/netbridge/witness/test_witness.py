@@ -27,6 +27,7 @@ from shmbroker.netbridge.witness import state
 from shmbroker.netbridge.witness.state import State
 from shmbroker.netbridge.witness.witness import Witness
 from shmbroker.perf.machine.process import Process
+from tests.support.until import until
 from tests.support.witness import (
     BOTH,
     CREDENTIAL,
@@ -36,7 +37,6 @@ from tests.support.witness import (
     Member,
     Place,
     alone,
-    until,
 )
 
 KILLS = int(os.environ.get("WITNESS_KILLS", "6"))

@@ -28,8 +28,10 @@ from tests.netbridge.member.driven import (
     following,
     lines,
     pair,
+    put,
     serves,
     told,
+    wins,
 )
 
 # --- what its journal says ----------------------------------------------------------------------
@@ -50,8 +52,7 @@ def test_who_may_be_live_by_its_journal() -> None:
         {"copies": (Copy("b"),)}, {"node": b""}, {"is_whole": False},
     ):  # fmt: skip
         other = backup().machine
-        for name, value in changes.items():
-            setattr(other, name, value)
+        put(other, changes)
         assert not other.is_listed, changes
         assert not other.is_eligible, changes
     machine.boot = "boot 2"
@@ -66,8 +67,7 @@ def test_its_own_copy_outlives_its_boot_when_an_epoch_begins() -> None:
     driven.does(driven.machine.wants_replicated(driven.now))
     driven.confirms("b")
     driven.loses("b")
-    answers(driven)
-    answers(driven)
+    wins(driven)
     assert driven.machine.copies == (A,)
 
 
@@ -163,16 +163,14 @@ def test_in_a_steady_state_a_confirm_changes_nothing_here() -> None:
 ])  # fmt: skip
 def test_what_is_under_way_may_wait_for_it(changes: dict[str, Any]) -> None:
     machine = pair().machine
-    for name, value in changes.items():
-        setattr(machine, name, value)
+    put(machine, changes)
     assert machine.awaits("b")
 
 
 @pytest.mark.parametrize("changes", [{"is_announced": False}, {"has": 0}, {"is_leaving": True}])
 def test_what_it_lacks_may_be_waited_for(changes: dict[str, Any]) -> None:
     machine = pair().machine
-    for name, value in changes.items():
-        setattr(machine.followers["b"], name, value)
+    put(machine.followers["b"], changes)
     assert machine.awaits("b")
 
 
