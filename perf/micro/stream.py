@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-from shmbroker import Broker, Queue, connect, vhost
+from shmbroker import Broker, Queue, QueueFull, connect, vhost
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.broker.journaler import Journaler
 from shmbroker.ipc.exchange.exchange import Exchange
@@ -65,7 +65,10 @@ class Mover(Closable):
             return 0
         at = 0
         while at < len(batch.memory):
-            at += self._sink.pour(batch.memory[at:], timeout=timeout).bytes
+            poured = self._sink.pour(batch.memory[at:], timeout=timeout)
+            if poured.bytes == 0:
+                raise QueueFull(f"no room at the far end of a stream within {timeout} seconds")
+            at += poured.bytes
         self._follower.release_all()
         return batch.messages
 

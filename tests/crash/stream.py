@@ -328,13 +328,12 @@ def finish(near: Broker, far: Broker, part: Part) -> int:
     """Nobody lives: move and take what is left, and say how many messages there were."""
     source = near.queue(SOURCE)
     with mover_of(part) as mover:
-        while True:
+        moved = 1
+        while moved > 0:
             take_all(source, part.notes(SOURCE))
-            moved = mover.move()
-            for name in part.targets:
+            for name in part.targets:  # so that there is room
                 take_all(far.queue(name), part.notes(name))
-            if moved == 0:
-                break
+            moved = mover.move()
     if part.kind == "page":  # what is in pages comes out by and by
         target = far.queue(TARGET)
         with part.notes(TARGET).open("ab", buffering=0) as file:

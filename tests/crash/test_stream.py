@@ -6,7 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.stream import NOTE, TARGETS, Part, faults, play
+import shmbroker
+from tests.conftest import vhost_for_a_while
+from tests.crash.stream import (
+    BODY,
+    NOTE,
+    SLOTS,
+    SOURCE,
+    TARGETS,
+    Part,
+    declare,
+    faults,
+    finish,
+    mover_of,
+    play,
+    take_all,
+)
 from tests.crash.test_failover import seed
 
 KILLS = 20
@@ -18,6 +33,26 @@ def test_each_message_is_there_once_and_in_order(tmp_path: Path, kind: str) -> N
     print(outcome)  # noqa: T201  # pytest -s shows it
     assert not outcome.faults, outcome
     assert outcome.messages > KILLS
+
+
+def test_who_took_from_the_far_end_may_have_been_the_slowest(tmp_path: Path) -> None:
+    """Its ring is full then, and has no room for what is left."""
+    with (
+        vhost_for_a_while() as one,
+        vhost_for_a_while() as another,
+        shmbroker.connect(f"shm://{one}", create=True) as near,
+        shmbroker.connect(f"shm://{another}", create=True) as far,
+    ):
+        part = Part(one, another, tmp_path, "plain")
+        declare(near, far, part)
+        source = near.queue(SOURCE)
+        with mover_of(part) as mover:
+            for first in (0, SLOTS):
+                source.publish_many([BODY.pack(first + each) for each in range(SLOTS)])
+                take_all(source, part.notes(SOURCE))
+                assert first or mover.move() == SLOTS
+        assert finish(near, far, part) == 2 * SLOTS
+        assert not list(faults(part))
 
 
 def noted(part: Part, queue: str, notes: list[tuple[int, int, int]]) -> None:
