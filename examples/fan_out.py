@@ -91,7 +91,6 @@ def kill_now_and_then(
     """Kill it with messages in hand and restart it, while messages flow: how often."""
     queue, kills = broker.queue(victim.kind), 0
     while kills < KILLS:
-        victim.wait_until_ready()
         while producer.poll() is None and not has_messages_in_hand(queue, victim):
             time.sleep(0.001)
         if producer.poll() is not None:
@@ -100,6 +99,7 @@ def kill_now_and_then(
         victim.kill()
         broker.repair()  # anybody who waits for 100 ms does this too
         victim.start()
+        victim.wait_until_ready()
         kills += 1
     return kills
 
@@ -145,8 +145,7 @@ def play(broker: shmbroker.Broker, url: str, folder: Path, count: int) -> bool:
     processes: list[subprocess.Popen[str]] = []
     try:
         for each in consumers:
-            if each is not victim:
-                each.wait_until_ready()
+            each.wait_until_ready()
         producer = subprocess.Popen(
             [str(producer_program), broker.vhost, "demo", str(count)],
             stdout=subprocess.PIPE,
