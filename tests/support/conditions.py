@@ -96,7 +96,8 @@ def _sets(names: Any, values: Any) -> list[dict[str, Any]]:
 def _objects(cut: Cut, tests: Iterable[Test]) -> bool:
     with cut.applied(), _limit():
         for test in tests:
-            signal.setitimer(signal.ITIMER_PROF, LIMIT_SECONDS)
+            # again and again: what is raised while garbage is collected goes nowhere
+            signal.setitimer(signal.ITIMER_PROF, LIMIT_SECONDS, LIMIT_SECONDS)
             try:
                 test()
             except Exception:  # noqa: BLE001  # whatever a cut breaks

@@ -33,6 +33,8 @@ THREE = Electorate(("v1", "v2", "v3"), 2)
 A, B = Copy("a"), Copy("b", "boot b")
 SECOND = Grant(2, "b", (B,))
 OTHER = Grant(2, "c", (Copy("c"),))
+MOST = 1000
+"""Actions that follow from one event."""
 
 
 class Driven:
@@ -68,6 +70,7 @@ class Driven:
         while todo:
             action = todo.pop(0)
             done.append(action)
+            assert len(done) < MOST, "it goes on and on"
             if isinstance(action, Begin):
                 todo += self.machine.has_begun(self._next(action.epoch), self.now)
                 todo += self._synced()
