@@ -47,7 +47,6 @@ from shmbroker.netbridge.member.said import (
 from shmbroker.netbridge.member.standing import (
     FOLLOWING,
     LOOKING,
-    SERVING,
     Past,
     State,
 )
@@ -450,7 +449,7 @@ class Passive(Joining):
             self._retry(now)
 
     def _retry(self, now: float) -> None:
-        if self.state in SERVING or self.candidate is not None:
+        if self.candidate is not None:
             return
         if self.claim:
             self.say_hello()

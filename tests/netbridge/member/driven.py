@@ -33,6 +33,8 @@ THREE = Electorate(("v1", "v2", "v3"), 2)
 A, B = Copy("a"), Copy("b", "boot b")
 SECOND = Grant(2, "b", (B,))
 OTHER = Grant(2, "c", (Copy("c"),))
+OLDER = Position(1, "b", number_of(1, 3), 0)
+"""Less than `backup` has."""
 MOST = 1000
 """Actions that follow from one event."""
 
@@ -169,6 +171,14 @@ def asked(actions: Iterable[Action]) -> list[Ask]:
     return [each for each in actions if isinstance(each, Ask)]
 
 
+def begun(actions: Iterable[Action]) -> bool:
+    return any(isinstance(each, Begin) for each in actions)
+
+
+def joins(actions: Iterable[Action], member: str = "b") -> list[Join]:
+    return [each for each in told(actions, member) if isinstance(each, Join)]
+
+
 def written(actions: Iterable[Action]) -> list[Record]:
     return [each.record for each in actions if isinstance(each, Write)]
 
@@ -258,6 +268,11 @@ def serves(driven: Driven, member: str = "b", epoch: int = 1, **hello: Any) -> l
     """This member is linked, and live."""
     last = Position(epoch, member, number_of(epoch, 9), 0)
     return driven.links(member, **({"serves": True, "epoch": epoch, "last": last} | hello))
+
+
+def meets(driven: Driven, member: str = "b", **hello: Any) -> list[Action]:
+    """One that has less than `backup` has."""
+    return driven.links(member, **({"epoch": 1, "last": OLDER} | hello))
 
 
 def following(electorate: Electorate | None = WITNESS, **options: Any) -> Driven:

@@ -8,7 +8,7 @@ import pytest
 
 from shmbroker.netbridge.election.question import Copy, Grant
 from shmbroker.netbridge.member.action import Follow
-from shmbroker.netbridge.member.said import AskBack, InSync, Join, Joined, NotJoined
+from shmbroker.netbridge.member.said import AskBack, InSync, Joined, NotJoined
 from shmbroker.netbridge.member.standing import Began, Copies, Past, Position, State
 from shmbroker.netbridge.member.written import number_of
 from tests.netbridge.member.driven import (
@@ -18,15 +18,12 @@ from tests.netbridge.member.driven import (
     answers,
     backup,
     following,
+    joins,
     lines,
     put,
     serves,
     told,
 )
-
-
-def joins(actions: list[Any], member: str = "b") -> list[Join]:
-    return [each for each in told(actions, member) if isinstance(each, Join)]
 
 
 def test_it_joins_whoever_serves_its_node() -> None:

@@ -8,25 +8,27 @@ import pytest
 
 from shmbroker.netbridge.election.candidate import Electorate
 from shmbroker.netbridge.election.question import Copy, Grant
-from shmbroker.netbridge.member.action import Begin, Promote
+from shmbroker.netbridge.member.action import Promote
 from shmbroker.netbridge.member.said import GoAhead, Hello
 from shmbroker.netbridge.member.standing import Position, State
 from shmbroker.netbridge.member.written import number_of
 from tests.netbridge.member.driven import (
     NOBODY,
     NODE,
+    OLDER,
     WITNESS,
     A,
     Driven,
     backup,
+    begun,
     following,
     lines,
+    meets,
     put,
     serves,
     told,
 )
 
-OLDER = Position(1, "b", number_of(1, 3), 0)
 SAME = Position(1, "b", number_of(1, 5), 0)
 NEWER = Position(1, "b", number_of(1, 7), 0)
 OF_ANOTHER = b"M" * 16
@@ -39,17 +41,9 @@ def waiting(electorate: Electorate | None = NOBODY, **options: Any) -> Driven:
     return driven
 
 
-def meets(driven: Driven, member: str = "b", **hello: Any) -> list[Any]:
-    return driven.links(member, **({"epoch": 1, "last": OLDER} | hello))
-
-
 def goes(driven: Driven) -> list[Any]:
     driven.machine._goes_first(driven.now)
     return driven.does(driven.machine.done())
-
-
-def begun(actions: list[Any]) -> bool:
-    return any(isinstance(each, Begin) for each in actions)
 
 
 # --- comparing ----------------------------------------------------------------------------------
