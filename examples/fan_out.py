@@ -29,7 +29,7 @@ from shmbroker import vhost
 HERE = Path(__file__).parent
 BINDINGS = {"numba": "demo.*", "python": "demo.#", "asyncio": "*.c"}
 KILLS = 5
-LOOKS = 5
+WAITING = 1000
 PATIENCE_S = 120
 
 
@@ -69,38 +69,53 @@ class Consumer:
         if self.process.stdout.readline() != "ready\n":
             raise RuntimeError(f"the {self.kind} consumer did not start")
 
+    def stop(self) -> None:
+        """It stands still when this returns."""
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+
+    def go_on(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
 
-def has_messages_in_hand(queue: shmbroker.Queue, victim: Consumer) -> bool:
-    """Stop it, and see whether messages stay taken while the others work on."""
-    victim.process.send_signal(signal.SIGSTOP)
-    for _ in range(LOOKS):
-        time.sleep(0.001)
-        if not queue.statistics().taken:
-            victim.process.send_signal(signal.SIGCONT)
-            return False
-    return True
+def is_caught_with_messages(
+    broker: shmbroker.Broker, victim: Consumer, other: Consumer, producer: subprocess.Popen[str]
+) -> bool:
+    """Stop both until messages wait for them, then let it take some, and stop it with these."""
+    queue = broker.queue(victim.kind)
+    victim.stop()
+    other.stop()
+    is_caught = False
+    while producer.poll() is None and not is_caught:
+        if len(queue) >= WAITING:
+            victim.go_on()
+            time.sleep(0.001)
+            victim.stop()
+            holders = {each.participant for each in queue.holders()}
+            pids = {each.pid for each in broker.participants() if each.id in holders}
+            is_caught = victim.process.pid in pids
+        else:
+            time.sleep(0.001)
+    other.go_on()
+    return is_caught
 
 
 def kill_now_and_then(
-    broker: shmbroker.Broker, victim: Consumer, producer: subprocess.Popen[str]
+    broker: shmbroker.Broker, victim: Consumer, other: Consumer, producer: subprocess.Popen[str]
 ) -> int:
     """Kill it with messages in hand and restart it, while messages flow: how often."""
-    queue, kills = broker.queue(victim.kind), 0
-    while kills < KILLS:
-        while producer.poll() is None and not has_messages_in_hand(queue, victim):
-            time.sleep(0.001)
-        if producer.poll() is not None:
-            victim.process.send_signal(signal.SIGCONT)
-            break
+    kills = 0
+    while kills < KILLS and is_caught_with_messages(broker, victim, other, producer):
         victim.kill()
         broker.repair()  # anybody who waits for 100 ms does this too
         victim.start()
         victim.wait_until_ready()
         kills += 1
+    victim.go_on()
     return kills
 
 
@@ -141,7 +156,7 @@ def play(broker: shmbroker.Broker, url: str, folder: Path, count: int) -> bool:
     print("starting; Numba compiles its consumer's loop, about 10 s the first time ...", flush=True)
     kinds = ["numba", "python", "python", "asyncio"]
     consumers = [Consumer(url, kind, folder, count) for kind in kinds]
-    victim = consumers[1]
+    victim, other = consumers[1:3]
     processes: list[subprocess.Popen[str]] = []
     try:
         for each in consumers:
@@ -153,7 +168,7 @@ def play(broker: shmbroker.Broker, url: str, folder: Path, count: int) -> bool:
         )
         processes.append(producer)
         print(f"a C producer sends {count:,} messages to {len(BINDINGS)} queues ...", flush=True)
-        kills = kill_now_and_then(broker, victim, producer)
+        kills = kill_now_and_then(broker, victim, other, producer)
         out, _ = producer.communicate(timeout=PATIENCE_S)
         print(f"C producer: {out.strip()}; a Python consumer was killed {kills} times (kill -9),")
         print("with messages in hand: these went to the other one, flagged as redelivered")
