@@ -10,7 +10,9 @@ from tests.racks.__main__ import Plan, lines, ours
 from tests.support.hosts import has_hosts
 
 pytestmark = pytest.mark.skipif(not has_hosts(), reason="network namespaces are for root")
-SHORT = Plan(loss=0.001, rounds=1, seconds=0.2, warm=0.1, failovers=1, heartbeat=1.0)
+SHORT = Plan(loss=0.001, rounds=1, seconds=1.5, warm=0.1, failovers=1, heartbeat=1.0)
+"""What is lost comes again after 200 ms, and after twice that if it is lost again: nothing may
+arrive for so long."""
 
 
 def test_each_way_brings_all_once_and_goes_on_after_a_kill(tmp_path: Path) -> None:
