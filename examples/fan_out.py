@@ -30,6 +30,7 @@ HERE = Path(__file__).parent
 BINDINGS = {"numba": "demo.*", "python": "demo.#", "asyncio": "*.c"}
 KILLS = 5
 WAITING = 1000
+"""Messages.  A consumer takes 32 at a time: stopped among so many it has some in hand."""
 PATIENCE_S = 120
 
 

@@ -20,6 +20,7 @@ from shmbroker.netbridge.election.question import (
     Verdict,
 )
 from shmbroker.netbridge.member.action import Action, Begin, Line, Tell, TellVoter, Write
+from shmbroker.netbridge.member.core import NEVER
 from shmbroker.netbridge.member.machine import Member
 from shmbroker.netbridge.member.options import MemberOptions
 from shmbroker.netbridge.member.said import Hello, InSync, Join, Joined, Said
@@ -33,8 +34,10 @@ THREE = Electorate(("v1", "v2", "v3"), 2)
 A, B = Copy("a"), Copy("b", "boot b")
 SECOND = Grant(2, "b", (B,))
 OTHER = Grant(2, "c", (Copy("c"),))
-OLDER = Position(1, "b", number_of(1, 3), 0)
-"""Less than `backup` has."""
+OLDER, SAME, NEWER = (Position(1, "b", number_of(1, number), 0) for number in (3, 5, 9))
+"""Less than `backup` has, as much, and more."""
+FORMER = (Copy("b"), Copy("a", "former boot"))
+"""The list of `backup`, if its host was restarted since."""
 MOST = 1000
 """Actions that follow from one event."""
 
@@ -259,9 +262,23 @@ def loses_the_vote(driven: Driven) -> None:
 def backup(electorate: Electorate | None = WITNESS, **options: Any) -> Driven:
     """It was in sync with b, at epoch 1, and starts."""
     copies = (Copy("b"), Copy("a", "boot a"))
-    last = Position(1, "b", number_of(1, 5), 0)
-    past = Past(NODE, last, copies)
+    past = Past(NODE, SAME, copies)
     return Driven(electorate, past, **({"is_preferred": False} | options))
+
+
+def looking(electorate: Electorate | None = WITNESS, **options: Any) -> Driven:
+    """It looks for a live, and has met nobody."""
+    driven = backup(electorate, **options)
+    driven.machine.look_until = NEVER
+    driven.machine.state = State.JOINING
+    return driven
+
+
+def held(electorate: Electorate | None = WITNESS, **options: Any) -> Driven:
+    driven = backup(electorate, **options)
+    driven.machine.becomes(State.HELD)
+    driven.machine.done()
+    return driven
 
 
 def serves(driven: Driven, member: str = "b", epoch: int = 1, **hello: Any) -> list[Action]:

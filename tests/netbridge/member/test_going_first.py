@@ -13,9 +13,11 @@ from shmbroker.netbridge.member.said import GoAhead, Hello
 from shmbroker.netbridge.member.standing import Position, State
 from shmbroker.netbridge.member.written import number_of
 from tests.netbridge.member.driven import (
+    NEWER,
     NOBODY,
     NODE,
     OLDER,
+    SAME,
     WITNESS,
     A,
     Driven,
@@ -29,8 +31,6 @@ from tests.netbridge.member.driven import (
     told,
 )
 
-SAME = Position(1, "b", number_of(1, 5), 0)
-NEWER = Position(1, "b", number_of(1, 7), 0)
 OF_ANOTHER = b"M" * 16
 
 

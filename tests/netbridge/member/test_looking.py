@@ -21,21 +21,24 @@ from shmbroker.netbridge.member.said import Hello
 from shmbroker.netbridge.member.standing import Past, Position, State
 from shmbroker.netbridge.member.written import number_of
 from tests.netbridge.member.driven import (
+    FORMER,
+    NEWER,
     NOBODY,
     NODE,
+    SAME,
     WITNESS,
     A,
     Driven,
     asked,
     backup,
     following,
+    held,
     lines,
     meets,
     put,
 )
 
 WITH_B = (Copy("b"), Copy("a", "boot a"))
-OF_B = Position(1, "b", number_of(1, 5), 0)
 OURS = Position(1, "a", number_of(1, 5), 0)
 
 
@@ -50,7 +53,7 @@ def started(
     electorate: Electorate | None = WITNESS, options: dict[str, Any] | None = None, **past: Any
 ) -> Driven:
     """With this journal, and it has met nobody that serves."""
-    found = Past(**({"node": NODE, "last": OF_B, "copies": WITH_B} | past))
+    found = Past(**({"node": NODE, "last": SAME, "copies": WITH_B} | past))
     driven = Driven(electorate, found, **({"is_preferred": False} | (options or {})))
     driven.ticks(10.0)
     return driven
@@ -97,7 +100,7 @@ def test_who_was_live_with_others_waits_for_them_where_nobody_can_be_asked() -> 
 
 
 def test_one_whose_host_was_restarted_is_held_and_asks_at_once_for_nothing() -> None:
-    driven = started(copies=(Copy("b"), Copy("a", "former boot")))
+    driven = started(copies=FORMER)
     assert driven.machine.state is State.HELD
     assert driven.machine.why == "its host was restarted; waits for b (epoch 1)"
     assert not asked(driven.did)
@@ -111,8 +114,8 @@ def test_one_that_was_live_alone_and_whose_host_was_restarted_does_not_go_on_in_
 
 @pytest.mark.parametrize(("epoch", "state"), [(2, State.HELD), (1, State.ASKING)])
 def test_who_hears_of_a_newer_epoch_is_held(epoch: int, state: State) -> None:
-    driven = Driven(WITNESS, Past(NODE, OF_B, WITH_B), is_preferred=False)
-    driven.links("b", epoch=epoch, last=replace(OF_B, epoch=epoch))
+    driven = Driven(WITNESS, Past(NODE, SAME, WITH_B), is_preferred=False)
+    driven.links("b", epoch=epoch, last=replace(SAME, epoch=epoch))
     driven.ticks(10.0)
     assert driven.machine.state is state
 
@@ -122,7 +125,7 @@ def test_who_was_live_alone_goes_on_in_its_epoch() -> None:
 
 
 @pytest.mark.parametrize("past", [
-    {"last": OF_B, "copies": (A,)}, {"last": OURS, "copies": (A,), "has_drained": True},
+    {"last": SAME, "copies": (A,)}, {"last": OURS, "copies": (A,), "has_drained": True},
 ])  # fmt: skip
 def test_who_was_not_or_has_given_all_away_begins_the_next_one(past: dict[str, Any]) -> None:
     driven = started(**past)
@@ -130,7 +133,7 @@ def test_who_was_not_or_has_given_all_away_begins_the_next_one(past: dict[str, A
     assert [each.question.grant.epoch for each in asked(driven.did)] == [2]
     alone = started(NOBODY, **past)
     assert begins(alone.did)[0].epoch == 2
-    assert "held" not in lines(alone.did) or past["last"] is OF_B
+    assert "held" not in lines(alone.did) or past["last"] is SAME
 
 
 def test_its_command_is_asked_only_where_it_was_not_live() -> None:
@@ -160,7 +163,7 @@ def test_one_that_has_left_says_so_and_one_whose_host_was_restarted() -> None:
     machine = driven.machine
     machine._hold_in_doubt(10.0)
     assert machine.why == "waits for b (epoch 1)"
-    machine.copies = (Copy("b"), Copy("a", "former boot"))
+    machine.copies = FORMER
     machine._hold_in_doubt(10.0)
     assert machine.why == "its host was restarted; waits for b (epoch 1)"
     machine.has_left = True
@@ -172,7 +175,7 @@ def test_one_that_has_left_says_so_and_one_whose_host_was_restarted() -> None:
 def restarted(electorate: Electorate | None = WITNESS, **options: Any) -> Driven:
     """It is held, because its host was."""
     driven = backup(electorate, **options)
-    driven.machine.copies = (Copy("b"), Copy("a", "former boot"))
+    driven.machine.copies = FORMER
     driven.machine._hold_in_doubt(driven.now)
     driven.machine.done()
     return driven
@@ -194,7 +197,7 @@ def test_all_are_met_and_nobody_can_be_asked_so_it_claims() -> None:
 
 def test_it_asks_nothing_where_not_all_are_met() -> None:
     driven = restarted()
-    assert not asked(meets(driven, last=Position(1, "b", number_of(1, 9), 0)))
+    assert not asked(meets(driven, last=NEWER))
     assert driven.machine.state is State.HELD
 
 
@@ -213,7 +216,7 @@ def test_what_it_has_met_meanwhile_is_said_in_its_next_attempt() -> None:
     assert not machine.candidate.has_met_all
     meets(driven)
     assert machine.candidate.has_met_all
-    meets(driven, last=Position(1, "b", number_of(1, 9), 0))
+    meets(driven, last=NEWER)
     assert machine.candidate.has_met_all, "it was so"
 
 
@@ -371,18 +374,11 @@ def commands(driven: Driven, *, is_forced: bool = False) -> list[Action]:
     return driven.does(driven.machine.command(is_forced=is_forced, now=driven.now))
 
 
-def held(electorate: Electorate | None = WITNESS, **options: Any) -> Driven:
-    driven = backup(electorate, **options)
-    driven.machine.becomes(State.HELD)
-    driven.machine.done()
-    return driven
-
-
 def test_forced_it_begins_an_epoch_that_is_newer_than_all_it_knows() -> None:
     driven = held(NOBODY)
     assert [each.epoch for each in begins(commands(driven, is_forced=True))] == [2]
     driven = held(NOBODY)
-    driven.machine.peers["b"] = Hello(NODE, OF_B, False, 6)
+    driven.machine.peers["b"] = Hello(NODE, SAME, False, 6)
     assert [each.epoch for each in begins(commands(driven, is_forced=True))] == [7]
     driven = held()
     driven.machine.held_by = Grant(4, "b", (Copy("b"),))
@@ -435,7 +431,7 @@ def test_activated_it_claims_and_is_called_until_that_is_over() -> None:
 
 
 @pytest.mark.parametrize("past", [
-    {"copies": (Copy("b"),)}, {"copies": (Copy("b"), Copy("a", "former boot"))},
+    {"copies": (Copy("b"),)}, {"copies": FORMER},
 ])  # fmt: skip
 def test_activated_it_does_nothing_if_it_lacks_something(past: dict[str, Any]) -> None:
     for electorate in (WITNESS, NOBODY):

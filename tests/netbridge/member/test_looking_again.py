@@ -15,9 +15,12 @@ from shmbroker.netbridge.member.said import GoAhead, Hello, YouHold
 from shmbroker.netbridge.member.standing import Past, Position, State
 from shmbroker.netbridge.member.written import number_of
 from tests.netbridge.member.driven import (
+    FORMER,
+    NEWER,
     NOBODY,
     NODE,
     OLDER,
+    SAME,
     WITNESS,
     A,
     Driven,
@@ -27,6 +30,7 @@ from tests.netbridge.member.driven import (
     following,
     joins,
     lines,
+    looking,
     meets,
     put,
     serves,
@@ -34,17 +38,7 @@ from tests.netbridge.member.driven import (
 )
 
 OF_ANOTHER = b"M" * 16
-OF_B = Position(1, "b", number_of(1, 5), 0)
-NEWER = Position(1, "b", number_of(1, 9), 0)
-FORMER = (Copy("b"), Copy("a", "former boot"))
 OF_C = Grant(2, "c", (Copy("c"),))
-
-
-def looking(electorate: Electorate | None = WITNESS, **options: Any) -> Driven:
-    driven = backup(electorate, **options)
-    driven.machine.look_until = NEVER
-    driven.machine.state = State.JOINING
-    return driven
 
 
 def claiming() -> Driven:
@@ -121,9 +115,9 @@ def test_it_joins_if_it_looks_for_one_or_is_new_or_has_let_it_ahead() -> None:
 
 def test_its_live_serves_no_more() -> None:
     driven = following()
-    assert asked(driven.hears("b", Hello(NODE, OF_B, False, 1)))
+    assert asked(driven.hears("b", Hello(NODE, SAME, False, 1)))
     driven = following()
-    assert not asked(driven.hears("b", Hello(NODE, OF_B, True, 1)))
+    assert not asked(driven.hears("b", Hello(NODE, SAME, True, 1)))
     driven = following()
     assert not asked(meets(driven, "c"))
     assert driven.machine.state is State.IN_SYNC
@@ -133,11 +127,11 @@ def test_whom_it_wants_to_follow_serves_no_more() -> None:
     driven = looking()
     serves(driven)
     assert driven.machine.live == "b"
-    driven.hears("b", Hello(NODE, OF_B, True, 1))
+    driven.hears("b", Hello(NODE, SAME, True, 1))
     assert driven.machine.live == "b"
     meets(driven, "c")
     assert driven.machine.live == "b"
-    assert not asked(driven.hears("b", Hello(NODE, OF_B, False, 1)))
+    assert not asked(driven.hears("b", Hello(NODE, SAME, False, 1)))
     assert driven.machine.live == ""
 
 
@@ -148,7 +142,7 @@ def handed() -> Driven:
 
 
 @pytest.mark.parametrize("hello", [
-    {"is_eligible": False, "last": OF_B}, {"last": OLDER},
+    {"is_eligible": False, "last": SAME}, {"last": OLDER},
 ])  # fmt: skip
 def test_whom_it_was_handed_to_cannot_begin(hello: dict[str, Any]) -> None:
     driven = handed()
@@ -157,7 +151,7 @@ def test_whom_it_was_handed_to_cannot_begin(hello: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("hello", [
-    {"last": OF_B}, {"last": OLDER, "epoch": 2}, {"last": OLDER, "serves": True},
+    {"last": SAME}, {"last": OLDER, "epoch": 2}, {"last": OLDER, "serves": True},
     {"last": OLDER, "is_following": True},
 ])  # fmt: skip
 def test_whom_it_was_handed_to_may_begin_or_has(hello: dict[str, Any]) -> None:
@@ -201,7 +195,7 @@ def test_one_that_was_parked_and_whose_host_was_restarted_asks_nothing() -> None
 
 def test_who_has_parked_it_knows_so_it_stays() -> None:
     driven = parked()
-    meets(driven, last=OF_B, is_parked=True)
+    meets(driven, last=SAME, is_parked=True)
     assert driven.machine.state is State.PARKED
     assert driven.machine.is_parked
 

@@ -33,11 +33,13 @@ from shmbroker.netbridge.member.said import (
     YouHold,
 )
 from shmbroker.netbridge.member.standing import Position, State
-from shmbroker.netbridge.member.written import number_of
 from tests.netbridge.member.driven import (
+    FORMER,
+    NEWER,
     NOBODY,
     NODE,
     OLDER,
+    SAME,
     WITNESS,
     A,
     Driven,
@@ -45,34 +47,20 @@ from tests.netbridge.member.driven import (
     backup,
     begun,
     following,
+    held,
     joins,
     lines,
+    looking,
     put,
     told,
 )
 
 OURS, OF_C = Grant(2, "a", (A,)), Grant(2, "c", (Copy("c"),))
-OF_B = Position(1, "b", number_of(1, 5), 0)
-NEWER = Position(1, "b", number_of(1, 9), 0)
-FORMER = (Copy("b"), Copy("a", "former boot"))
 
 
 def loses(driven: Driven, **changes: Any) -> list[Action]:
     put(driven.machine, changes)
     return driven.loses("b")
-
-
-def looking(electorate: Electorate | None = WITNESS, **options: Any) -> Driven:
-    driven = backup(electorate, **options)
-    driven.machine.state = State.JOINING
-    return driven
-
-
-def held(electorate: Electorate | None = WITNESS, **options: Any) -> Driven:
-    driven = backup(electorate, **options)
-    driven.machine.becomes(State.HELD)
-    driven.machine.done()
-    return driven
 
 
 # --- losing its live ----------------------------------------------------------------------------
@@ -147,7 +135,7 @@ def test_one_that_leaves_tells_all_that_it_follows_no_more_and_leaves() -> None:
 
 
 def with_c(
-    electorate: Electorate | None = WITNESS, last: Position = OF_B, **options: Any
+    electorate: Electorate | None = WITNESS, last: Position = SAME, **options: Any
 ) -> Driven:
     """And c was in sync, too, and is linked."""
     driven = following(electorate, **options)
@@ -569,7 +557,7 @@ def test_who_knows_more_and_can_begin_gets_it_back() -> None:
     assert asked(holds(driven, newer))
     assert driven.machine.purpose is Purpose.HAND_BACK
     driven = held()
-    driven.machine.peers["b"] = Hello(NODE, OF_B, False, 1)
+    driven.machine.peers["b"] = Hello(NODE, SAME, False, 1)
     assert asked(holds(driven))
     assert driven.machine.purpose is Purpose.TAKE_OVER, "it knows no more"
     driven = held()
